@@ -1,0 +1,61 @@
+# Everything a contributor runs. `make test ARGS="-k crash"` passes arguments on.
+# Needs only Python 3.11 or newer: PYTHON=python3.12 make test
+
+PYTHON ?= python3
+KILLS ?= 300
+ARGS ?=
+
+BIN := .venv/bin
+RUNTIME := .venv/.runtime-installed
+DEV := .venv/.dev-installed
+CODE := $(wildcard src tests bench examples)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help up test check fix bench chaos clean
+
+help:
+	@echo "make up      install and run a small demonstration"
+	@echo "make test    all tests, in parallel"
+	@echo "make check   formatting, lint, types, layers"
+	@echo "make fix     format, and fix what the linter can"
+	@echo "make bench   measure, and print the ratios"
+	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills"
+	@echo "make clean   remove the environment and all caches"
+
+up: $(RUNTIME)
+	$(BIN)/python -m tsuzuki.demo
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+
+check: $(DEV)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+
+fix: $(DEV)
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: $(DEV)
+	$(BIN)/python -m bench $(ARGS)
+
+chaos: $(DEV)
+	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --timeout=3600 $(ARGS)
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are written last, so that an interrupted installation is done again.
+$(RUNTIME): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@touch $@
+
+$(DEV): $(RUNTIME)
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@

@@ -33,7 +33,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 fix: $(DEV)
 	$(BIN)/ruff check --fix $(CODE)

@@ -1,0 +1,97 @@
+"""What every test gets: a check that it leaves nothing behind, and the number of kills for crash tests.
+
+Tests keep their files under pytest's `tmp_path`; there is no other place to write to.
+"""
+
+import asyncio
+import inspect
+import multiprocessing
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+Thing = TypeVar("Thing")
+
+PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--chaos-kills", type=int, default=30, help="how often the crash tests kill their process")
+
+
+@pytest.fixture
+def chaos_kills(request: pytest.FixtureRequest) -> int:
+    """How often a crash test kills its process: 30 in `make test`, hundreds in `make chaos`."""
+    kills: int = request.config.getoption("--chaos-kills")
+    return kills
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that leaves a thread of ours, a child process or (async tests) an asyncio task.
+
+    It is set up before a test's own fixtures, hence looks after they have been torn down.
+    """
+    if inspect.iscoroutinefunction(getattr(request, "function", None)):
+        request.getfixturevalue("no_task_left_behind")
+    threads_before, children_before = engine_threads(), child_processes()
+    yield
+    left = wait_until_empty(lambda: engine_threads() - threads_before)
+    assert not left, f"threads still running: {sorted(thread.name for thread in left)}; close what started them"
+    children = wait_until_empty(lambda: child_processes() - children_before)
+    assert not children, f"child processes left: {[describe(pid) for pid in children]}; stop them and wait for them"
+
+
+@pytest.fixture
+async def no_task_left_behind() -> AsyncIterator[None]:
+    """Looks from inside the test's own loop, before pytest-asyncio silently cancels what is left in it."""
+    before = asyncio.all_tasks()
+    yield
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
+    if left:
+        _, left = await asyncio.wait(left, timeout=PATIENCE)
+    assert not left, f"asyncio tasks left: {sorted(str(task.get_coro()) for task in left)}; await or cancel them"
+
+
+def engine_threads() -> set[threading.Thread]:
+    """Our threads that would keep a process alive; the pool of sync tasks is daemonic and may idle on."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("tsuzuki-") and not thread.daemon}
+
+
+def child_processes() -> set[int]:
+    """Ids of children, zombies included, without multiprocessing's own servants, which live as long as we do."""
+    listings = list(Path("/proc/self/task").glob("*/children"))
+    if not listings:  # not Linux
+        return {child.pid for child in multiprocessing.active_children() if child.pid}
+    return {pid for listing in listings for pid in pids_in(listing) if not is_servant(pid)}
+
+
+def pids_in(listing: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in listing.read_text().split()]
+    except OSError:  # the thread ended meanwhile
+        return []
+
+
+def is_servant(pid: int) -> bool:
+    return any(word in describe(pid) for word in ("multiprocessing.resource_tracker", "multiprocessing.forkserver"))
+
+
+def describe(pid: int) -> str:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        command = ""
+    return f"{pid} {command or '(ended, but nobody waited for it)'}"
+
+
+def wait_until_empty(look: Callable[[], set[Thing]]) -> set[Thing]:
+    """Returns what is still there when patience ends; looks once and returns at once in the usual case."""
+    deadline = time.monotonic() + PATIENCE
+    while (left := look()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left

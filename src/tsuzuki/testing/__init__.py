@@ -1,0 +1,26 @@
+"""Tools for tests of flows and of backends, for users as much as for ourselves."""
+
+from typing import TYPE_CHECKING, Any
+
+from tsuzuki.backends.memory import MemoryBackend
+from tsuzuki.testing.clock import FakeClock
+from tsuzuki.testing.faulty import Crash, FaultyBackend
+
+if TYPE_CHECKING:
+    from tsuzuki.testing.contract import BackendContract
+
+# `run_flow` is added here once the engine exists.
+
+__all__ = ["BackendContract", "Crash", "FakeClock", "FaultyBackend", "MemoryBackend"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the contract when it is asked for: it needs pytest, and the other tools do not."""
+    if name != "BackendContract":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import pytest  # noqa: PLC0415 - an optional extra
+
+    pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
+    from tsuzuki.testing.contract import BackendContract  # noqa: PLC0415 - after the line above, or asserts say nothing
+
+    return BackendContract

@@ -1,0 +1,234 @@
+"""What a store promises about its lists: every filter, pages without gaps, times that only grow."""
+# ruff: noqa: S101, PLR2004 - a test asserts, and the numbers of an example are its content
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend, Query, WorkerRecord
+from tsuzuki.lifecycle import Run, Status, stamp
+from tsuzuki.testing import builders as b
+from tsuzuki.testing.clock import ShiftedClock
+
+
+class IndexContract:
+    """Rows are found, counted and paged, the newest first."""
+
+    async def test_a_row_is_the_fold_of_its_facts(self, backend: Backend) -> None:
+        claim = await b.claimed(backend)
+        step = f.StepDone(at=b.AT, step="load")
+        await backend.append(claim, [step, b.item("a"), b.item("b"), b.item_failed("c")])
+        await backend.append(claim, [f.ItemSkipped(at=b.AT, step="fetch", key="d"), b.ending(Status.COMPLETED)])
+        run = await b.row(backend, claim.run.id)
+        assert (run.steps, run.done, run.failed, run.skipped) == (1, 2, 1, 1)
+        assert (run.status, run.holder, run.finished_at) == (Status.COMPLETED, None, stamp(b.AT))
+        assert (bytes(run.result or b""), run.error, run.position) == (b'{"ok":1}', None, 8)
+
+    async def test_a_failed_row_shows_its_error(self, backend: Backend) -> None:
+        run = await b.ended(backend, Status.FAILED)
+        assert (run.status, run.error) == (Status.FAILED, b.OOPS)
+
+    async def test_an_unknown_run_has_no_row(self, backend: Backend) -> None:
+        assert await backend.get(b.a_run().id) is None
+
+    @pytest.mark.parametrize(
+        ("wanted", "other", "query"),
+        [
+            ({"flow": "index"}, {"flow": "crawl"}, Query(flow="index")),
+            ({"tag": "gpu"}, {"tags": ("gpu",)}, Query(tag="gpu")),
+            ({"tags": ("x", "blue")}, {"tags": ("bluer",), "tag": "blue"}, Query(label="blue")),
+            ({"key": "k"}, {"key": "kk"}, Query(key="k")),
+            ({"tenant": "a"}, {"tenant": "b"}, Query(tenant="a")),
+            ({}, {"tenant": "b"}, Query(tenant="")),
+            ({"private": True}, {}, Query(private=True)),
+            ({}, {"private": True}, Query(private=False)),
+            ({"digest": "d1"}, {"digest": "d2"}, Query(digest="d1")),
+            ({"id": "abc-1"}, {"id": "xabc-1"}, Query(id_prefix="abc")),
+            ({"id": "a%-1"}, {"id": "ab-1"}, Query(id_prefix="a%")),
+            ({"id": "a_-1"}, {"id": "ab-1"}, Query(id_prefix="a_")),
+            ({"flow": "f", "tag": "t"}, {"flow": "f", "tag": "u"}, Query(flow="f", tag="t", status=(Status.PENDING,))),
+        ],
+    )
+    async def test_runs_are_found_by_what_their_submission_fixed(
+        self, backend: Backend, wanted: dict[str, Any], other: dict[str, Any], query: Query
+    ) -> None:
+        run = await b.submitted(backend, **wanted)
+        await b.submitted(backend, **other)
+        assert await backend.search(query) == [run]
+
+    async def test_runs_are_found_by_number(self, backend: Backend) -> None:
+        await b.submitted(backend)
+        run = await b.submitted(backend)
+        assert await backend.search(Query(number=run.number)) == [run]
+        assert await backend.search(Query(number=run.number + 1)) == []
+
+    async def test_runs_are_found_by_status(self, backend: Backend) -> None:
+        pending = await b.submitted(backend)
+        failed = await b.ended(backend, Status.FAILED)
+        await b.ended(backend, Status.COMPLETED)
+        assert await backend.search(Query(status=(Status.FAILED,))) == [failed]
+        assert await backend.search(Query(status=(Status.PENDING, Status.FAILED))) == [failed, pending]
+        assert await backend.search(Query(status=(Status.CANCELLED,))) == []
+
+    async def test_runs_are_found_by_holder(self, backend: Backend) -> None:
+        claim = await b.claimed(backend, "w1")
+        await b.claimed(backend, "w2")
+        await b.submitted(backend)
+        assert [run.id for run in await backend.search(Query(holder="w1"))] == [claim.run.id]
+
+    async def test_runs_are_found_by_when_they_finished(self, backend: Backend) -> None:
+        run = await b.ended(backend, Status.COMPLETED)
+        await b.submitted(backend)
+        assert await backend.search(Query(finished_before=stamp(b.AT + 1))) == [run]
+        assert await backend.search(Query(finished_before=stamp(b.AT))) == []
+
+    async def test_runs_are_found_by_when_they_were_updated(self, backend: Backend) -> None:
+        first, second = await b.submitted(backend), await b.submitted(backend)
+        assert await backend.search(Query(updated_after=first.updated_at)) == [second]
+        await b.claim_of(backend, first.id)
+        found = await backend.search(Query(updated_after=second.updated_at))
+        assert [run.id for run in found] == [first.id]
+
+    async def test_the_newest_update_comes_first(self, backend: Backend) -> None:
+        runs = [await b.submitted(backend) for _ in range(3)]
+        await b.claim_of(backend, runs[1].id)
+        found = await backend.search(Query(limit=9))
+        assert [run.id for run in found] == [runs[1].id, runs[2].id, runs[0].id]
+        assert [run.id for run in await backend.search(Query(limit=2))] == [runs[1].id, runs[2].id]
+
+    async def test_pages_have_neither_gaps_nor_repeats_while_rows_change(self, backend: Backend) -> None:
+        runs = [(await b.submitted(backend)).id for _ in range(10)]
+        seen: list[str] = []
+        before: tuple[float, str] | None = None
+        while page := await backend.search(Query(limit=3, before=before)):
+            seen += [run.id for run in page]
+            before = (page[-1].updated_at, page[-1].id)
+            await b.claim_of(backend, seen[-1], f"worker {len(seen)}")
+            await b.submitted(backend)
+        assert seen == runs[::-1]
+
+    async def test_updates_only_grow_also_when_the_clock_steps_back(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        times: list[float] = []
+
+        async def look(run_id: str) -> None:
+            times.append((await b.row(backend, run_id)).updated_at)
+
+        run = await b.submitted(backend)
+        await look(run.id)
+        clock.jump(-3600)
+        claim = await b.claim_of(backend, run.id)
+        await look(run.id)
+        for n in range(5):
+            await backend.append(claim, [b.item(str(n))])
+            await look(run.id)
+        await look((await b.submitted(backend)).id)
+        await backend.ask(run.id, b.cancel())
+        await look(run.id)
+        assert all(earlier < later for earlier, later in pairwise(times)), times
+
+    async def test_updates_follow_the_wall_clock(self, backend: Backend, clock: ShiftedClock) -> None:
+        clock.jump(1000)
+        run = await b.submitted(backend)
+        assert abs(run.updated_at - clock.now()) < 60
+
+    async def test_runs_are_counted_by_status(self, backend: Backend) -> None:
+        assert await backend.counts() == {}
+        await b.submitted(backend)
+        await b.submitted(backend)
+        await b.claimed(backend)
+        await b.ended(backend, Status.FAILED)
+        assert await backend.counts() == {"PENDING": 2, "RUNNING": 1, "FAILED": 1}
+
+    async def test_a_rebuilt_row_is_the_row(self, backend: Backend) -> None:
+        claim = await b.claimed(backend, key="k", tags=("a",), priority=2, idempotency_key="once")
+        await backend.append(claim, [b.item("a"), b.item_failed("b"), b.ending(Status.FAILED)])
+        await backend.ask(claim.run.id, b.resume())
+        again = await b.claim_of(backend, claim.run.id, "other")
+        await backend.append(again, [b.item("b", attempt=2), f.StepDone(at=b.AT, attempt=2, step="s")])
+        await backend.ask(claim.run.id, b.cancel())
+        before = await b.row(backend, claim.run.id)
+        rebuilt = await backend.rebuild(claim.run.id)
+        assert rebuilt is not None
+        assert await b.row(backend, claim.run.id) == rebuilt
+        assert self.fold_of(rebuilt) == self.fold_of(before)
+        assert await backend.append(again, [b.item("c", attempt=2)]) == before.position + 1
+
+    async def test_there_is_nothing_to_rebuild_of_an_unknown_run(self, backend: Backend) -> None:
+        assert await backend.rebuild(b.a_run().id) is None
+
+    def fold_of(self, run: Run) -> dict[str, Any]:
+        """Gives all of a row but the time of its writing."""
+        return {name: getattr(run, name) for name in run.__struct_fields__ if name != "updated_at"}
+
+    async def test_a_failed_run_leaves_a_dead_letter(self, backend: Backend) -> None:
+        first = await b.ended(backend, Status.FAILED, flow="crawl", tag="gpu")
+        await b.ended(backend, Status.COMPLETED)
+        await b.ended(backend, Status.CANCELLED)
+        second = await b.ended(backend, Status.FAILED)
+        newest, oldest = await backend.dead_letters()
+        assert (newest.run_id, oldest.run_id) == (second.id, first.id)
+        assert (oldest.number, oldest.flow, oldest.tag) == (first.number, "crawl", "gpu")
+        assert (oldest.reason, oldest.at) == ("execution_error", b.AT)
+        assert "oops" in oldest.error
+        assert await backend.dead_letters(limit=1) == [newest]
+
+
+class WorkersContract:
+    """A worker says that it lives, and hears what it holds."""
+
+    async def test_a_worker_hears_what_it_holds(self, backend: Backend) -> None:
+        kept = await b.claimed(backend, "w1")
+        asked = await b.claimed(backend, "w1")
+        handed_back = await b.claimed(backend, "w1")
+        done = await b.claimed(backend, "w1")
+        lost = await b.claimed(backend, "w1")
+        await b.claimed(backend, "w2")
+        await backend.ask(asked.run.id, b.cancel())
+        await backend.append(handed_back, [f.Released(at=b.AT)])
+        await backend.append(done, [b.ending(Status.COMPLETED)])
+        await b.claim_of(backend, lost.run.id, "w2", dead="w1")
+        holdings = await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT))
+        assert {(holding.run_id, holding.attempt, holding.cancelling) for holding in holdings} == {
+            (kept.run.id, 1, False),
+            (asked.run.id, 1, True),
+        }
+
+    async def test_workers_are_listed_the_last_seen_first(self, backend: Backend, clock: ShiftedClock) -> None:
+        one = WorkerRecord(id="w1", host="a", presence="w1.lock", tags=("gpu",), flows=("crawl",), started_at=b.AT)
+        for worker in (one, WorkerRecord(id="w2"), one):
+            clock.jump(10)
+            await backend.beat(_seen(worker, clock.now()))
+        first, second = await backend.workers()
+        assert (first.id, second.id) == ("w1", "w2")
+        assert (first.host, first.presence, first.tags, first.flows) == ("a", "w1.lock", ("gpu",), ("crawl",))
+        assert first.started_at == b.AT
+        assert abs(first.heartbeat_at - clock.now()) < 5
+
+    async def test_a_beat_replaces_what_was_known_of_a_worker(self, backend: Backend) -> None:
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT))
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT + 1, state="DRAINING", tags=("late",)))
+        (worker,) = await backend.workers()
+        assert (worker.state, worker.tags) == ("DRAINING", ("late",))
+
+    async def test_every_beat_can_be_told_from_the_one_before(self, backend: Backend) -> None:
+        seen: list[int] = []
+        for _ in range(3):
+            await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT))
+            seen += [worker.beats for worker in await backend.workers()]
+        assert len(set(seen)) == 3, "who waits for a lease to run out sees by the beats that a worker lives"
+
+
+def _seen(worker: WorkerRecord, at: float) -> WorkerRecord:
+    return WorkerRecord(
+        id=worker.id,
+        host=worker.host,
+        presence=worker.presence,
+        tags=worker.tags,
+        flows=worker.flows,
+        started_at=worker.started_at,
+        heartbeat_at=at,
+    )

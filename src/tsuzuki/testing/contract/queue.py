@@ -1,0 +1,172 @@
+"""What a store promises about the queue: who gets which run, in which order, and how often."""
+# ruff: noqa: S101, PLR2004 - a test asserts, and the numbers of an example are its content
+
+import asyncio
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend, Claim
+from tsuzuki.lifecycle import MOST_CLAIMS, Status
+from tsuzuki.testing import builders as b
+from tsuzuki.testing.clock import ShiftedClock
+
+DEFAULT = ("default",)
+
+
+class QueueContract:
+    """Runs are given by tag, priority and age, to one worker at a time."""
+
+    async def test_a_submitted_run_waits_and_has_a_number(self, backend: Backend) -> None:
+        first = await b.submitted(backend, flow="crawl", tags=("a", "b"), priority=3, source="cli")
+        second = await b.submitted(backend)
+        assert (first.status, first.attempt, first.holder) == (Status.PENDING, 1, None)
+        assert 0 < first.number < second.number
+        assert await b.row(backend, first.id) == first
+        assert (first.flow, first.tags, first.priority, first.source) == ("crawl", ("a", "b"), 3, "cli")
+
+    async def test_a_claim_makes_the_run_running(self, backend: Backend) -> None:
+        run = await b.submitted(backend)
+        (claim,) = await backend.claim("worker", tags=DEFAULT)
+        assert claim.run == await b.row(backend, run.id)
+        assert (claim.worker, claim.attempt) == ("worker", 1)
+        assert (claim.run.status, claim.run.holder, claim.run.position) == (Status.RUNNING, "worker", 2)
+        assert claim.run.started_at is not None
+        assert await b.kinds(backend, run.id) == ["Submitted", "Claimed"]
+
+    async def test_a_held_run_is_not_given_again(self, backend: Backend) -> None:
+        claim = await b.claimed(backend)
+        assert await backend.claim("other", tags=DEFAULT) == []
+        assert await backend.claim("other", run_id=claim.run.id) == []
+        assert await backend.claim("other", tags=DEFAULT, dead=frozenset({"stranger"})) == []
+
+    async def test_runs_are_given_by_tag(self, backend: Backend) -> None:
+        await b.submitted(backend, tag="cpu")
+        gpu = await b.submitted(backend, tag="gpu")
+        labelled = await b.submitted(backend, tag="other", tags=("gpu",))
+        assert await self.given(backend, tags=("gpu", "missing"), limit=9) == [gpu.id]
+        assert await self.given(backend, tags=("other",), limit=9) == [labelled.id]
+
+    async def test_a_worker_without_tags_is_given_nothing(self, backend: Backend) -> None:
+        await b.submitted(backend)
+        assert await backend.claim("worker", limit=9) == []
+
+    async def test_runs_are_given_by_priority_and_then_by_age(self, backend: Backend) -> None:
+        low, first, second, high = [await b.submitted(backend, priority=p) for p in (-1, 0, 0, 5)]
+        assert await self.given(backend, limit=9) == [high.id, first.id, second.id, low.id]
+
+    async def test_a_run_of_a_dead_holder_keeps_its_place_in_the_order(self, backend: Backend) -> None:
+        await b.claimed(backend, "dead", priority=0)
+        important = (await b.claimed(backend, "dead", priority=9)).run.id
+        waiting = (await b.submitted(backend, priority=5)).id
+        assert await self.given(backend, limit=2, dead=frozenset({"dead"})) == [important, waiting]
+
+    async def test_at_most_as_many_runs_are_given_as_were_asked_for(self, backend: Backend) -> None:
+        runs = [(await b.submitted(backend)).id for _ in range(5)]
+        assert await self.given(backend, limit=2) == runs[:2]
+        assert await self.given(backend, limit=9) == runs[2:]
+
+    async def test_many_workers_never_get_the_same_run(self, backend: Backend) -> None:
+        runs = {(await b.submitted(backend)).id for _ in range(20)}
+        rounds = await asyncio.gather(*(backend.claim(f"w{n}", tags=DEFAULT, limit=3) for n in range(20)))
+        given = [claim.run.id for claims in rounds for claim in claims]
+        assert sorted(given) == sorted(runs)
+
+    async def test_a_run_is_not_given_before_its_time(self, backend: Backend, clock: ShiftedClock) -> None:
+        claim = await b.claimed(backend)
+        await backend.append(claim, [f.Released(at=b.AT, reason="later", not_before=clock.now() + 60)])
+        assert await backend.claim("worker", tags=DEFAULT) == []
+        assert await backend.claim("worker", run_id=claim.run.id) == []
+        clock.jump(61)
+        assert await self.given(backend) == [claim.run.id]
+
+    async def test_a_private_run_is_given_by_its_id_only(self, backend: Backend) -> None:
+        run = await b.submitted(backend, private=True)
+        assert await backend.claim("worker", tags=DEFAULT) == []
+        claim = await b.claim_of(backend, run.id)
+        assert claim.run.private
+        assert await backend.claim("other", tags=DEFAULT, dead=frozenset({"worker"})) == []
+        assert (await b.claim_of(backend, run.id, "other", dead="worker")).attempt == 2
+
+    async def test_by_id_only_that_run_is_given_whatever_its_tag(self, backend: Backend) -> None:
+        await b.submitted(backend)
+        wanted = await b.submitted(backend, tag="rare")
+        claims = await backend.claim("worker", run_id=wanted.id, limit=9)
+        assert [claim.run.id for claim in claims] == [wanted.id]
+        assert await backend.claim("worker", run_id=b.a_run().id) == []
+
+    async def test_a_run_of_a_dead_holder_is_given_with_the_next_attempt(self, backend: Backend) -> None:
+        old = await b.claimed(backend, "old")
+        (new,) = await backend.claim("new", tags=DEFAULT, dead=frozenset({"old", "older"}))
+        assert (new.run.id, new.attempt, new.run.holder) == (old.run.id, 2, "new")
+        assert new.run.status is Status.RUNNING
+
+    async def test_no_two_claims_of_a_run_share_an_attempt(self, backend: Backend) -> None:
+        claim = await b.claimed(backend)
+        attempts = [claim.attempt]
+        for how in ("crash", "release", "fail", "crash", "release"):
+            if how != "crash":
+                end = f.Released(at=b.AT) if how == "release" else b.ending(Status.FAILED, claim.attempt)
+                await backend.append(claim, [end])
+            if how == "fail":
+                await backend.ask(claim.run.id, b.resume())
+            claim = await b.claim_of(backend, claim.run.id, dead="worker")
+            attempts.append(claim.attempt)
+        assert attempts == [1, 2, 3, 4, 5, 6]
+
+    async def test_a_cancelling_run_of_a_dead_holder_is_given_to_finish_cancelling(self, backend: Backend) -> None:
+        old = await b.claimed(backend, "old")
+        await backend.ask(old.run.id, b.cancel("ann"))
+        new = await b.claim_of(backend, old.run.id, "new", dead="old")
+        assert (new.run.status, new.attempt, new.run.cancel_asked_by) == (Status.CANCELLING, 2, "ann")
+        await backend.append(new, [b.ending(Status.CANCELLED, 2)])
+        assert (await b.row(backend, old.run.id)).status is Status.CANCELLED
+
+    async def test_an_ended_run_is_not_given(self, backend: Backend) -> None:
+        for status in (Status.COMPLETED, Status.FAILED, Status.CANCELLED):
+            run = await b.ended(backend, status)
+            assert await backend.claim("other", run_id=run.id, dead=frozenset({"worker"})) == []
+        assert await backend.claim("other", tags=DEFAULT, limit=9, dead=frozenset({"worker"})) == []
+
+    async def test_a_claim_records_the_code_and_tells_the_one_before(self, backend: Backend) -> None:
+        run = await b.submitted(backend, flow="crawl")
+        codes = {"crawl": "v1", "other": "v9"}
+        (first,) = await backend.claim("worker", run_id=run.id, fingerprints=codes)
+        (second,) = await backend.claim(
+            "worker", run_id=run.id, dead=frozenset({"worker"}), fingerprints={"crawl": "v2"}
+        )
+        assert (first.was, first.run.fingerprint) == ("", "v1")
+        assert (second.was, second.run.fingerprint) == ("v1", "v2")
+
+    async def test_a_run_that_only_kills_its_workers_is_failed(self, backend: Backend) -> None:
+        run = await b.submitted(backend)
+        for n in range(MOST_CLAIMS):
+            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
+        healthy = await b.submitted(backend)
+        (given,) = await backend.claim("last", tags=DEFAULT, dead=frozenset({f"w{MOST_CLAIMS - 1}"}))
+        assert given.run.id == healthy.id, "the poisoned run is ended, and the next one is given instead"
+        ended = await b.row(backend, run.id)
+        assert (ended.status, ended.holder) == (Status.FAILED, None)
+        last = (await b.journal(backend, run.id))[-1].fact
+        assert isinstance(last, f.RunFailed)
+        assert last.reason == "max_claims"
+        (letter,) = await backend.dead_letters()
+        assert (letter.run_id, letter.reason) == (run.id, "max_claims")
+
+    async def test_an_outcome_proves_that_a_run_does_not_only_kill(self, backend: Backend) -> None:
+        claim = await b.claimed(backend)
+        for n in range(2 * MOST_CLAIMS):
+            if n % MOST_CLAIMS == MOST_CLAIMS - 1:
+                await backend.append(claim, [b.item(str(n), attempt=claim.attempt)])
+            claim = await b.claim_of(backend, claim.run.id, dead="worker")
+
+    async def test_a_run_that_was_handed_back_killed_nobody(self, backend: Backend) -> None:
+        claim = await b.claimed(backend)
+        for _ in range(MOST_CLAIMS + 5):
+            await backend.append(claim, [f.Released(at=b.AT)])
+            claim = await b.claim_of(backend, claim.run.id)
+
+    async def given(
+        self, backend: Backend, *, tags: tuple[str, ...] = DEFAULT, limit: int = 1, dead: frozenset[str] = frozenset()
+    ) -> list[str]:
+        """Claims, and gives the ids in the order in which they were given."""
+        claims: list[Claim] = await backend.claim("worker", tags=tags, limit=limit, dead=dead)
+        return [claim.run.id for claim in claims]

@@ -1,0 +1,86 @@
+"""The store looked over for `doctor`: what is checked, and how it is said."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tsuzuki.backends import Check
+from tsuzuki.backends.sqlite.blobs import Blobs
+from tsuzuki.backends.sqlite.faults import fault
+from tsuzuki.backends.sqlite.file import PATIENCE, connect
+from tsuzuki.backends.sqlite.migrations import NEWEST, version
+from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.rows import text
+
+KILO: Final = 1024
+LITTLE_SPACE: Final = 100 * KILO**2
+
+
+def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
+    """Examines the store on a connection of its own, and sweeps what a crash left behind; blocks."""
+    connection = connect(path, timeout=PATIENCE)
+    try:
+        return [
+            Check("file", ok=True, text=f"{path}: {_size(path)}, schema {version(connection)} of {NEWEST}"),
+            _sound(connection),
+            _agreement(connection),
+            _blobs(connection, blobs, now),
+            _space(path),
+        ]
+    except sqlite3.Error as error:
+        raise fault(error, path) from error
+    finally:
+        connection.close()
+
+
+def _sound(connection: sqlite3.Connection) -> Check:
+    try:
+        found = [row[0] for row in connection.execute("PRAGMA quick_check(10)").fetchall()]
+    except sqlite3.DatabaseError as error:
+        found = [str(error)]
+    if found == ["ok"]:
+        return Check("integrity", ok=True, text="every page is sound")
+    return Check("integrity", ok=False, text=f"the file is damaged, restore a copy: {'; '.join(found)}")
+
+
+def _agreement(connection: sqlite3.Connection) -> Check:
+    runs, expected, facts = connection.execute(SQL["totals"]).fetchall()[0]
+    disagreeing = connection.execute(SQL["disagreeing"]).fetchall()[0][0]
+    if not disagreeing and expected == facts:
+        return Check("journals", ok=True, text=f"{runs} runs agree with their {facts} facts")
+    return Check(
+        "journals",
+        ok=False,
+        text=f"{disagreeing} of {runs} rows disagree with their journals "
+        f"({facts} facts, {expected} expected): rebuild them",
+    )
+
+
+def _blobs(connection: sqlite3.Connection, blobs: Blobs, now: float) -> Check:
+    swept = blobs.sweep(_known(connection), now)
+    return Check("blobs", ok=True, text=f"{_bytes(blobs.size())}, {swept} left behind by a crash and swept")
+
+
+def _known(connection: sqlite3.Connection) -> Callable[[list[str]], set[str]]:
+    return lambda ids: {row[0] for row in connection.execute(SQL["known_runs"], (text(ids),)).fetchall()}
+
+
+def _space(path: Path) -> Check:
+    free = shutil.disk_usage(path.parent).free
+    return Check("disk", ok=free > LITTLE_SPACE, text=f"{_bytes(free)} free")
+
+
+def _size(path: Path) -> str:
+    wal = path.with_name(f"{path.name}-wal")
+    return f"{_bytes(path.stat().st_size)} and {_bytes(wal.stat().st_size if wal.exists() else 0)} not yet merged"
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "KB", "MB"):
+        if size < KILO:
+            return f"{size:.0f} {unit}"
+        size /= KILO
+    return f"{size:.1f} GB"

@@ -1,0 +1,54 @@
+"""Turns what sqlite3 and the file system say into our errors, with what to do next."""
+
+import errno
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from tsuzuki.errors import NotAStore, StoreError, StoreUnavailable
+
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_BROKEN: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
+_UNAVAILABLE: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full; nothing was half-written: free some space and try again",
+    sqlite3.SQLITE_READONLY: "it cannot be written; make the file and its folder writable for this user",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that its folder exists and that this user may write there",
+    sqlite3.SQLITE_PERM: "this user may not open it; change its permissions, or choose another data directory",
+    sqlite3.SQLITE_IOERR: "the disk refused to read or write; free some space, check the disk and try again",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory; free some and try again",
+}
+
+
+def busy(error: sqlite3.Error) -> bool:
+    """Tells whether somebody else is writing just now."""
+    return _code(error) in _BUSY
+
+
+def fault(error: sqlite3.Error, path: Path) -> StoreError:
+    """Says what an error of sqlite3 means for the store at `path`."""
+    code = _code(error)
+    if code in _BUSY:
+        return StoreUnavailable(
+            f"{path} is locked by another program; close what has it open (a database browser, a backup) and try again"
+        )
+    if code in _BROKEN:
+        return NotAStore(f"{path} is damaged or not a Tsuzuki store ({error}); restore a copy, or choose another file")
+    if code in _UNAVAILABLE:
+        return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({error})")
+    return StoreError(f"{path}: SQLite says: {error}")
+
+
+def file_fault(error: OSError, path: Path) -> StoreError:
+    """Says what an error of the file system means for the store at `path`."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        advice = "the disk is full; nothing was half-written: free some space and try again"
+    elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        advice = "it cannot be written; make it and its folder writable for this user, or choose another data directory"
+    else:
+        advice = "check the path and the disk, and try again"
+    return StoreUnavailable(f"{path}: {advice} ({error.strerror or error})")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Gives the primary code; errors of the Python module itself have none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -1,0 +1,218 @@
+"""What the holder of a run writes: its facts, fenced, in order, the first write of an outcome winning.
+
+The rules are those of `lifecycle`; here they are fenced, stored and put in order. Whatever refuses a job
+does so before the job has written anything, since the transaction goes on with the others.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Claim, DeadLetter
+from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.rows import (
+    Columns,
+    fact_columns,
+    folded,
+    run_from,
+    text,
+)
+from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction
+from tsuzuki.errors import ClaimLost, MoveRefused
+from tsuzuki.lifecycle import Run, fold_all, only_outcomes
+
+
+class Errand:
+    """A job of its own: a function of the transaction."""
+
+    __slots__ = ("future", "heavy", "work")
+
+    def __init__(self, work: Callable[[Transaction], Any], future: asyncio.Future[Any], *, heavy: bool) -> None:
+        self.work, self.future, self.heavy = work, future, heavy
+
+
+class Append:
+    """A batch of facts of a holder; batches of outcomes that wait together are written together."""
+
+    __slots__ = ("claim", "columns", "facts", "future", "heavy")
+
+    def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any]) -> None:
+        self.claim, self.facts, self.future, self.heavy = claim, facts, future, False
+        self.columns = [fact_columns(fact) for fact in facts]
+
+    def drop_recorded(self, transaction: Transaction, number: int) -> None:
+        """Leaves out the outcomes that are there already: the first write wins, inside one batch too."""
+        fresh: list[tuple[f.Fact, Columns]] = []
+        seen: set[Columns] = set()
+        for fact, columns in zip(self.facts, self.columns, strict=True):
+            identity = columns[1:4]
+            if columns[0] in f.OUTCOMES:
+                if identity in seen or transaction.execute(SQL["outcome"], (number, *identity)).fetchall():
+                    continue
+                seen.add(identity)
+            fresh.append((fact, columns))
+        self.facts, self.columns = [fact for fact, _ in fresh], [columns for _, columns in fresh]
+
+
+def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
+    """Does the jobs of a group in their order; outcomes of one claim wait for each other until something else comes."""
+    settled: list[Settled] = []
+    outcomes: dict[tuple[str, str, int], list[Append]] = {}
+    for job in jobs:
+        if isinstance(job, Append) and only_outcomes(job.facts):
+            claim = job.claim
+            outcomes.setdefault((claim.run.id, claim.worker, claim.attempt), []).append(job)
+            continue
+        _append_outcomes(transaction, outcomes, settled)
+        try:
+            settled.append((job, _perform_one(transaction, job), None))
+        except REFUSALS as refusal:
+            settled.append((job, None, refusal))
+    _append_outcomes(transaction, outcomes, settled)
+    return settled
+
+
+def _perform_one(transaction: Transaction, job: Job) -> Any:
+    if isinstance(job, Append):
+        return append_moves(transaction, job)
+    assert isinstance(job, Errand)  # noqa: S101 - there are two kinds of jobs
+    return job.work(transaction)
+
+
+# The journal
+
+
+def _append_outcomes(
+    transaction: Transaction, waiting: dict[tuple[str, str, int], list[Append]], settled: list[Settled]
+) -> None:
+    for batches in waiting.values():
+        try:
+            settled += append_outcomes(transaction, batches)
+        except REFUSALS as refusal:
+            settled += [(batch, None, refusal) for batch in batches]
+    waiting.clear()
+
+
+def append_outcomes(transaction: Transaction, batches: Sequence[Append]) -> list[Settled]:
+    """Appends facts that cannot change the status, without reading the row; an outcome twice is an IntegrityError."""
+    claim = batches[0].claim
+    if transaction.careful:
+        batches[0].drop_recorded(transaction, claim.run.number)
+    facts = [fact for batch in batches for fact in batch.facts]
+    tally = f.tally(facts)
+    counted = {
+        "id": claim.run.id,
+        "holder": claim.worker,
+        "attempt": claim.attempt,
+        "updated_at": transaction.stamp(),
+        "facts": len(facts),
+        "done": tally.done,
+        "failed": tally.failed,
+        "skipped": tally.skipped,
+        "steps": tally.steps,
+        "outcomes": tally.outcomes,
+    }
+    found = transaction.execute(SQL["count_outcomes"], counted).fetchall()
+    if not found:
+        raise lost(claim)
+    number, last = found[0]
+    position = last - len(facts)
+    columns = [columns for batch in batches for columns in batch.columns]
+    insert(transaction, number, position, columns)
+    transaction.runs.add(claim.run.id)
+    settled: list[Settled] = []
+    for batch in batches:
+        position += len(batch.facts)
+        settled.append((batch, position, None))
+    return settled
+
+
+def append_moves(transaction: Transaction, batch: Append) -> int:
+    """Appends facts of which some change the status; gives the last position."""
+    claim = batch.claim
+    if transaction.careful:
+        batch.drop_recorded(transaction, claim.run.number)
+    elif (position := _end_unread(transaction, batch)) is not None:
+        return position
+    run = read_run(transaction, claim.run.id)
+    if run is None or (run.holder, run.attempt) != (claim.worker, claim.attempt):
+        raise lost(claim)
+    return write(transaction, run, batch.facts, batch.columns).position
+
+
+def _end_unread(transaction: Transaction, batch: Append) -> int | None:
+    """Ends a run from the row of its claim, if that is still the row: short runs are not read again."""
+    claim = batch.claim
+    run = claim.run
+    if (run.holder, run.attempt) != (claim.worker, claim.attempt):
+        return None
+    try:
+        row = fold_all(run, batch.facts)
+    except MoveRefused:  # since the claim, somebody asked for a cancel: the row must be read
+        return None
+    if not row.status.terminal:
+        return None
+    fence = (run.number, run.id, claim.worker, claim.attempt, run.position)
+    row = msgspec.structs.replace(row, updated_at=transaction.stamp())
+    if not transaction.execute(SQL["end_run"], (*folded(row), *fence)).rowcount:
+        return None
+    _follow(transaction, run, row, batch.facts, batch.columns)
+    return row.position
+
+
+def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:
+    """Folds facts into a row and writes both; gives the row."""
+    row = msgspec.structs.replace(fold_all(run, facts), updated_at=transaction.stamp())
+    transaction.execute(SQL["write_run"], (*folded(row), run.number))
+    _follow(transaction, run, row, facts, columns or [fact_columns(fact) for fact in facts])
+    return row
+
+
+def _follow(transaction: Transaction, run: Run, row: Run, facts: Sequence[f.Fact], columns: Sequence[Columns]) -> None:
+    """Writes what follows from a new row: its facts, its labels, its dead letter, and who is to be woken."""
+    insert(transaction, run.number, run.position, columns)
+    if run.tags:
+        transaction.execute(SQL["move_labels"], (row.updated_at, run.number))
+    for fact in facts:
+        if isinstance(fact, f.RunFailed):
+            transaction.execute(SQL["insert_dead_letter"], (text(_letter(run, fact)),))
+    transaction.runs.add(run.id)
+    transaction.rings |= row.holder is None  # it waits or has ended: somebody may claim it, or was waiting for it
+
+
+def insert(transaction: Transaction, number: int, position: int, columns: Sequence[Columns]) -> None:
+    """Adds facts to a journal, after a position."""
+    rows = [(number, at, *fact) for at, fact in enumerate(columns, position + 1)]
+    if len(rows) == 1:
+        transaction.execute(SQL["insert_fact"], rows[0])
+    else:
+        transaction.executemany(SQL["insert_fact"], rows)
+
+
+def read_run(transaction: Transaction, run_id: str) -> Run | None:
+    """Reads a row inside the transaction."""
+    rows = transaction.execute(SQL["run_by_id"], (run_id,)).fetchall()
+    return run_from(rows[0]) if rows else None
+
+
+def lost(claim: Claim) -> ClaimLost:
+    """Says that a claim is over."""
+    return ClaimLost(
+        f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
+        "the run ended, was handed back or was claimed again; stop working on it"
+    )
+
+
+def _letter(run: Run, fact: f.RunFailed) -> DeadLetter:
+    return DeadLetter(
+        run_id=run.id,
+        number=run.number,
+        flow=run.flow,
+        tag=run.tag,
+        reason=fact.reason,
+        error=fact.error.message,
+        at=fact.at,
+    )

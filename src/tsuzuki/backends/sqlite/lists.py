@@ -1,0 +1,72 @@
+"""Pages of runs: a short index scan for every status that may match, merged, and the rows of the winners."""
+
+import sqlite3
+from collections.abc import Callable
+from heapq import nlargest
+from typing import Any, Final, TypeAlias
+
+from tsuzuki.backends import Query
+from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.rows import numbers, run_from, text
+from tsuzuki.lifecycle import Run, Status
+
+Execute: TypeAlias = Callable[..., sqlite3.Cursor]
+
+_LEADING: Final = ("key", "digest", "flow", "tag", "tenant", "private")
+"""The fields that have an index of their own, the most selective first."""
+_SETTLED: Final = frozenset(Status) - {Status.RUNNING, Status.CANCELLING}
+_WORTH_A_RANGE: Final = 2
+"""A shorter beginning of an id matches so many runs that the newest few are found sooner by looking."""
+_ALWAYS: Final = 1e300
+
+
+def search(execute: Execute, query: Query) -> list[Run]:
+    """Gives a page of rows, the newest `updated_at` first."""
+    # One more than asked for: `updated_at` is unique in a store, so at most one row ties with the cursor.
+    values = _values(query, query.limit + 1)
+    found = set(_found(execute, query, values))
+    newest = [number for _, number in nlargest(query.limit + 1, found)]
+    rows = map(run_from, execute(SQL["runs_by_number"], (numbers(newest),)).fetchall())
+    page = sorted(rows, key=_place, reverse=True)
+    return [run for run in page if query.before is None or _place(run) < query.before][: query.limit]
+
+
+def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple[float, int]]:
+    if query.number is not None:
+        return execute(SQL["list_by_number"], values).fetchall()
+    if query.id_prefix and len(query.id_prefix) >= _WORTH_A_RANGE:
+        return execute(SQL["list_by_id"], values).fetchall()
+    found = execute(SQL["list_held"], values).fetchall()
+    if query.holder is not None:
+        return found
+    if query.label is not None:
+        return found + execute(SQL["list_by_label"], values).fetchall()
+    field = next((name for name in _LEADING if values[name] is not None), None)
+    statement = SQL[f"list_by_{field}" if field else "list"]
+    for status in query.status or _SETTLED:
+        found += execute(statement, {**values, "status": status.value}).fetchall()
+    return found
+
+
+def _values(query: Query, limit: int) -> dict[str, Any]:
+    return {
+        "statuses": text(list(query.status or Status)),
+        "flow": query.flow,
+        "tag": query.tag,
+        "label": query.label,
+        "key": query.key,
+        "tenant": query.tenant,
+        "private": query.private,
+        "digest": query.digest,
+        "number": query.number,
+        "prefix": query.id_prefix or None,
+        "holder": query.holder,
+        "finished_before": query.finished_before,
+        "updated_after": -_ALWAYS if query.updated_after is None else query.updated_after,
+        "before": _ALWAYS if query.before is None else query.before[0],
+        "limit": limit,
+    }
+
+
+def _place(run: Run) -> tuple[float, str]:
+    return run.updated_at, run.id

@@ -1,0 +1,278 @@
+-- Every statement of the SQLite store: a name, one sentence, the statement.
+-- {name} stands for the statement of that name, so that a list of columns is written once.
+
+-- columns: The columns of a row, in the order in which rows.py reads them.
+    runs.number, runs.id, runs.flow, runs.created_at, runs.digest, runs.tag, runs.tags, runs.priority, runs.key,
+    runs.idempotency_key, runs.tenant, runs.private, runs.source, runs.continues, runs.status, runs.attempt,
+    runs.holder, runs.not_before, runs.started_at, runs.finished_at, runs.updated_at,
+    (SELECT max(workers.heartbeat_at, runs.heartbeat_at) FROM workers WHERE workers.id = runs.holder),
+    runs.heartbeat_at, runs.position, runs.done, runs.failed, runs.skipped, runs.steps, runs.barren,
+    runs.fingerprint, runs.blob, runs.cancel_asked_at, runs.cancel_asked_by, runs.cancel_reason, runs.version,
+    runs.progress, runs.error, runs.result, (SELECT body FROM params WHERE params.run = runs.number)
+
+-- tables: Counts what a file contains, to tell an empty one from somebody else's.
+SELECT count(*) FROM sqlite_schema;
+
+-- tick: Gives out the next `updated_at`: the time, but always later than the last.
+UPDATE meta SET value = max(?, value + 1e-6) WHERE name = 'clock' RETURNING value;
+
+-- set_clock: Keeps the last `updated_at` that a transaction gave out.
+UPDATE meta SET value = ? WHERE name = 'clock';
+
+-- ring: Counts one more reason to look for work.
+UPDATE meta SET value = value + 1 WHERE name = 'bell';
+
+-- rung: Tells how often there was a reason to look for work.
+SELECT value FROM meta WHERE name = 'bell';
+
+-- run_by_id: Reads the row of a run.
+SELECT {columns} FROM runs WHERE id = ?;
+
+-- runs_by_number: Reads the rows of runs given as a JSON list of numbers.
+SELECT {columns} FROM runs WHERE number IN (SELECT value FROM json_each(?));
+
+-- run_by_idempotency_key: Finds the run that an idempotency key made.
+SELECT {columns} FROM runs WHERE tenant = ? AND idempotency_key = ?;
+
+-- run_holding_key: Finds the active run that holds a key.
+SELECT id, number, status FROM runs
+WHERE tenant = ? AND key = ? AND status IN ('PENDING', 'RUNNING', 'CANCELLING');
+
+-- insert_run: Accepts a run, unless one of the unique indexes says no.
+INSERT INTO runs (
+    id, flow, created_at, digest, tag, tags, priority, key, idempotency_key, tenant, private, source, continues,
+    status, attempt, holder, not_before, started_at, finished_at, heartbeat_at, position, done, failed, skipped,
+    steps, barren, fingerprint, blob, cancel_asked_at, cancel_asked_by, cancel_reason, version, progress, error,
+    result, updated_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+RETURNING number;
+
+-- insert_params: Keeps what was submitted.
+INSERT INTO params (run, body) VALUES (?, ?);
+
+-- insert_label: Labels a run.
+INSERT OR IGNORE INTO labels (label, updated_at, run) VALUES (?, ?, ?);
+
+-- move_labels: Lets the labels of a run follow its row.
+UPDATE labels SET updated_at = ? WHERE run = ?;
+
+-- write_run: Writes what facts can change in a row.
+UPDATE runs SET
+    status = ?, attempt = ?, holder = ?, not_before = ?, started_at = ?, finished_at = ?, heartbeat_at = ?,
+    position = ?, done = ?, failed = ?, skipped = ?, steps = ?, barren = ?, fingerprint = ?, blob = ?,
+    cancel_asked_at = ?, cancel_asked_by = ?, cancel_reason = ?, version = ?, progress = ?, error = ?, result = ?,
+    updated_at = ?
+WHERE number = ?;
+
+-- end_run: Writes the end of a run by its holder, if the row is still where the holder last saw it.
+UPDATE runs SET
+    status = ?, attempt = ?, holder = ?, not_before = ?, started_at = ?, finished_at = ?, heartbeat_at = ?,
+    position = ?, done = ?, failed = ?, skipped = ?, steps = ?, barren = ?, fingerprint = ?, blob = ?,
+    cancel_asked_at = ?, cancel_asked_by = ?, cancel_reason = ?, version = ?, progress = ?, error = ?, result = ?,
+    updated_at = ?
+WHERE number = ? AND id = ? AND holder = ? AND attempt = ? AND position = ?;
+
+-- count_outcomes: Fences outcomes, makes room for them and counts them, in one statement and without a read.
+UPDATE runs SET
+    position = position + :facts,
+    done = done + :done,
+    failed = failed + :failed,
+    skipped = skipped + :skipped,
+    steps = steps + :steps,
+    barren = CASE WHEN :outcomes THEN 0 ELSE barren END,
+    updated_at = :updated_at
+WHERE id = :id AND holder = :holder AND attempt = :attempt
+RETURNING number, position;
+
+-- insert_fact: Adds a fact to a journal.
+INSERT INTO facts (run, position, kind, step, key, attempt, body) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- outcome: Tells whether an outcome is recorded.
+SELECT 1 FROM facts
+WHERE run = ? AND step = ? AND key = ? AND attempt = ?
+    AND kind IN ('StepDone', 'StepFailed', 'ItemDone', 'ItemFailed', 'ItemSkipped');
+
+-- facts: Reads a stretch of a journal.
+SELECT position, kind, step, key, body FROM facts
+WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ? ORDER BY position LIMIT ?;
+
+-- facts_at: Reads facts at positions given as a JSON list.
+SELECT position, kind, step, key, body FROM facts
+WHERE run = (SELECT number FROM runs WHERE id = ?) AND position IN (SELECT value FROM json_each(?));
+
+-- marks: Reads outcomes and resumes without their values.
+SELECT position, kind, coalesce(step, ''), coalesce(key, '') FROM facts
+WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ?
+    AND kind IN ('StepDone', 'StepFailed', 'ItemDone', 'ItemFailed', 'ItemSkipped', 'ResumeAsked')
+ORDER BY position LIMIT ?;
+
+-- mark: Tells how far a run and its log have come.
+SELECT position, updated_at, (SELECT max(logs.number) FROM logs WHERE logs.run = runs.number)
+FROM runs WHERE id = ?;
+
+-- log_of: Tells where the log of a run goes on.
+SELECT number, position, (SELECT max(logs.number) FROM logs WHERE logs.run = runs.number)
+FROM runs WHERE id = ?;
+
+-- insert_line: Adds a line to a log.
+INSERT INTO logs (run, number, body) VALUES (?, ?, ?);
+
+-- cut_log: Drops the oldest lines of a log.
+DELETE FROM logs WHERE run = ? AND number <= ?;
+
+-- lines: Reads a stretch of a log.
+SELECT number, body FROM logs
+WHERE run = (SELECT number FROM runs WHERE id = ?) AND number > ? ORDER BY number LIMIT ?;
+
+-- set_progress: Shows how far the steps of a run are.
+UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
+
+-- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
+SELECT priority, number FROM runs INDEXED BY runs_waiting
+WHERE status = 'PENDING' AND private = 0 AND tag = ? AND not_before <= ? AND version <= ?
+ORDER BY priority DESC, number LIMIT ?;
+
+-- orphaned: Finds the shared runs of a holder, the most urgent first.
+SELECT priority, number, tag FROM runs WHERE holder = ? AND private = 0 AND version <= ?
+ORDER BY priority DESC, number;
+
+-- due: Tells when the next delayed run is due.
+SELECT min(not_before) FROM runs INDEXED BY runs_delayed
+WHERE status = 'PENDING' AND not_before > 0 AND not_before > ?;
+
+-- beat: Records that a worker lives.
+INSERT INTO workers (id, heartbeat_at, beats, body) VALUES (?, ?, 1, ?)
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, beats = beats + 1, body = excluded.body;
+
+-- holdings: Lists the runs that a worker holds.
+SELECT id, attempt, cancel_asked_at IS NOT NULL FROM runs WHERE holder = ?;
+
+-- workers: Lists the workers, the last seen first.
+SELECT heartbeat_at, beats, body FROM workers ORDER BY heartbeat_at DESC, id;
+
+-- rest: What else a list may be asked for; unset, it does not filter.
+    AND updated_at > :updated_after AND updated_at <= :before
+    AND (:flow IS NULL OR flow = :flow)
+    AND (:tag IS NULL OR tag = :tag)
+    AND (:key IS NULL OR key = :key)
+    AND (:tenant IS NULL OR tenant = :tenant)
+    AND (:private IS NULL OR private = :private)
+    AND (:digest IS NULL OR digest = :digest)
+    AND (:holder IS NULL OR holder = :holder)
+    AND (:finished_before IS NULL OR finished_at < :finished_before)
+    AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
+
+-- list: Lists runs that nobody holds, of one status.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed
+WHERE holder IS NULL AND status = :status {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_flow: Lists runs that nobody holds, of one status and flow.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_flow
+WHERE holder IS NULL AND status = :status AND flow = :flow {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_tag: Lists runs that nobody holds, of one status and tag.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_tag
+WHERE holder IS NULL AND status = :status AND tag = :tag {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_tenant: Lists runs that nobody holds, of one status and tenant.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_tenant
+WHERE holder IS NULL AND status = :status AND tenant = :tenant {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_private: Lists runs that nobody holds, of one status, private or shared.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_private
+WHERE holder IS NULL AND status = :status AND private = :private {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_digest: Lists runs that nobody holds, of one status, flow and params.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_digest
+WHERE holder IS NULL AND status = :status AND digest = :digest {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_key: Lists runs that nobody holds, of one status and key.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_key
+WHERE holder IS NULL AND status = :status AND key = :key AND key IS NOT NULL {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_label: Lists runs that nobody holds, with a label.
+SELECT labels.updated_at, number FROM labels CROSS JOIN runs ON runs.number = labels.run
+WHERE holder IS NULL AND label = :label AND status IN (SELECT value FROM json_each(:statuses))
+    AND labels.updated_at > :updated_after AND labels.updated_at <= :before
+    AND (:flow IS NULL OR flow = :flow)
+    AND (:tag IS NULL OR tag = :tag)
+    AND (:key IS NULL OR key = :key)
+    AND (:tenant IS NULL OR tenant = :tenant)
+    AND (:private IS NULL OR private = :private)
+    AND (:digest IS NULL OR digest = :digest)
+    AND (:finished_before IS NULL OR finished_at < :finished_before)
+    AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
+ORDER BY labels.updated_at DESC LIMIT :limit;
+
+-- list_held: Lists runs that somebody holds; there are few.
+SELECT updated_at, number FROM runs INDEXED BY runs_held
+WHERE holder IS NOT NULL AND status IN (SELECT value FROM json_each(:statuses)) {rest}
+    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_id: Lists runs by the beginning of their id.
+SELECT updated_at, number FROM runs
+WHERE id >= :prefix AND id < :prefix || char(0x10ffff) AND status IN (SELECT value FROM json_each(:statuses)) {rest}
+    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- list_by_number: Finds a run by its number.
+SELECT updated_at, number FROM runs
+WHERE number = :number AND status IN (SELECT value FROM json_each(:statuses)) {rest}
+    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- counts: Counts runs by status.
+SELECT status, count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL GROUP BY status
+UNION ALL
+SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL GROUP BY status;
+
+-- insert_dead_letter: Keeps what is known of a run that failed.
+INSERT INTO dead_letters (body) VALUES (?);
+
+-- dead_letters: Lists dead letters, the newest first.
+SELECT body FROM dead_letters ORDER BY number DESC LIMIT ?;
+
+-- turn: Reads when the next turn of a rate is due.
+SELECT due, asked_at FROM limits WHERE name = ?;
+
+-- set_turn: Moves the next turn of a rate.
+INSERT INTO limits (name, due, asked_at) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET due = excluded.due, asked_at = excluded.asked_at;
+
+-- free_places: Frees the places of a dead worker.
+DELETE FROM limit_places WHERE name = ? AND worker = ?;
+
+-- places_taken: Counts the places that are taken.
+SELECT coalesce(sum(taken), 0) FROM limit_places WHERE name = ?;
+
+-- take_place: Takes a place.
+INSERT INTO limit_places (name, worker, taken) VALUES (?, ?, 1)
+ON CONFLICT (name, worker) DO UPDATE SET taken = taken + 1;
+
+-- leave_place: Gives a place back.
+UPDATE limit_places SET taken = taken - 1 WHERE name = ? AND worker = ? AND taken > 0;
+
+-- purge: Removes an ended run, and by the foreign keys all that belongs to it.
+DELETE FROM runs WHERE id = ? AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id;
+
+-- known_runs: Tells which of the ids in a JSON list are runs.
+SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?));
+
+-- disagreeing: Counts rows that are not where their journals end.
+SELECT count(*) FROM runs
+WHERE position <> coalesce((SELECT max(facts.position) FROM facts WHERE facts.run = runs.number), 0);
+
+-- totals: Counts runs, the facts they should have, and the facts there are.
+SELECT (SELECT count(*) FROM runs), (SELECT coalesce(sum(position), 0) FROM runs), (SELECT count(*) FROM facts);
+
+-- data_version: Tells whether another connection has committed since the last look.
+PRAGMA data_version;

@@ -1,0 +1,144 @@
+"""What is written about a run that nobody holds yet: submissions, claims, requests, and rows folded anew.
+
+The rules are those of `lifecycle`; here they are stored and put in order. Whatever refuses a job does so
+before the job has written anything, since the transaction goes on with the others.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Claim
+from tsuzuki.backends.sqlite.journal import insert, read_run, write
+from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.rows import as_submitted, entry_from, fact_columns, folded, numbers, run_from, submitted
+from tsuzuki.backends.sqlite.writer import Transaction
+from tsuzuki.errors import Conflict, KeyHeld
+from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, request_facts
+
+_ALL: Final = 2**62
+
+
+def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
+    """Accepts a run, or gives the one that its idempotency key made."""
+    row = fold_all(msgspec.structs.replace(run, position=0, updated_at=transaction.stamp()), [fact])
+    inserted = transaction.execute(SQL["insert_run"], (*submitted(row), *folded(row))).fetchall()
+    if not inserted:
+        return _instead(transaction, run)
+    number = inserted[0][0]
+    transaction.execute(SQL["insert_params"], (number, bytes(run.params).decode()))
+    transaction.executemany(SQL["insert_label"], [(label, row.updated_at, number) for label in run.tags])
+    insert(transaction, number, 0, [fact_columns(fact)])
+    transaction.runs.add(run.id)
+    transaction.rings = True
+    return msgspec.structs.replace(row, number=number)
+
+
+def _instead(transaction: Transaction, run: Run) -> Run:
+    """Says why an index refused a run."""
+    if run.idempotency_key is not None:
+        key = (run.tenant, run.idempotency_key)
+        if first := transaction.execute(SQL["run_by_idempotency_key"], key).fetchall():
+            return run_from(first[0])
+    if holder := _key_held(transaction, run):
+        raise holder
+    raise Conflict(f"run {run.id} is there already; give every run an id of its own")
+
+
+def _key_held(transaction: Transaction, run: Run) -> KeyHeld | None:
+    found = transaction.execute(SQL["run_holding_key"], (run.tenant, run.key)).fetchall()
+    if not found:
+        return None
+    run_id, number, status = found[0]
+    return KeyHeld(f"the key {run.key!r} is held by run {number}, which is {status}: wait for it, or cancel it", run_id)
+
+
+def candidates(
+    execute: Callable[..., sqlite3.Cursor], tags: Sequence[str], now: float, dead: frozenset[str], limit: int
+) -> list[int]:
+    """Finds the numbers of runs that may be claimed, by priority, then age; a list per tag, merged."""
+    found: set[tuple[int, int]] = set()
+    for tag in tags:
+        for priority, number in execute(SQL["waiting"], (tag, now, f.VERSION, limit)).fetchall():
+            found.add((-priority, number))
+    for holder in dead:
+        for priority, number, tag in execute(SQL["orphaned"], (holder, f.VERSION)).fetchall():
+            if tag in tags:
+                found.add((-priority, number))
+    return [number for _, number in sorted(found)][:limit]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Who asks for which runs, and how many."""
+
+    worker: str
+    tags: Sequence[str]
+    limit: int
+    dead: frozenset[str]
+    run_id: str | None
+    fingerprints: Mapping[str, str]
+
+
+def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
+    """Claims what may be claimed; a run that only kills its workers is ended, and the next one taken instead."""
+    claims: list[Claim] = []
+    while len(claims) < wanted.limit:
+        found = _find(transaction, wanted, wanted.limit - len(claims))
+        taken = [run for run in found if claimable(run, transaction.now, wanted.dead)]
+        for run in taken:
+            facts = claim_facts(run, wanted.worker, transaction.now, wanted.fingerprints.get(run.flow, ""))
+            row = write(transaction, run, facts)
+            if not row.status.terminal:
+                claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))
+        if not taken or wanted.run_id is not None:
+            break
+    return claims
+
+
+def _find(transaction: Transaction, wanted: Wanted, limit: int) -> list[Run]:
+    if wanted.run_id is not None:
+        run = read_run(transaction, wanted.run_id)
+        return [] if run is None else [run]
+    found = candidates(transaction.execute, wanted.tags, transaction.now, wanted.dead, limit)
+    rows = transaction.execute(SQL["runs_by_number"], (numbers(found),)).fetchall() if found else []
+    return sorted(map(run_from, rows), key=lambda run: (-run.priority, run.number))
+
+
+def ask(
+    transaction: Transaction, run_id: str, fact: f.Fact, dead: frozenset[str]
+) -> tuple[RunUpdateResult, Run | None]:
+    """Appends the request of somebody who does not hold the run."""
+    run = read_run(transaction, run_id)
+    if run is None:
+        return RunUpdateResult.NOT_FOUND, None
+    facts = request_facts(run, fact, dead)
+    if not facts:
+        return (RunUpdateResult.ALREADY_TERMINAL if run.status.terminal else RunUpdateResult.UPDATED), run
+    try:
+        row = write(transaction, run, facts)
+    except sqlite3.IntegrityError:
+        # The row is the first thing that is written: the index refused it, and nothing has changed.
+        holder = _key_held(transaction, run)
+        if holder is None:
+            raise
+        raise holder from None
+    transaction.rings = True
+    return RunUpdateResult.UPDATED, row
+
+
+def rebuild(transaction: Transaction, run_id: str) -> Run | None:
+    """Folds a journal anew and writes the row; what is shown of the progress stays."""
+    run = read_run(transaction, run_id)
+    if run is None:
+        return None
+    entries = (entry_from(row) for row in transaction.execute(SQL["facts"], (run_id, 0, _ALL)))
+    row = fold_all(as_submitted(run), (entry.fact for entry in entries))
+    row = msgspec.structs.replace(row, progress=run.progress, updated_at=transaction.stamp())
+    transaction.execute(SQL["write_run"], (*folded(row), run.number))
+    if run.tags:
+        transaction.execute(SQL["move_labels"], (row.updated_at, run.number))
+    transaction.runs.add(run_id)
+    return row

@@ -1,0 +1,293 @@
+"""The store in one SQLite file: the verbs of the port, each a read on the loop or a job for the writer."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import NO_FINGERPRINTS, Check, Claim, DeadLetter, Entry, Holding, Line, Mark, Query, WorkerRecord
+from tsuzuki.backends.sqlite import bell, journal, lists, queue
+from tsuzuki.backends.sqlite.blobs import Blobs
+from tsuzuki.backends.sqlite.examine import examine
+from tsuzuki.backends.sqlite.faults import fault
+from tsuzuki.backends.sqlite.file import Opened, prepare
+from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line_from, numbers, run_from, text
+from tsuzuki.backends.sqlite.writer import Transaction, Writer
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import StoreError, StoreUnavailable
+from tsuzuki.lifecycle import Run, RunUpdateResult
+
+Answer = TypeVar("Answer")
+
+MOST_LINES: Final = 20_000
+"""How many log lines a run keeps."""
+
+_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
+_letter: Final = msgspec.json.Decoder(DeadLetter).decode
+
+
+class SqliteBackend:
+    """Keeps everything in one file that any number of processes on this machine may share."""
+
+    def __init__(self, opened: Opened, clock: Clock) -> None:
+        self._path, self._turnstile, self._writing, self._reading = opened
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._blobs = Blobs(self._path)
+        self._bell = bell.Bell(self._path, Sight(self._rows))
+        self._writer = Writer(
+            self._path,
+            self._writing,
+            self._turnstile,
+            clock=clock,
+            perform=journal.perform,
+            committed=self._bell.ring,
+        )
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: str | PathLike[str], *, clock: Clock | None = None) -> "SqliteBackend":
+        """Opens the store in a file, which is made when it is not there."""
+        return cls(await asyncio.to_thread(prepare, Path(path)), clock or SystemClock())
+
+    @property
+    def url(self) -> str:
+        """The address that opens this store again."""
+        return f"sqlite:{self._path}"
+
+    # The journal
+
+    def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Awaitable[int]:
+        future: asyncio.Future[int] = self._loop.create_future()
+        try:
+            job = journal.Append(claim, facts, future)
+        except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
+            future.set_exception(error)
+        else:
+            self._writer.put(job)
+        return future
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
+        return [entry_from(row) for row in self._rows("facts", run_id, after, limit)]
+
+    async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("marks", run_id, after, limit)]
+
+    async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
+        return [entry_from(row) for row in self._rows("facts_at", run_id, numbers(positions))]
+
+    async def changed(self, run_id: str, position: int, timeout: float) -> None:
+        await self._bell.run(run_id, position, timeout)
+
+    # The log
+
+    async def log(self, run_id: str, lines: Sequence[Line], progress: bytes | None = None) -> None:
+        await self._write(partial(_log, run_id=run_id, lines=lines, progress=progress))
+
+    async def read_log(self, run_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
+        return [line_from(row) for row in self._rows("lines", run_id, after, limit)]
+
+    # The queue
+
+    async def submit(self, run: Run, fact: f.Fact) -> Run:
+        return await self._write(partial(queue.submit, run=run, fact=fact))
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        tags: Sequence[str] = (),
+        limit: int = 1,
+        dead: frozenset[str] = frozenset(),
+        run_id: str | None = None,
+        fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+    ) -> list[Claim]:
+        # A look without a transaction: an idle worker writes nothing.
+        with self._reading_faults():
+            if run_id is None and not queue.candidates(self._reading.execute, tags, self._clock.now(), dead, 1):
+                return []
+        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints)
+        return await self._write(partial(queue.claim, wanted=wanted))
+
+    async def ask(
+        self, run_id: str, fact: f.Fact, *, dead: frozenset[str] = frozenset()
+    ) -> tuple[RunUpdateResult, Run | None]:
+        return await self._write(partial(queue.ask, run_id=run_id, fact=fact, dead=dead))
+
+    async def work(self, timeout: float) -> None:
+        now = self._clock.now()
+        due = self._rows("due", now)[0][0]
+        await self._bell.work(timeout if due is None else min(timeout, due - now))
+
+    # Workers
+
+    async def beat(self, worker: WorkerRecord) -> list[Holding]:
+        def record(transaction: Transaction) -> list[Holding]:
+            transaction.execute(SQL["beat"], (worker.id, transaction.now, text(worker)))
+            rows = transaction.execute(SQL["holdings"], (worker.id,)).fetchall()
+            return [Holding(run_id, attempt, bool(cancelling)) for run_id, attempt, cancelling in rows]
+
+        return await self._write(record)
+
+    async def workers(self) -> list[WorkerRecord]:
+        return [
+            msgspec.structs.replace(_worker(body), heartbeat_at=heartbeat_at, beats=beats)
+            for heartbeat_at, beats, body in self._rows("workers")
+        ]
+
+    # The index
+
+    async def get(self, run_id: str) -> Run | None:
+        rows = self._rows("run_by_id", run_id)
+        return run_from(rows[0]) if rows else None
+
+    async def search(self, query: Query) -> list[Run]:
+        with self._reading_faults():
+            return lists.search(self._reading.execute, query)
+
+    async def counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for status, count in self._rows("counts"):
+            counts[status] = counts.get(status, 0) + count
+        return counts
+
+    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
+        return [_letter(body) for (body,) in self._rows("dead_letters", limit)]
+
+    # Blobs
+
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        if not self._rows("run_by_id", run_id):
+            raise StoreError(f"there is no run {run_id} to keep a blob for")
+        return await asyncio.to_thread(self._blobs.put, run_id, data)
+
+    async def get_blob(self, run_id: str, blob: str) -> bytes:
+        return await asyncio.to_thread(self._blobs.get, run_id, blob)
+
+    # Shared limits
+
+    async def take(self, limit: str, *, interval: float, burst: int = 1) -> float:
+        now = self._clock.elapsed()
+        return await self._write(partial(_take, limit=limit, interval=interval, burst=burst, now=now))
+
+    async def enter(self, limit: str, *, places: int, worker: str, dead: frozenset[str] = frozenset()) -> bool:
+        def enter(transaction: Transaction) -> bool:
+            transaction.executemany(SQL["free_places"], [(limit, gone) for gone in dead])
+            free: bool = transaction.execute(SQL["places_taken"], (limit,)).fetchall()[0][0] < places
+            if free:
+                transaction.execute(SQL["take_place"], (limit, worker))
+            return free
+
+        return await self._write(enter)
+
+    async def leave(self, limit: str, *, worker: str) -> None:
+        await self._write(lambda transaction: transaction.execute(SQL["leave_place"], (limit, worker)))
+
+    # The store itself
+
+    async def rebuild(self, run_id: str) -> Run | None:
+        return await self._write(partial(queue.rebuild, run_id=run_id), heavy=True)
+
+    async def purge(self, run_ids: Sequence[str]) -> int:
+        def remove(transaction: Transaction) -> list[str]:
+            gone = [transaction.execute(SQL["purge"], (run_id,)).fetchall() for run_id in run_ids]
+            return [rows[0][0] for rows in gone if rows]
+
+        purged = await self._write(remove, heavy=True)
+        # A crash here leaves folders of unknown runs, which `examine` sweeps.
+        await asyncio.to_thread(self._blobs.remove, purged)
+        return len(purged)
+
+    async def examine(self) -> list[Check]:
+        return await asyncio.to_thread(examine, self._path, self._blobs, self._clock.now())
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(StoreUnavailable):  # whoever waits for a job was told
+            await self._writer.close(journal.Errand(lambda _: None, self._loop.create_future(), heavy=False))
+        self._bell.close()
+        self._reading.close()
+        self._writing.close()
+        self._turnstile.close()
+
+    # Reading and writing
+
+    def _rows(self, query: str, *values: object) -> list[Columns]:
+        """Reads all rows of a bounded query: an unfinished one would hide what others commit."""
+        with self._reading_faults():
+            return self._reading.execute(SQL[query], values).fetchall()
+
+    @contextlib.contextmanager
+    def _reading_faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if self._closed:
+                raise StoreUnavailable(f"{self._path} was closed; open it again") from error
+            raise fault(error, self._path) from error
+
+    async def _write(self, work: Callable[[Transaction], Answer], *, heavy: bool = False) -> Answer:
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        self._writer.put(journal.Errand(work, future, heavy=heavy))
+        return await future
+
+
+class Sight:
+    """What the bell reads from the file."""
+
+    def __init__(self, rows: Callable[..., list[Columns]]) -> None:
+        self._rows = rows
+
+    def version(self) -> int:
+        """Gives a number that differs after every commit of anybody."""
+        number: int = self._rows("data_version")[0][0]
+        return number
+
+    def rung(self) -> int:
+        """Tells how often there was a reason to look for work."""
+        count: int = self._rows("rung")[0][0]
+        return count
+
+    def mark(self, run_id: str) -> bell.Mark | None:
+        """Tells how far a run has come."""
+        rows = self._rows("mark", run_id)
+        return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+def _log(transaction: Transaction, run_id: str, lines: Sequence[Line], progress: bytes | None) -> None:
+    found = transaction.execute(SQL["log_of"], (run_id,)).fetchall()
+    if not found:  # purged meanwhile: the log is lossy
+        return
+    number, position, last = found[0]
+    first = (last or 0) + 1
+    rows = [(number, at, line_columns(line, position)) for at, line in enumerate(lines, first)]
+    transaction.executemany(SQL["insert_line"], rows[-MOST_LINES:])
+    if first + len(rows) - 1 > MOST_LINES:
+        transaction.execute(SQL["cut_log"], (number, first + len(rows) - 1 - MOST_LINES))
+    if progress is not None:
+        updated_at = transaction.stamp()
+        transaction.execute(SQL["set_progress"], (progress.decode(), updated_at, number))
+        transaction.execute(SQL["move_labels"], (updated_at, number))
+    transaction.runs.add(run_id)
+
+
+def _take(transaction: Transaction, limit: str, interval: float, burst: int, now: float) -> float:
+    """Gives the next turn; `now` counts from the start of the machine, so that setting the clock moves no turn."""
+    found = transaction.execute(SQL["turn"], (limit,)).fetchall()
+    due, asked_at = found[0] if found else (now, now)
+    if asked_at > now:  # the machine was started anew
+        due = now
+    turn = max(due, now)
+    transaction.execute(SQL["set_turn"], (limit, turn + interval, now))
+    wait: float = turn - (burst - 1) * interval - now
+    return max(0.0, wait)

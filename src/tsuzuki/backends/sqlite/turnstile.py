@@ -1,0 +1,92 @@
+"""Fair turns between the processes that write to one file: two advisory locks beside it.
+
+Whoever wants to write takes `next`, then `main`, then lets go of `next`; so nobody who just wrote can
+overtake the one who waits. The operating system frees the locks of a process that dies.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+if sys.platform == "win32":
+
+    class Turnstile:
+        """Lets everybody through: without flock, the writer retries with jitter."""
+
+        def __init__(self, path: Path) -> None: ...
+
+        def try_enter(self) -> bool:
+            """Goes through."""
+            return True
+
+        def enter(self) -> None:
+            """Goes through."""
+
+        def leave(self) -> None:
+            """Is through."""
+
+        def close(self) -> None:
+            """Has nothing to close."""
+
+else:
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+
+    class Turnstile:
+        """Lets one writer at a time through, in turn; everybody, on a file system that knows no locks."""
+
+        def __init__(self, path: Path) -> None:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._next = os.open(path.with_name(f"{path.name}-next"), flags, 0o666)
+            try:
+                self._main = os.open(path.with_name(f"{path.name}-main"), flags, 0o666)
+            except OSError:
+                os.close(self._next)
+                raise
+            self._turns = _has_locks(self._next)
+
+        def try_enter(self) -> bool:
+            """Goes through if nobody is there; never blocks."""
+            if not self._turns:
+                return True
+            if not _try(self._next, LOCK_EX):
+                return False
+            try:
+                return _try(self._main, LOCK_EX)
+            finally:
+                flock(self._next, LOCK_UN)
+
+        def enter(self) -> None:
+            """Waits for its turn and goes through."""
+            if not self._turns:
+                return
+            flock(self._next, LOCK_EX)
+            try:
+                flock(self._main, LOCK_EX)
+            finally:
+                flock(self._next, LOCK_UN)
+
+        def leave(self) -> None:
+            """Lets the next one through."""
+            if self._turns:
+                flock(self._main, LOCK_UN)
+
+        def close(self) -> None:
+            """Lets go of the files; they stay, since others may wait at them."""
+            os.close(self._next)
+            os.close(self._main)
+
+    def _has_locks(handle: int) -> bool:
+        """Tells whether the file system can lock at all."""
+        try:
+            _try(handle, LOCK_SH)
+            flock(handle, LOCK_UN)
+        except OSError:
+            return False
+        return True
+
+    def _try(handle: int, kind: int) -> bool:
+        try:
+            flock(handle, kind | LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

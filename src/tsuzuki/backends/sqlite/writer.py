@@ -1,0 +1,304 @@
+"""The only code that commits: it gathers what waits into one transaction and acknowledges it together.
+
+What was put in one tick of the event loop is written at its end, on the loop: for a lone step that is the
+shortest way, and for many it is one fsync. Nothing on the loop ever blocks: when another process has its
+turn, when a job is heavy or when the disk is slow, a thread writes instead, one group at a time, while the
+next group gathers.
+"""
+
+import asyncio
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, Protocol, TypeVar
+
+from tsuzuki.backends.sqlite.faults import busy, fault
+from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.turnstile import Turnstile
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import ClaimLost, Conflict, StoreUnavailable
+
+Answer = TypeVar("Answer")
+
+SLOW: Final = 0.002
+"""A disk whose commits take longer on average is written by the thread."""
+LONGEST: Final = 0.008
+"""A commit counts as no longer than this: one checkpoint does not make a disk slow."""
+TRY_AGAIN: Final = 2.0
+"""After so many seconds on the thread the loop is tried again."""
+PATIENCE: Final = 10.0
+"""How long a write waits while another program locks the file, before it is refused."""
+LONGEST_TURN: Final = 30.0
+"""How long a write waits for its turn, before it is refused."""
+
+REFUSALS: Final = (ClaimLost, Conflict)
+"""What a job may raise before it has written anything; the others in its group are not harmed."""
+
+_seconds: Final = SystemClock().monotonic
+
+
+class Transaction:
+    """A write transaction under way: its connection, the times it gives out, and whom it concerns."""
+
+    def __init__(self, connection: sqlite3.Connection, now: float, *, careful: bool = False) -> None:
+        self.execute = connection.execute
+        self.executemany = connection.executemany
+        self.now = now
+        self.careful = careful
+        self.runs: set[str] = set()
+        self.rings = False
+        self._last = self._kept = 0.0
+
+    def stamp(self) -> float:
+        """Gives out the next `updated_at`: strictly increasing per store, also when the clock steps back."""
+        if not self._last:
+            self._last = self._kept = self.execute(SQL["tick"], (self.now,)).fetchall()[0][0]
+        else:
+            self._last += 1e-6
+        return self._last
+
+    def finish(self) -> None:
+        """Writes down what was given out and that the bell rings."""
+        if self._last != self._kept:
+            self.execute(SQL["set_clock"], (self._last,))
+        if self.rings:
+            self.execute(SQL["ring"])
+
+
+class Job(Protocol):
+    """Something to write, and who waits for it."""
+
+    future: asyncio.Future[Any]
+    heavy: bool
+
+
+Settled = tuple[Job, Any, Exception | None]
+"""A job with its answer or its error."""
+Perform = Callable[[Transaction, Sequence[Job]], list[Settled]]
+
+
+class _Group:
+    """Jobs on their way through the thread; given up as long as they have not begun."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+        self._lock = threading.Lock()
+        self._state = "waits"
+
+    def move(self, state: str) -> bool:
+        """Begins it or gives it up, whichever comes first."""
+        with self._lock:
+            if self._state == "waits":
+                self._state = state
+            return self._state == state
+
+
+class Writer:
+    """Writes jobs in groups; each gets its answer after its group is on the disk."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        turnstile: Turnstile,
+        *,
+        clock: Clock,
+        perform: Perform,
+        committed: Callable[[Iterable[str], bool], None],
+    ) -> None:
+        self._connection, self._turnstile, self._path, self._clock = connection, turnstile, path, clock
+        self._perform, self._committed = perform, committed
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[Job] = []
+        self._scheduled = self._away = self._closed = False
+        self._average = SLOW / 4
+        self._slow_since: float | None = None
+        self._queue: SimpleQueue[_Group | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def put(self, job: Job) -> None:
+        """Takes a job; its future is settled when it is written or refused."""
+        if self._closed:
+            job.future.set_exception(StoreUnavailable(f"{self._path} was closed; open it again"))
+            return
+        self._waiting.append(job)
+        if not self._scheduled and not self._away:
+            self._scheduled = True
+            self._loop.call_soon(self._tick)
+
+    async def close(self, last: Job) -> None:
+        """Writes what waits, a last job included, and ends the thread."""
+        self.put(last)
+        self._closed = True
+        await last.future
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(PATIENCE)
+
+    # On the loop
+
+    def _tick(self) -> None:
+        self._scheduled = False
+        if not self._waiting or self._away:
+            return
+        jobs, self._waiting = self._waiting, []
+        if self._belongs_to_the_thread(jobs) or not self._turnstile.try_enter():
+            self._send_away(jobs)
+            return
+        try:
+            settled, transaction = self._write(jobs, patient=False)
+        except sqlite3.Error:  # busy: somebody writes without taking a turn; the thread has more patience
+            self._send_away(jobs)
+            return
+        finally:
+            self._turnstile.leave()
+        self._settle(settled, transaction)
+
+    def _belongs_to_the_thread(self, jobs: list[Job]) -> bool:
+        if any(job.heavy for job in jobs):
+            return True
+        if self._slow_since is None:
+            return False
+        if _seconds() - self._slow_since < TRY_AGAIN:
+            return True
+        self._slow_since, self._average = None, SLOW / 2
+        return False
+
+    def _send_away(self, jobs: list[Job]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tsuzuki-writer", daemon=True)
+            self._thread.start()
+        self._away = True
+        group = _Group(jobs)
+        self._queue.put(group)
+        self._loop.call_later(LONGEST_TURN, self._give_up, group)
+
+    def _give_up(self, group: _Group) -> None:
+        """Refuses what waited too long for its turn: a writer elsewhere is frozen in the middle of its own."""
+        if not group.move("given up"):
+            return
+        jobs, self._waiting = [*group.jobs, *self._waiting], []
+        error = StoreUnavailable(
+            f"{self._path}: another process has been writing for {LONGEST_TURN:.0f} s; if it is stopped, let it go on"
+        )
+        self._settle([(job, None, error) for job in jobs], None)
+
+    def _back(self, settled: list[Settled], transaction: Transaction | None) -> None:
+        self._away = False
+        self._settle(settled, transaction)
+        if self._waiting and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._tick)
+
+    def _settle(self, settled: list[Settled], transaction: Transaction | None) -> None:
+        for job, answer, error in settled:
+            if job.future.done():  # whoever waited was cancelled; what was written stands
+                continue
+            if error is None:
+                job.future.set_result(answer)
+            else:
+                job.future.set_exception(error)
+        if transaction is not None and transaction.runs:
+            self._committed(transaction.runs, transaction.rings)
+
+    # On the thread
+
+    def _run(self) -> None:
+        while (group := self._queue.get()) is not None:
+            settled, transaction = self._in_turn(group)
+            try:
+                self._loop.call_soon_threadsafe(self._back, settled, transaction)
+            except RuntimeError:  # the loop is gone, and with it all who waited
+                return
+
+    def _in_turn(self, group: _Group) -> tuple[list[Settled], Transaction | None]:
+        self._turnstile.enter()
+        try:
+            if not group.move("begun"):
+                return [], None
+            return self._write(group.jobs, patient=True)
+        except sqlite3.Error as error:
+            return [(job, None, fault(error, self._path)) for job in group.jobs], None
+        finally:
+            self._turnstile.leave()
+
+    # In turn
+
+    def _write(self, jobs: list[Job], *, patient: bool) -> tuple[list[Settled], Transaction | None]:
+        """Writes a group; when something unexpected happens to one of them, each on its own."""
+        begin(self._connection, patient=patient)
+        transaction = Transaction(self._connection, self._clock.now())
+        try:
+            return self._finish(transaction, jobs), transaction
+        except sqlite3.OperationalError as error:  # the store's fault, not that of one job
+            return [(job, None, fault(error, self._path)) for job in jobs], None
+        except Exception:  # noqa: BLE001 - told to the job it belongs to, below
+            return self._one_by_one(jobs)
+
+    def _one_by_one(self, jobs: list[Job]) -> tuple[list[Settled], Transaction]:
+        everything = Transaction(self._connection, self._clock.now())
+        settled: list[Settled] = []
+        for job in jobs:
+            try:
+                begin(self._connection, patient=False)
+                transaction = Transaction(self._connection, self._clock.now(), careful=True)
+                settled += self._finish(transaction, [job])
+                everything.runs |= transaction.runs
+                everything.rings |= transaction.rings
+            except sqlite3.Error as error:
+                settled.append((job, None, fault(error, self._path)))
+            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for this job
+                settled.append((job, None, error))
+        return settled, everything
+
+    def _finish(self, transaction: Transaction, jobs: list[Job]) -> list[Settled]:
+        try:
+            settled = self._perform(transaction, jobs)
+            transaction.finish()
+            started = _seconds()
+            self._connection.execute("COMMIT")
+        except BaseException:
+            roll_back(self._connection)
+            raise
+        self._measure(_seconds() - started)
+        return settled
+
+    def _measure(self, took: float) -> None:
+        self._average += 0.1 * (min(took, LONGEST) - self._average)
+        if self._average > SLOW and self._slow_since is None:
+            self._slow_since = _seconds()
+
+
+def begin(connection: sqlite3.Connection, *, patient: bool) -> None:
+    """Begins to write; patient, it waits for a program that writes without taking a turn."""
+    deadline = _seconds() + (PATIENCE if patient else 0.0)
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not busy(error) or _seconds() >= deadline:
+                raise
+        time.sleep(random.uniform(0.001, 0.02))
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Undoes a transaction, unless SQLite has done so itself."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def transact(connection: sqlite3.Connection, work: Callable[[], Answer]) -> Answer:
+    """Does something in one transaction, for those who hold the turn: the migrations."""
+    begin(connection, patient=True)
+    try:
+        answer = work()
+        connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
+    return answer

@@ -43,11 +43,11 @@ class KeysContract:
             await b.submitted(backend, key="k")
 
     async def test_a_key_is_held_per_tenant(self, backend: Backend) -> None:
-        await b.submitted(backend, key="k", tenant="a")
-        await b.submitted(backend, key="k", tenant="b")
-        await b.submitted(backend, key="k")
-        with pytest.raises(KeyHeld):
-            await b.submitted(backend, key="k", tenant="b")
+        runs = {tenant: await b.submitted(backend, key="k", tenant=tenant) for tenant in ("a", "b", "")}
+        for tenant, run in runs.items():
+            with pytest.raises(KeyHeld) as caught:
+                await b.submitted(backend, key="k", tenant=tenant)
+            assert caught.value.run_id == run.id
 
     async def test_runs_without_a_key_do_not_hinder_each_other(self, backend: Backend) -> None:
         await b.submitted(backend)

@@ -18,13 +18,15 @@ from uuid import uuid4
 
 Mark = tuple[int, float, int | None]
 """How far a run has come: its position, its `updated_at`, its last log line."""
+News = tuple[object, ...]
+"""What there is for workers; it differs when there is more."""
 State = TypeVar("State")
 
 LOOK_EVERY: Final = 0.03
 """Seconds between two looks at the file while somebody waits."""
-FRESH: Final = 0.25
+FRESH: Final = 0.5
 """For so long after a change those who come to wait may not have read it yet..."""
-SOON: Final = 0.025
+SOON: Final = 0.1
 """...and so wait no longer than this."""
 LONGEST_PATH: Final = 100
 REMEMBERED: Final = 1024
@@ -37,8 +39,8 @@ class Sight(Protocol):
         """Gives a number that differs after every commit of anybody."""
         ...
 
-    def rung(self) -> int:
-        """Tells how often there was a reason to look for work."""
+    def news(self) -> News:
+        """Tells what a worker would look for."""
         ...
 
     def mark(self, run_id: str) -> Mark | None:
@@ -69,10 +71,10 @@ class Bell:
         self._sight = sight
         self._loop = asyncio.get_running_loop()
         self._version = sight.version()
-        self._for_work: dict[asyncio.Future[None], int] = {}
+        self._for_work: dict[asyncio.Future[None], News] = {}
         self._for_runs: dict[str, dict[asyncio.Future[None], Mark | None]] = {}
         self._marks: Seen[Mark | None] = Seen()
-        self._rung: Seen[int] = Seen()
+        self._news: Seen[News] = Seen()
         self._next_look: asyncio.TimerHandle | None = None
         self._line = Line(path)
         if self._line.socket is not None:
@@ -80,11 +82,11 @@ class Bell:
 
     async def work(self, timeout: float) -> None:
         """Waits for a reason to look for work."""
-        rung = self._sight.rung()
-        if self._rung.age("work", rung, self._loop.time()) < FRESH:
+        news = self._sight.news()
+        if self._news.age("work", news, self._loop.time()) < FRESH:
             timeout = min(timeout, SOON)
         waiter = self._loop.create_future()
-        self._for_work[waiter] = rung
+        self._for_work[waiter] = news
         await self._wait(waiter, timeout, lambda: self._for_work.pop(waiter))
 
     async def run(self, run_id: str, position: int, timeout: float) -> None:
@@ -151,8 +153,8 @@ class Bell:
 
     def _wake_changed(self) -> None:
         if self._for_work:
-            rung = self._sight.rung()
-            _wake(waiter for waiter, known in self._for_work.items() if known != rung)
+            news = self._sight.news()
+            _wake(waiter for waiter, known in self._for_work.items() if known != news)
         for run_id, waiters in self._for_runs.items():
             mark = self._sight.mark(run_id)
             _wake(waiter for waiter, known in waiters.items() if known != mark)

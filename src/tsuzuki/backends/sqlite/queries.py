@@ -13,9 +13,11 @@ _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 def parse(text: str) -> Mapping[str, str]:
     """Gives the statements by name, each with the parts that it names put in."""
     named = {found["name"]: found["statement"].strip().rstrip(";") for found in _NAMED.finditer(text)}
-    return MappingProxyType(
-        {name: _PLACEHOLDER.sub(lambda part: named[part[1]], statement) for name, statement in named.items()}
-    )
+    return MappingProxyType({name: _filled(statement, named) for name, statement in named.items()})
+
+
+def _filled(statement: str, named: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda part: named[part[1]], statement)
 
 
 SQL: Final = parse(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))

@@ -13,17 +13,32 @@
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
 SELECT count(*) FROM sqlite_schema;
 
--- tick: Gives out the next `updated_at`: the time, but always later than the last.
-UPDATE meta SET value = max(?, value + 1e-6) WHERE name = 'clock' RETURNING value;
+-- latest: Finds the last `updated_at` that was given out; `clock` remembers those of purged runs.
+SELECT max(
+    (SELECT value FROM meta WHERE name = 'clock'),
+    {latest_unheld},
+    (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL)
+);
 
--- set_clock: Keeps the last `updated_at` that a transaction gave out.
+-- latest_unheld: The last `updated_at` of a run that nobody holds, by one look at the end of each list.
+    max(
+        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
+            WHERE holder IS NULL AND status = 'PENDING'),
+        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
+            WHERE holder IS NULL AND status = 'COMPLETED'),
+        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
+            WHERE holder IS NULL AND status = 'FAILED'),
+        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
+            WHERE holder IS NULL AND status = 'CANCELLED')
+    )
+
+-- keep_clock: Remembers the last `updated_at`, before the run that has it goes.
 UPDATE meta SET value = ? WHERE name = 'clock';
 
--- ring: Counts one more reason to look for work.
-UPDATE meta SET value = value + 1 WHERE name = 'bell';
-
--- rung: Tells how often there was a reason to look for work.
-SELECT value FROM meta WHERE name = 'bell';
+-- news: Tells what a worker would look for: the last run that was let go of, and the last cancel asked of a holder.
+SELECT {latest_unheld},
+    (SELECT max(cancel_asked_at) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL),
+    (SELECT count(cancel_asked_at) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL);
 
 -- run_by_id: Reads the row of a run.
 SELECT {columns} FROM runs WHERE id = ?;
@@ -101,10 +116,11 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ? ORDER BY pos
 SELECT position, kind, step, key, body FROM facts
 WHERE run = (SELECT number FROM runs WHERE id = ?) AND position IN (SELECT value FROM json_each(?));
 
--- marks: Reads outcomes and resumes without their values.
+-- marks: Reads the outcomes and the resumes that retry failures, without their values.
 SELECT position, kind, coalesce(step, ''), coalesce(key, '') FROM facts
 WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ?
-    AND kind IN ('StepDone', 'StepFailed', 'ItemDone', 'ItemFailed', 'ItemSkipped', 'ResumeAsked')
+    AND (kind IN ('StepDone', 'StepFailed', 'ItemDone', 'ItemFailed', 'ItemSkipped')
+        OR kind = 'ResumeAsked' AND coalesce(json_extract(body, '$.failed'), 1))
 ORDER BY position LIMIT ?;
 
 -- mark: Tells how far a run and its log have come.

@@ -198,6 +198,7 @@ class SqliteBackend:
 
     async def purge(self, run_ids: Sequence[str]) -> int:
         def remove(transaction: Transaction) -> list[str]:
+            transaction.execute(SQL["keep_clock"], (transaction.stamp(),))
             gone = [transaction.execute(SQL["purge"], (run_id,)).fetchall() for run_id in run_ids]
             return [rows[0][0] for rows in gone if rows]
 
@@ -253,10 +254,9 @@ class Sight:
         number: int = self._rows("data_version")[0][0]
         return number
 
-    def rung(self) -> int:
-        """Tells how often there was a reason to look for work."""
-        count: int = self._rows("rung")[0][0]
-        return count
+    def news(self) -> bell.News:
+        """Tells what a worker would look for."""
+        return self._rows("news")[0]
 
     def mark(self, run_id: str) -> bell.Mark | None:
         """Tells how far a run has come."""

@@ -11,7 +11,8 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
@@ -41,32 +42,43 @@ REFUSALS: Final = (ClaimLost, Conflict)
 _seconds: Final = SystemClock().monotonic
 
 
-class Transaction:
-    """A write transaction under way: its connection, the times it gives out, and whom it concerns."""
+class Times:
+    """Gives out `updated_at`: strictly increasing per store, across processes, also when the clock steps back."""
 
-    def __init__(self, connection: sqlite3.Connection, now: float, *, careful: bool = False) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self._execute, self._clock = connection.execute, clock
+        self._last = 0.0
+        self._version = -1
+
+    def begin(self) -> float:
+        """Gives the time at the beginning of a transaction; looks for later times only if others have written."""
+        version = self._execute("PRAGMA data_version").fetchall()[0][0]
+        if version != self._version:
+            self._version = version
+            self._last = max(self._last, self._execute(SQL["latest"]).fetchall()[0][0])
+        return self._clock.now()
+
+    def next(self, now: float) -> float:
+        """Gives out the next one."""
+        self._last = max(now, self._last + 1e-6)
+        return self._last
+
+
+class Transaction:
+    """A write transaction under way: its connection, its time, and whom it concerns."""
+
+    def __init__(self, connection: sqlite3.Connection, times: Times, *, careful: bool = False) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
-        self.now = now
+        self.now = times.begin()
         self.careful = careful
         self.runs: set[str] = set()
         self.rings = False
-        self._last = self._kept = 0.0
+        self._times = times
 
     def stamp(self) -> float:
-        """Gives out the next `updated_at`: strictly increasing per store, also when the clock steps back."""
-        if not self._last:
-            self._last = self._kept = self.execute(SQL["tick"], (self.now,)).fetchall()[0][0]
-        else:
-            self._last += 1e-6
-        return self._last
-
-    def finish(self) -> None:
-        """Writes down what was given out and that the bell rings."""
-        if self._last != self._kept:
-            self.execute(SQL["set_clock"], (self._last,))
-        if self.rings:
-            self.execute(SQL["ring"])
+        """Gives out the next `updated_at`."""
+        return self._times.next(self.now)
 
 
 class Job(Protocol):
@@ -78,6 +90,9 @@ class Job(Protocol):
 
 Settled = tuple[Job, Any, Exception | None]
 """A job with its answer or its error."""
+Concerned = tuple[AbstractSet[str], bool]
+"""The runs that a commit has changed, and whether it may mean work for somebody."""
+NOBODY: Final[Concerned] = (frozenset(), False)
 Perform = Callable[[Transaction, Sequence[Job]], list[Settled]]
 
 
@@ -108,9 +123,10 @@ class Writer:
         *,
         clock: Clock,
         perform: Perform,
-        committed: Callable[[Iterable[str], bool], None],
+        committed: Callable[[AbstractSet[str], bool], None],
     ) -> None:
-        self._connection, self._turnstile, self._path, self._clock = connection, turnstile, path, clock
+        self._connection, self._turnstile, self._path = connection, turnstile, path
+        self._times = Times(connection, clock)
         self._perform, self._committed = perform, committed
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Job] = []
@@ -150,13 +166,13 @@ class Writer:
             self._send_away(jobs)
             return
         try:
-            settled, transaction = self._write(jobs, patient=False)
+            settled, concerned = self._write(jobs, patient=False)
         except sqlite3.Error:  # busy: somebody writes without taking a turn; the thread has more patience
             self._send_away(jobs)
             return
         finally:
             self._turnstile.leave()
-        self._settle(settled, transaction)
+        self._settle(settled, concerned)
 
     def _belongs_to_the_thread(self, jobs: list[Job]) -> bool:
         if any(job.heavy for job in jobs):
@@ -185,16 +201,16 @@ class Writer:
         error = StoreUnavailable(
             f"{self._path}: another process has been writing for {LONGEST_TURN:.0f} s; if it is stopped, let it go on"
         )
-        self._settle([(job, None, error) for job in jobs], None)
+        self._settle([(job, None, error) for job in jobs], NOBODY)
 
-    def _back(self, settled: list[Settled], transaction: Transaction | None) -> None:
+    def _back(self, settled: list[Settled], concerned: Concerned) -> None:
         self._away = False
-        self._settle(settled, transaction)
+        self._settle(settled, concerned)
         if self._waiting and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._tick)
 
-    def _settle(self, settled: list[Settled], transaction: Transaction | None) -> None:
+    def _settle(self, settled: list[Settled], concerned: Concerned) -> None:
         for job, answer, error in settled:
             if job.future.done():  # whoever waited was cancelled; what was written stands
                 continue
@@ -202,63 +218,63 @@ class Writer:
                 job.future.set_result(answer)
             else:
                 job.future.set_exception(error)
-        if transaction is not None and transaction.runs:
-            self._committed(transaction.runs, transaction.rings)
+        if concerned[0]:
+            self._committed(*concerned)
 
     # On the thread
 
     def _run(self) -> None:
         while (group := self._queue.get()) is not None:
-            settled, transaction = self._in_turn(group)
+            settled, concerned = self._in_turn(group)
             try:
-                self._loop.call_soon_threadsafe(self._back, settled, transaction)
+                self._loop.call_soon_threadsafe(self._back, settled, concerned)
             except RuntimeError:  # the loop is gone, and with it all who waited
                 return
 
-    def _in_turn(self, group: _Group) -> tuple[list[Settled], Transaction | None]:
+    def _in_turn(self, group: _Group) -> tuple[list[Settled], Concerned]:
         self._turnstile.enter()
         try:
             if not group.move("begun"):
-                return [], None
+                return [], NOBODY
             return self._write(group.jobs, patient=True)
         except sqlite3.Error as error:
-            return [(job, None, fault(error, self._path)) for job in group.jobs], None
+            return [(job, None, fault(error, self._path)) for job in group.jobs], NOBODY
         finally:
             self._turnstile.leave()
 
     # In turn
 
-    def _write(self, jobs: list[Job], *, patient: bool) -> tuple[list[Settled], Transaction | None]:
+    def _write(self, jobs: list[Job], *, patient: bool) -> tuple[list[Settled], Concerned]:
         """Writes a group; when something unexpected happens to one of them, each on its own."""
         begin(self._connection, patient=patient)
-        transaction = Transaction(self._connection, self._clock.now())
         try:
-            return self._finish(transaction, jobs), transaction
+            transaction = Transaction(self._connection, self._times)
+            return self._finish(transaction, jobs), (transaction.runs, transaction.rings)
         except sqlite3.OperationalError as error:  # the store's fault, not that of one job
-            return [(job, None, fault(error, self._path)) for job in jobs], None
+            return [(job, None, fault(error, self._path)) for job in jobs], NOBODY
         except Exception:  # noqa: BLE001 - told to the job it belongs to, below
             return self._one_by_one(jobs)
 
-    def _one_by_one(self, jobs: list[Job]) -> tuple[list[Settled], Transaction]:
-        everything = Transaction(self._connection, self._clock.now())
+    def _one_by_one(self, jobs: list[Job]) -> tuple[list[Settled], Concerned]:
         settled: list[Settled] = []
+        concerned: set[str] = set()
+        rings = False
         for job in jobs:
             try:
                 begin(self._connection, patient=False)
-                transaction = Transaction(self._connection, self._clock.now(), careful=True)
+                transaction = Transaction(self._connection, self._times, careful=True)
                 settled += self._finish(transaction, [job])
-                everything.runs |= transaction.runs
-                everything.rings |= transaction.rings
+                concerned |= transaction.runs
+                rings |= transaction.rings
             except sqlite3.Error as error:
                 settled.append((job, None, fault(error, self._path)))
             except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for this job
                 settled.append((job, None, error))
-        return settled, everything
+        return settled, (concerned, rings)
 
     def _finish(self, transaction: Transaction, jobs: list[Job]) -> list[Settled]:
         try:
             settled = self._perform(transaction, jobs)
-            transaction.finish()
             started = _seconds()
             self._connection.execute("COMMIT")
         except BaseException:

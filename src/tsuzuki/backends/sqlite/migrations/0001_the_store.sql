@@ -1,12 +1,12 @@
 -- The store: the row of each run, its journal, its log, and what workers share.
 
--- Small values that belong to the whole store: the last `updated_at` given out, and how often the bell was rung.
+-- Small values that belong to the whole store: the last `updated_at` of the runs that were purged.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value NOT NULL
 ) WITHOUT ROWID;
 
-INSERT INTO meta (name, value) VALUES ('clock', 0.0), ('bell', 0);
+INSERT INTO meta (name, value) VALUES ('clock', 0.0);
 
 -- The row of a run: what its submission fixed, and the fold of its facts. Numbers are never used twice.
 CREATE TABLE runs (

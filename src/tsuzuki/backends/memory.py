@@ -155,8 +155,10 @@ class MemoryBackend:
         held = (record.row for record in self._active.values() if record.row.holder == worker.id)
         return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in held]
 
-    async def workers(self) -> list[WorkerRecord]:
-        return sorted(self._workers.values(), key=lambda worker: worker.heartbeat_at, reverse=True)
+    async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
+        holders = {record.row.holder for record in self._records.values()} if holding else self._workers.keys()
+        found = (worker for worker in self._workers.values() if worker.id in holders)
+        return sorted(found, key=lambda worker: worker.heartbeat_at, reverse=True)
 
     # The index
 

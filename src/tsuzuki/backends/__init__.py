@@ -1,0 +1,282 @@
+"""The port: what the engine asks of a store, in a few wide verbs, and the values that cross it.
+
+Rules live above it (`lifecycle`, `runner`) or beside it as pure functions that every adapter calls; an
+adapter stores, fences, orders and wakes. A behaviour that is not in `tsuzuki.testing.BackendContract`
+does not exist.
+"""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import msgspec
+
+from tsuzuki.facts import Fact, Unknown
+from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+
+
+NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A fact at its position in the journal of a run."""
+
+    position: int
+    fact: Fact | Unknown
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """An outcome without its value: what the replay index is built from."""
+
+    position: int
+    kind: str
+    step: str
+    key: str
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of a run's log: lossy, capped, never read by replay.
+
+    `position` is the journal position it was written after, so that watchers can merge the two streams.
+    """
+
+    at: float
+    text: str
+    level: str = "info"
+    step: str = ""
+    name: str = ""
+    key: str = ""
+    logger: str = ""
+    position: int = 0
+    number: int = 0
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A worker's lease on a run; its attempt is the fencing number, `was` the fingerprint of the claim before."""
+
+    run: Run
+    worker: str
+    attempt: int
+    was: str = ""
+
+
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the store knows of a worker; `presence` is the lock file it holds while it lives on `host`."""
+
+    id: str
+    host: str = ""
+    presence: str = ""
+    tags: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    heartbeat_at: float = 0.0
+    started_at: float = 0.0
+    state: str = "RUNNING"
+    beats: int = 0
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A run that a worker holds, as the store sees it: its attempt, and whether a cancel was asked."""
+
+    run_id: str
+    attempt: int
+    cancelling: bool
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that failed, kept for those who look after the system."""
+
+    run_id: str
+    number: int
+    flow: str
+    tag: str
+    reason: str
+    error: str
+    at: float
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs to list; unset fields do not filter. Newest `updated_at` first, the id breaks ties."""
+
+    status: tuple[Status, ...] = ()
+    flow: str | None = None
+    tag: str | None = None
+    label: str | None = None
+    key: str | None = None
+    tenant: str | None = None
+    private: bool | None = None
+    digest: str | None = None
+    number: int | None = None
+    id_prefix: str | None = None
+    holder: str | None = None
+    finished_before: str | None = None
+    updated_after: float | None = None
+    before: tuple[float, str] | None = None
+    limit: int = 50
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of a store's examination by `doctor`."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+class Backend(Protocol):
+    """Where runs, journals, logs, workers and blobs live. Every method may raise `StoreError`."""
+
+    @property
+    def url(self) -> str:
+        """The address that opens this store again."""
+        ...
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether all who use the store are on one machine: what was alive before its last boot is dead."""
+        ...
+
+    # The journal
+
+    def append(self, claim: Claim, facts: Sequence[Fact]) -> Awaitable[int]:
+        """Appends facts of the holder, all or none, and folds them into the row; gives the last position.
+
+        Acknowledged means kept. A claim that is not the current one is refused with `ClaimLost`. An outcome
+        whose (step, key, attempt) is there already is left as it was: the first write wins.
+        """
+        ...
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
+        """Reads facts in order of position, those after `after`."""
+        ...
+
+    async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
+        """Reads, in order and without their values, the outcomes of a run and the `ResumeAsked` that retry failures.
+
+        A `ResumeAsked(failed=False)` is left out: it changes nothing for replay.
+        """
+        ...
+
+    async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
+        """Reads the facts at these positions, in any order."""
+        ...
+
+    async def changed(self, run_id: str, position: int, timeout: float) -> None:
+        """Waits until the run may have moved past `position` or its log may have grown, or the time is up."""
+        ...
+
+    # The log
+
+    async def log(self, run_id: str, lines: Sequence[Line], progress: bytes | None = None) -> None:
+        """Adds log lines (the oldest beyond the cap go) and sets the progress of the row; not fenced, not replayed."""
+        ...
+
+    async def read_log(self, run_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
+        """Reads log lines in order of number, those after `after`."""
+        ...
+
+    # The queue
+
+    async def submit(self, run: Run, fact: Fact) -> Run:
+        """Accepts a run with its first fact; gives the stored row, with its number.
+
+        A run with the same tenant and idempotency key is given back instead. A key that an active run of the
+        tenant holds is refused with `KeyHeld`, naming that run.
+        """
+        ...
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        tags: Sequence[str] = (),
+        limit: int = 1,
+        dead: frozenset[str] = frozenset(),
+        run_id: str | None = None,
+        fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+    ) -> list[Claim]:
+        """Claims runs by priority, then age: those that wait, and those whose holder is dead.
+
+        By tag it gives shared runs only; by id it also gives a private one. What `lifecycle.claim_facts`
+        ends instead of claiming is not given. `fingerprints` tells, by flow, what the worker's code is.
+        """
+        ...
+
+    async def ask(
+        self, run_id: str, fact: Fact, *, dead: frozenset[str] = frozenset()
+    ) -> tuple[RunUpdateResult, Run | None]:
+        """Appends the request of somebody who does not hold the run (cancel, resume), as `lifecycle` decides."""
+        ...
+
+    async def work(self, timeout: float) -> None:
+        """Waits until there may be new work or new requests, or the time is up."""
+        ...
+
+    # Workers
+
+    async def beat(self, worker: WorkerRecord) -> list[Holding]:
+        """Records that a worker lives, and tells it what it holds."""
+        ...
+
+    async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
+        """Lists the workers, the last seen first; with `holding` only those that hold a run that has not ended."""
+        ...
+
+    # The index
+
+    async def get(self, run_id: str) -> Run | None:
+        """Gives the row of a run."""
+        ...
+
+    async def search(self, query: Query) -> list[Run]:
+        """Lists rows."""
+        ...
+
+    async def counts(self) -> dict[str, int]:
+        """Counts the runs by status."""
+        ...
+
+    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
+        """Lists dead letters, the newest first."""
+        ...
+
+    # Blobs
+
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        """Keeps a large value under its run, durably, before the fact that refers to it; gives its reference."""
+        ...
+
+    async def get_blob(self, run_id: str, blob: str) -> bytes:
+        """Reads a blob."""
+        ...
+
+    # Shared limits
+
+    async def take(self, limit: str, *, interval: float, burst: int = 1) -> float:
+        """Takes the next turn of a rate that the whole backend shares; gives how long to wait for it."""
+        ...
+
+    async def enter(self, limit: str, *, places: int, worker: str, dead: frozenset[str] = frozenset()) -> bool:
+        """Takes one of the places that the whole backend shares, if one is free (those of the dead are)."""
+        ...
+
+    async def leave(self, limit: str, *, worker: str) -> None:
+        """Gives a place back."""
+        ...
+
+    # The store itself
+
+    async def rebuild(self, run_id: str) -> Run | None:
+        """Folds the journal of a run anew and writes the row; gives it."""
+        ...
+
+    async def purge(self, run_ids: Sequence[str]) -> int:
+        """Removes ended runs with their journals, logs and blobs; gives how many."""
+        ...
+
+    async def examine(self) -> list[Check]:
+        """Examines the store, for `doctor`; sweeps what a crash left behind."""
+        ...
+
+    async def close(self) -> None:
+        """Writes what waits, and leaves."""
+        ...

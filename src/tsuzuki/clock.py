@@ -1,0 +1,41 @@
+"""The only code that reads the clock."""
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for facts, monotonic time for waiting, and the wait itself."""
+
+    def now(self) -> float:
+        """Gives Unix seconds."""
+        ...
+
+    def monotonic(self) -> float:
+        """Gives seconds that never run backwards and stand still while the machine sleeps."""
+        ...
+
+    def elapsed(self) -> float:
+        """Gives seconds that never run backwards and go on while the machine sleeps."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
+
+    def elapsed(self) -> float:
+        """Reads the clock that counts sleep too, where the system has one."""
+        boottime = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.monotonic() if boottime is None else time.clock_gettime(boottime)
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits in real time."""
+        await asyncio.sleep(seconds)

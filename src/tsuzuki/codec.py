@@ -1,0 +1,185 @@
+"""Values in and out of JSON: params by a flow's signature, results by a task's return annotation.
+
+What a flow receives is always the decoded recorded value, the first time too, so that a first run and a
+replay cannot differ. There is no pickle.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+import pydantic
+import pydantic_core
+import typing_extensions
+
+from tsuzuki.errors import BadParams, BadUsage, NotJSON, ValueChanged
+from tsuzuki.identity import digest
+
+_encode: Final = msgspec.json.Encoder().encode
+_PLAIN: Final = frozenset({int, str, bool, type(None)})
+_SMALL: Final = 1 << 62
+NULL: Final = b"null"
+
+
+def short(value: object, most: int = 80) -> str:
+    """Shows a value in a message; an object that cannot even be shown is named by its type."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a broken __repr__ must not hide the error that is being told
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class Codec:
+    """Encodes and decodes the values of one annotation."""
+
+    def __init__(self, annotation: Any = Any) -> None:
+        self._annotation = Any if annotation is inspect.Parameter.empty else annotation
+        self._kept = _kept_as_they_are(self._annotation)
+
+    def record(self, value: Any) -> tuple[bytes, Any]:
+        """Gives the JSON of a value and the value that this JSON will give back."""
+        if type(value) in self._kept and (type(value) is not int or -_SMALL < value < _SMALL):
+            return _encode(value), value
+        data = self.encode(value)
+        try:
+            return data, self.decode(data)
+        except ValueChanged as error:
+            raise NotJSON(f"the result {short(value)} cannot be recorded and read back: {error}") from error
+
+    def encode(self, value: Any) -> bytes:
+        """Gives the JSON of a value."""
+        try:
+            if self._adapter is None:
+                return pydantic_core.to_json(value, bytes_mode="base64", inf_nan_mode="constants")
+            return self._adapter.dump_json(value, warnings="none")
+        except (pydantic_core.PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
+            raise NotJSON(
+                f"{short(value)} ({type(value).__name__}) cannot be recorded as JSON: {error}. "
+                "Return JSON types, a pydantic model or a dataclass, and annotate the function with it"
+            ) from error
+
+    def decode(self, data: bytes | str | msgspec.Raw) -> Any:
+        """Gives the value that a JSON text stands for."""
+        text = bytes(data) if isinstance(data, msgspec.Raw) else data
+        try:
+            if self._adapter is None:
+                return pydantic_core.from_json(text, allow_inf_nan=False)
+            return self._adapter.validate_json(text)
+        except ValueError as error:
+            shown = text if isinstance(text, str) else text.decode("utf-8", "replace")
+            name = getattr(self._annotation, "__name__", None) or repr(self._annotation)
+            raise ValueChanged(f"{short(shown)} does not fit {name}: {_told(error)}") from error
+
+    @cached_property
+    def _adapter(self) -> "pydantic.TypeAdapter[Any] | None":
+        return None if self._annotation is Any else _adapter(self._annotation)
+
+
+def _told(error: ValueError) -> str:
+    if not isinstance(error, pydantic.ValidationError):
+        return f"{error}"
+    return "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}".strip() for e in error.errors(include_url=False))
+
+
+def _kept_as_they_are(annotation: Any) -> frozenset[type]:
+    if annotation is Any:
+        return _PLAIN
+    if annotation is None:
+        return frozenset({type(None)})
+    return _PLAIN & frozenset([annotation]) if isinstance(annotation, type) else frozenset()
+
+
+def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":
+    """Builds the adapter; an annotation that JSON knows nothing of counts as none at all."""
+    config = pydantic.ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="strings")
+    try:
+        return pydantic.TypeAdapter(annotation, config=config)
+    except pydantic.PydanticSchemaGenerationError:
+        return None
+    except pydantic.PydanticUserError:  # a model, dataclass or typed dict takes ours only as a part of something
+        return pydantic.TypeAdapter(annotation | None, config=config)
+
+
+def signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Reads a signature with its annotations resolved, or as they stand where they cannot be."""
+    try:
+        return inspect.signature(function, eval_str=True)
+    except (NameError, TypeError, SyntaxError):
+        return inspect.signature(function)
+
+
+def result_codec(function: Callable[..., Any]) -> Codec:
+    """Gives the codec of a function's return annotation."""
+    annotation = signature(function).return_annotation
+    return Codec(Any if isinstance(annotation, str) else annotation)
+
+
+class Params:
+    """The params of a flow: checked against its signature, and stored as one JSON object."""
+
+    def __init__(self, flow: str, function: Callable[..., Any]) -> None:
+        self._flow = flow
+        self._signature = signature(function)
+        for parameter in self._signature.parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+                raise BadUsage(f"flow {flow}: params have names; *args and positional-only ones cannot be recorded")
+
+    @cached_property
+    def _adapter(self) -> "pydantic.TypeAdapter[dict[str, Any]]":
+        fields: dict[str, Any] = {}
+        extra: Any = "forbid"
+        for parameter in self._signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                extra = "allow"
+                continue
+            annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+            optional = parameter.default is not parameter.empty
+            fields[parameter.name] = typing_extensions.NotRequired[annotation] if optional else annotation
+        make: Any = typing_extensions.TypedDict  # its functional form: the names are known only now
+        shape: Any = make(f"{self._flow} params", fields)
+        shape.__pydantic_config__ = pydantic.ConfigDict(
+            extra=extra, ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="strings"
+        )
+        return pydantic.TypeAdapter(shape)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the params."""
+        return frozenset(self._signature.parameters)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the params."""
+        return self._adapter.json_schema()
+
+    def encode(self, given: Mapping[str, Any]) -> bytes:
+        """Checks params given as Python values, fills in defaults, and gives their JSON."""
+        filled = {p.name: p.default for p in self._signature.parameters.values() if p.default is not p.empty}
+        try:
+            return self._adapter.dump_json(filled | self._adapter.validate_python(dict(given)), warnings="none")
+        except pydantic.ValidationError as error:
+            raise self._refusal(error) from None
+        except (pydantic_core.PydanticSerializationError, TypeError, RecursionError) as error:
+            raise BadParams(f"flow {self._flow}: its params cannot be recorded as JSON: {error}") from error
+
+    def decode(self, data: bytes | msgspec.Raw) -> dict[str, Any]:
+        """Gives the arguments to call the flow with; what no longer fits is refused."""
+        try:
+            return self._adapter.validate_json(bytes(data))
+        except pydantic.ValidationError as error:
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: "pydantic.ValidationError") -> BadParams:
+        problems: tuple[dict[str, object], ...] = tuple(
+            {"type": e["type"], "loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors(include_url=False)
+        )
+        return BadParams(f"flow {self._flow}{self._signature}: {_told(error)}", problems)
+
+
+def params_digest(data: bytes) -> str:
+    """Gives the same digest for the same params, whatever the order of their names."""
+    return digest(msgspec.json.encode(msgspec.json.decode(data), order="sorted"))
+

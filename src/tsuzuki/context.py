@@ -1,0 +1,274 @@
+"""Where code runs: the frame of the flow, step or item around it, and what `current()` shows of it.
+
+A frame answers the durable calls that the code inside it makes. Outside a run the frame is `Loose`: it calls
+the functions themselves, so that unit tests need nothing of ours.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from tsuzuki.errors import BadUsage
+from tsuzuki.results import Collected, Counts, Failure
+
+OnError: TypeAlias = Literal["fail", "collect"]
+Duplicates: TypeAlias = Literal["error", "skip"]
+
+
+class Callee(Protocol):
+    """What a frame needs to know of a task to call it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Any]: ...
+    @property
+    def is_async(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """How a map is to be run."""
+
+    concurrency: int = 8
+    key: Callable[[Any], object] | None = None
+    on_error: OnError = "fail"
+    keep_results: bool = True
+    duplicates: Duplicates = "error"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise BadUsage(f"map(concurrency=…) must be at least 1, not {self.concurrency!r}")
+        if self.on_error not in ("fail", "collect"):
+            raise BadUsage(f'map(on_error=…) is "fail" or "collect", not {self.on_error!r}')
+        if self.duplicates not in ("error", "skip"):
+            raise BadUsage(f'map(duplicates=…) is "error" or "skip", not {self.duplicates!r}')
+
+
+class Log(Protocol):
+    """Writes lines into the log of the run; calling it writes an info line."""
+
+    def __call__(self, text: object) -> None: ...
+    def debug(self, text: object) -> None: ...
+    def info(self, text: object) -> None: ...
+    def warning(self, text: object) -> None: ...
+    def error(self, text: object) -> None: ...
+
+
+class Artifacts(Protocol):
+    """Keeps named files beside the result of a step; in an async function `save` is awaited."""
+
+    def save(self, name: str, content: bytes | str) -> Any: ...
+
+
+class Context(Protocol):
+    """What code in a run may know and say about it."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def log(self) -> Log: ...
+    @property
+    def artifacts(self) -> Artifacts: ...
+    def progress(self, done: int, total: int | None = None, text: str = "") -> None: ...
+
+
+class Frame(Protocol):
+    """Answers the calls that code inside it makes."""
+
+    @property
+    def context(self) -> Context: ...
+    def enter(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], is_async: bool
+    ) -> Any: ...
+    def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any: ...
+    def map(
+        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+    ) -> Any: ...
+    def stream(
+        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+    ) -> Any: ...
+
+
+class Loose:
+    """The frame outside any run: calls go to the functions, in async code as something to await."""
+
+    def __init__(self, *, blocking: bool = False) -> None:
+        self._blocking = blocking
+
+    @property
+    def context(self) -> "LooseContext":
+        """A context that belongs to no run."""
+        return LooseContext()
+
+    def enter(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], is_async: bool
+    ) -> Any:
+        """Calls the function of a flow; in a sync one the calls of tasks give their values at once."""
+        if is_async:
+            return function(*args, **kwargs)
+        token = FRAME.set(Loose(blocking=True))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            FRAME.reset(token)
+
+    def _awaits(self) -> bool:
+        return not self._blocking and in_async_code()
+
+    def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
+        """Calls the function."""
+        del key
+        return later(task.function, args, kwargs) if self._awaits() else task.function(*args, **kwargs)
+
+    def map(
+        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+    ) -> Any:
+        """Calls the function for each item, one after the other."""
+        if self._awaits():
+            return _map_async(task, items, shared, how)
+        if not isinstance(items, Iterable):
+            raise BadUsage(f"{task.name}.map: an async iterable needs an async flow")
+        if task.is_async:
+            return asyncio.run(_map_async(task, items, shared, how))
+        return _gathered([_attempt(task, item, shared, how) for item in items], how)
+
+    def stream(
+        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+    ) -> Any:
+        """Calls the function for each item when its result is asked for."""
+        if self._awaits():
+            return _stream_async(task, items, shared, how)
+        if not isinstance(items, Iterable):
+            raise BadUsage(f"{task.name}.stream: an async iterable needs an async flow")
+        return (_attempt(task, item, shared, how) for item in items)
+
+
+class LooseContext:
+    """The context outside any run: lines go to the standard logger, nothing is ever cancelled."""
+
+    run_id = ""
+    attempt = 1
+    cancelled = False
+
+    @property
+    def log(self) -> "LooseLog":
+        """Writes to the logger named `tsuzuki`."""
+        return LooseLog(logging.getLogger("tsuzuki"))
+
+    @property
+    def artifacts(self) -> "LooseContext":
+        """Takes artifacts, and keeps none."""
+        return self
+
+    def save(self, name: str, content: bytes | str) -> Any:
+        """Takes an artifact, and does not keep it."""
+        del name, content
+        return later(lambda: None, (), {}) if in_async_code() else None
+
+    def progress(self, done: int, total: int | None = None, text: str = "") -> None:
+        """Takes progress that nobody watches."""
+
+
+class LooseLog:
+    """A log that is the standard logger."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self.debug: Callable[[object], None] = logger.debug
+        self.info: Callable[[object], None] = logger.info
+        self.warning: Callable[[object], None] = logger.warning
+        self.error: Callable[[object], None] = logger.error
+
+    def __call__(self, text: object) -> None:
+        self.info(text)
+
+
+FRAME: ContextVar[Frame] = ContextVar("tsuzuki_frame", default=Loose())  # noqa: B039 - it has no state
+
+
+def current() -> Context:
+    """Gives the context of the run that this code is part of; outside a run, one that does nothing."""
+    return FRAME.get().context
+
+
+def in_async_code() -> bool:
+    """Tells whether an event loop runs in this thread."""
+    return asyncio._get_running_loop() is not None  # noqa: SLF001 - the documented twin of get_running_loop that does not raise
+
+
+async def later(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Calls a function, sync or async, when it is awaited."""
+    value = function(*args, **kwargs)
+    return await value if isinstance(value, Awaitable) else value
+
+
+def item_key(task: str, item: Any, key: Callable[[Any], object] | None) -> str:
+    """Gives the key of an item: the value itself for str and int, `key=` otherwise."""
+    value = item if key is None else key(item)
+    if type(value) is str:
+        return value
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    if key is None:
+        hint = f"give map a key, for example {task}.map(items, key=lambda item: item.id)"
+        raise BadUsage(f"{task}.map: an item of type {type(item).__name__} is not its own key; {hint}")
+    raise BadUsage(f"{task}.map: key= must give a str or an int, not {type(value).__name__}")
+
+
+async def each(items: Iterable[Any] | AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Iterates over anything iterable."""
+    if isinstance(items, Iterable):
+        for item in items:
+            yield item
+    else:
+        async for item in items:
+            yield item
+
+
+def _attempt(task: Callee, item: Any, shared: Mapping[str, Any], how: MapOptions) -> Any:
+    try:
+        return task.function(item, **shared)
+    except Exception as error:  # noqa: BLE001 - what the caller asked to be collected
+        return _collect(task, item, how, error)
+
+
+async def _attempt_async(task: Callee, item: Any, shared: Mapping[str, Any], how: MapOptions) -> Any:
+    try:
+        return await later(task.function, (item,), shared)
+    except Exception as error:  # noqa: BLE001 - what the caller asked to be collected
+        return _collect(task, item, how, error)
+
+
+def _collect(task: Callee, item: Any, how: MapOptions, error: Exception) -> Failure:
+    if how.on_error == "fail":
+        raise error
+    return Failure(item_key(task.name, item, how.key), str(error), type(error).__name__, 1)
+
+
+async def _map_async(
+    task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+) -> Any:
+    return _gathered([outcome async for outcome in _stream_async(task, items, shared, how)], how)
+
+
+async def _stream_async(
+    task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+) -> AsyncIterator[Any]:
+    async for item in each(items):
+        yield await _attempt_async(task, item, shared, how)
+
+
+def _gathered(outcomes: list[Any], how: MapOptions) -> list[Any] | Collected[Any] | Counts:
+    if not how.keep_results:
+        failed = sum(isinstance(outcome, Failure) for outcome in outcomes)
+        return Counts(len(outcomes) - failed, failed)
+    return Collected(outcomes) if how.on_error == "collect" else outcomes
+

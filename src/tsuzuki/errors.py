@@ -1,0 +1,211 @@
+"""Every error Tsuzuki raises, each knowing its error id, its HTTP status and its exit code.
+
+    TsuzukiError
+    ├── BadRequest            what was asked cannot be understood: nothing was changed
+    │   ├── BadParams         the params do not fit the flow
+    │   ├── FlowNotFound      nobody here knows a flow of that name
+    │   ├── DuplicateItem     two items of one map have the same key
+    │   ├── NotJSON           a value cannot be recorded as JSON
+    │   ├── ValueChanged      a recorded value no longer fits its annotation
+    │   ├── NameTaken         two different tasks in one run share a name
+    │   └── BadUsage          an argument, option or call that makes no sense
+    ├── RunNotFound           there is no such run
+    ├── Conflict              it would break a rule: nothing was changed
+    │   ├── KeyHeld           another active run holds the key
+    │   ├── MoveRefused       the run's status does not allow it
+    │   └── RunHeld           a living process is executing the run
+    ├── StoreError            the store cannot do its work
+    │   ├── StoreUnavailable  it cannot be reached, written or extended just now
+    │   ├── NotAStore         the file is corrupt or is not ours
+    │   └── NewerStore        a newer Tsuzuki wrote it
+    ├── ClaimLost             somebody else holds the run now: this worker must stop
+    ├── StepFailure           a task failed for good, its retries used up
+    │   └── ItemsFailure      items of a map failed for good
+    └── RunEnded              a run that was waited for ended without a result
+        ├── RunFailure        it failed
+        ├── RunStopped        it was cancelled
+        └── RunInterrupted    it was stopped on the way and can go on
+"""
+
+from typing import ClassVar
+
+
+class TsuzukiError(Exception):
+    """Something went wrong in Tsuzuki."""
+
+    error_id: ClassVar[str] = "ERR-TSUZUKI-0001"
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+
+
+class BadRequest(TsuzukiError):
+    """What was asked cannot be understood; nothing was changed."""
+
+    error_id = "ERR-TSUZUKI-0002"
+    http_status = 422
+
+
+class BadParams(BadRequest):
+    """The params do not fit the flow."""
+
+    def __init__(self, message: str | None = None, problems: tuple[dict[str, object], ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class FlowNotFound(BadRequest):
+    """No flow of that name is known here."""
+
+    error_id = "ERR-TSUZUKI-0006"
+    http_status = 404
+
+
+class DuplicateItem(BadRequest):
+    """Two items of one map have the same key."""
+
+    error_id = "ERR-TSUZUKI-0101"
+
+
+class NotJSON(BadRequest):
+    """A value cannot be recorded as JSON."""
+
+    error_id = "ERR-TSUZUKI-0102"
+
+
+class ValueChanged(BadRequest):
+    """A recorded value no longer fits its annotation."""
+
+    error_id = "ERR-TSUZUKI-0103"
+
+
+class NameTaken(BadRequest):
+    """Two different tasks in one run share a name."""
+
+    error_id = "ERR-TSUZUKI-0104"
+
+
+class BadUsage(BadRequest):
+    """That call or argument makes no sense."""
+
+    error_id = "ERR-TSUZUKI-0018"
+
+
+class RunNotFound(TsuzukiError):
+    """There is no such run."""
+
+    error_id = "ERR-TSUZUKI-0005"
+    http_status = 404
+
+
+class Conflict(TsuzukiError):
+    """It would break a rule; nothing was changed."""
+
+    error_id = "ERR-TSUZUKI-0110"
+    http_status = 409
+
+
+class KeyHeld(Conflict):
+    """Another active run holds the key."""
+
+    error_id = "ERR-TSUZUKI-0111"
+
+    def __init__(self, message: str | None = None, run_id: str = "") -> None:
+        super().__init__(message)
+        self.run_id = run_id
+
+
+class MoveRefused(Conflict):
+    """The run's status does not allow it."""
+
+    error_id = "ERR-TSUZUKI-0112"
+
+
+class RunHeld(Conflict):
+    """A living process is executing the run."""
+
+    error_id = "ERR-TSUZUKI-0113"
+
+
+class StoreError(TsuzukiError):
+    """The store cannot do its work."""
+
+    error_id = "ERR-TSUZUKI-0003"
+    http_status = 503
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached, written or extended just now."""
+
+
+class NotAStore(StoreError):
+    """The file is corrupt or is not a Tsuzuki store."""
+
+    error_id = "ERR-TSUZUKI-0120"
+
+
+class NewerStore(StoreError):
+    """A newer Tsuzuki wrote this store."""
+
+    error_id = "ERR-TSUZUKI-0121"
+
+
+class ClaimLost(TsuzukiError):
+    """Somebody else holds the run now; this worker stops working on it."""
+
+    error_id = "ERR-TSUZUKI-0130"
+    http_status = 409
+
+
+class StepFailure(TsuzukiError):
+    """A task failed for good, its retries used up."""
+
+    error_id = "ERR-TSUZUKI-0140"
+    exit_code = 5
+
+    def __init__(
+        self, message: str | None = None, *, task: str = "", key: str = "", error_type: str = "", tries: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.task = task
+        self.key = key
+        self.error_type = error_type
+        self.tries = tries
+
+
+class ItemsFailure(StepFailure):
+    """Items of a map failed for good."""
+
+
+class RunEnded(TsuzukiError):
+    """The run ended without a result."""
+
+    error_id = "ERR-TSUZUKI-0150"
+    http_status = 409
+
+    def __init__(self, message: str | None = None, run_id: str = "") -> None:
+        super().__init__(message)
+        self.run_id = run_id
+
+
+class RunFailure(RunEnded):
+    """The run failed."""
+
+    error_id = "ERR-TSUZUKI-0151"
+    exit_code = 5
+
+
+class RunStopped(RunEnded):
+    """The run was cancelled."""
+
+    error_id = "ERR-TSUZUKI-0152"
+    exit_code = 7
+
+
+class RunInterrupted(RunEnded):
+    """The run was stopped on the way; start it again to go on."""
+
+    error_id = "ERR-TSUZUKI-0153"
+    exit_code = 130

@@ -1,0 +1,150 @@
+"""The state of one run while it is executed: what steps, maps and frames share."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend, Claim
+from tsuzuki.clock import Clock
+from tsuzuki.errors import NameTaken, TsuzukiError
+from tsuzuki.flow import Task
+from tsuzuki.journal import LARGE, Journal, Replay
+from tsuzuki.limits import Limits
+from tsuzuki.runlog import RunLog
+from tsuzuki.threads import Threads, Work
+
+Stop: TypeAlias = Literal["cancel", "release", "lost"]
+"""Why a run stops before its end: somebody asked, it is handed back, or it is not ours any more."""
+
+SHORT_WAIT: Final = 1.0
+"""A `Later` of up to so many seconds is waited for here; for a longer one the run is handed back."""
+
+
+class Abandoned(BaseException):
+    """The grace period is over: whatever still runs is no longer waited for."""
+
+
+@dataclass(slots=True)
+class Cut:
+    """What a stop cut off."""
+
+    never_started: int = 0
+    finished_anyway: int = 0
+    interrupted: int = 0
+
+
+@dataclass(slots=True)
+class Execution:
+    """One claimed run, being executed."""
+
+    backend: Backend
+    claim: Claim
+    clock: Clock
+    threads: Threads
+    limits: Limits
+    grace: float = 30.0
+    replay: Replay = field(default_factory=Replay)
+    inherited: Replay | None = None
+    active: int = 0
+    stopping: Stop | None = None
+    cut: Cut = field(default_factory=Cut)
+    not_before: float = 0.0
+    main: "asyncio.Task[Any] | None" = None
+    bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    given_up: "asyncio.Future[None]" = field(init=False)
+    journal: Journal = field(init=False)
+    log: RunLog = field(init=False)
+    _tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
+    _postponed: list[float] = field(default_factory=list)
+    _on_threads: set[Work] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.given_up = self.loop.create_future()
+        self.journal = Journal(self.backend, self.claim, lambda: self.active)
+        self.journal.on_broken = self._broken
+        self.log = RunLog(self.backend, self.claim.run.id, self.clock, lambda: self.journal.position)
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.claim.run.id
+
+    def fact(self, kind: Callable[..., f.Fact], **fields: Any) -> f.Fact:
+        """Makes a fact of this attempt, now."""
+        return kind(at=self.clock.now(), attempt=self.claim.attempt, **fields)
+
+    def know(self, task: Task[..., Any]) -> None:
+        """Notes a task by its name, and refuses another one under the same name."""
+        known = self._tasks.setdefault(task.name, task)
+        if known is not task and known.function is not task.function:
+            raise NameTaken(
+                f"two tasks of this run are called {task.name!r} ({known.place} and {task.place}): "
+                "give one of them another name, @task(name=…)"
+            )
+
+    # Stopping
+
+    def stop(self, why: Stop, *, not_before: float = 0.0) -> None:
+        """Starts nothing more and interrupts what can be interrupted; finished work is still recorded."""
+        if self.stopping is not None:
+            return
+        self.stopping = why
+        self.not_before = not_before
+        self.loop.call_later(self.grace, self.abandon)
+        for task in (self.main, *self.bridged):
+            if task is not None:
+                task.cancel()
+
+    def abandon(self) -> None:
+        """Stops to wait for what still runs: what it returns later is refused, and told."""
+        for work in list(self._on_threads):
+            work.abandon(Abandoned())
+        self.loop.call_later(0.5, self._give_up)  # what was freed just now has a moment to leave in order
+
+    def _give_up(self) -> None:
+        if not self.given_up.done():
+            self.given_up.set_result(None)
+
+    def late(self, what: str) -> None:
+        """Tells of a function that ended after nobody waited for it any more."""
+        self.log.line(f"{what} ended after it had been given up; its result is refused", "warning")
+
+    def _broken(self, error: TsuzukiError) -> None:
+        del error
+        self.stop("lost")
+        self.abandon()
+
+    # Calls
+
+    def track(self, work: Work) -> Work:
+        """Keeps a call on a thread in mind until it ends."""
+        self._on_threads.add(work)
+        work.add_done_callback(self._on_threads.discard)  # type: ignore[arg-type] # the callback gets the Work itself
+        return work
+
+    async def postpone(self, seconds: float) -> None:
+        """Waits for a `Later`; when nothing else is going on and it takes long, the run is handed back."""
+        until = self.clock.now() + seconds
+        self._postponed.append(until)
+        self.active -= 1
+        try:
+            while (left := until - self.clock.now()) > 0:
+                if left > SHORT_WAIT and self.active <= 0:
+                    self.stop("release", not_before=min(self._postponed))
+                await self.clock.sleep(min(left, 0.25))
+        finally:
+            self.active += 1
+            self._postponed.remove(until)
+
+    async def blob(self, data: bytes) -> tuple[bytes, str]:
+        """Gives JSON as it goes into a fact: itself, or null and the blob that holds it."""
+        if len(data) <= LARGE:
+            return data, ""
+        return b"null", await self.backend.put_blob(self.run_id, data)
+
+    async def recorded(self, run_id: str, result: bytes, blob: str) -> bytes:
+        """Gives the JSON of a recorded value, wherever it is kept."""
+        return await self.backend.get_blob(run_id, blob) if blob else result

@@ -1,0 +1,254 @@
+"""The facts of a run: what happened, in the past tense, frozen, versioned and keyed.
+
+A journal is a sequence of facts, each at a position. Two outcomes of one step or item in one attempt
+share an identity, and the first one written wins. Readers ignore unknown fields; a kind that this
+version does not know is read as `Unknown`, shown to people, and keeps its run from being claimed.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+VERSION: Final = 1
+"""The version of facts that this code writes; a row that carries a higher one is not claimed here."""
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of an exception."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+class Artifact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A named file that a step saved beside its result."""
+
+    name: str
+    blob: str
+    size: int
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="kind"):
+    """Something that happened to a run, at a time (Unix seconds), in an attempt."""
+
+    at: float
+    attempt: int = 1
+
+
+class Submitted(Fact, kw_only=True):
+    """The run was accepted."""
+
+    flow: str
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    tag: str = "default"
+
+
+class Claimed(Fact, kw_only=True):
+    """A worker took the run."""
+
+    worker: str
+    fingerprint: str = ""
+
+
+class Released(Fact, kw_only=True):
+    """The holder handed the run back, to be claimed again (not before a time)."""
+
+    reason: str = ""
+    not_before: float = 0.0
+
+
+class _Named(Fact, kw_only=True):
+    """A fact about one step: its id, the task's name, and its explicit key where it has one."""
+
+    step: str
+    key: str = ""
+    name: str = ""
+
+
+class StepStarted(_Named, kw_only=True):
+    """A step began; a map begins with the number of its items where that is known."""
+
+    parent: str = ""
+    map: bool = False
+    total: int | None = None
+
+
+class Outcome(_Named, kw_only=True):
+    """How a step or an item ended: the base of the facts that replay reads."""
+
+    took: float = 0.0
+    tries: int = 1
+
+
+class _Success(Outcome, kw_only=True):
+    """A success, with its value as JSON: here, or in a blob when it is large."""
+
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    blob: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class StepDone(_Success):
+    """A step returned."""
+
+
+class ItemDone(_Success):
+    """The task returned for an item."""
+
+
+class ItemSkipped(_Success, kw_only=True):
+    """An item had succeeded in the run that this one continues; its result is carried over."""
+
+    origin: str = ""
+
+
+class StepFailed(Outcome, kw_only=True):
+    """A step failed for good."""
+
+    error: Problem
+
+
+class ItemFailed(Outcome, kw_only=True):
+    """An item failed for good."""
+
+    error: Problem
+
+
+class CancelAsked(Fact, kw_only=True):
+    """Somebody asked for the run to be cancelled."""
+
+    by: str = ""
+    reason: str = ""
+
+
+class CancelSeen(Fact):
+    """The holder saw the request and starts nothing more."""
+
+
+class ResumeAsked(Fact, kw_only=True):
+    """Somebody asked for the run to go on, trying again what had failed (or not)."""
+
+    by: str = ""
+    failed: bool = True
+
+
+class RunCompleted(Fact, kw_only=True):
+    """The flow returned."""
+
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    blob: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class RunFailed(Fact, kw_only=True):
+    """The flow raised, or could not be run at all; the reason says which."""
+
+    error: Problem
+    reason: str = "execution_error"
+
+
+class RunCancelled(Fact, kw_only=True):
+    """The run ended because somebody asked for it, with the count of what that cut off."""
+
+    never_started: int = 0
+    finished_anyway: int = 0
+    interrupted: int = 0
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact of a kind that a newer version writes."""
+
+    kind: str
+    at: float = 0.0
+    attempt: int = 0
+    raw: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+Kind = (
+    Submitted
+    | Claimed
+    | Released
+    | StepStarted
+    | StepDone
+    | StepFailed
+    | ItemDone
+    | ItemFailed
+    | ItemSkipped
+    | CancelAsked
+    | CancelSeen
+    | ResumeAsked
+    | RunCompleted
+    | RunFailed
+    | RunCancelled
+)
+
+KINDS: Final[dict[str, type[Fact]]] = {cls.__name__: cls for cls in Kind.__args__}
+SUCCESSES: Final = frozenset({"StepDone", "ItemDone", "ItemSkipped"})
+FAILURES: Final = frozenset({"StepFailed", "ItemFailed"})
+OUTCOMES: Final = SUCCESSES | FAILURES
+ENDINGS: Final = frozenset({"RunCompleted", "RunFailed", "RunCancelled"})
+
+encode: Final = msgspec.json.Encoder().encode
+_decoder: Final = msgspec.json.Decoder(Kind)
+
+
+class _Header(msgspec.Struct):
+    kind: str
+    at: float = 0.0
+    attempt: int = 0
+
+
+def kind(fact: Fact | Unknown) -> str:
+    """Names the kind of a fact."""
+    return fact.kind if isinstance(fact, Unknown) else type(fact).__name__
+
+
+def decode(raw: bytes | str) -> Fact | Unknown:
+    """Reads a fact; a kind from a newer version becomes `Unknown`."""
+    try:
+        return _decoder.decode(raw)
+    except msgspec.ValidationError:
+        header = msgspec.json.decode(raw, type=_Header)
+        if header.kind in KINDS:
+            raise
+        data = raw.encode() if isinstance(raw, str) else raw
+        return Unknown(kind=header.kind, at=header.at, attempt=header.attempt, raw=msgspec.Raw(data))
+
+
+def plain(fact: Fact | Unknown) -> dict[str, Any]:
+    """Gives a fact as plain JSON types, for exports and for people."""
+    data = fact.raw if isinstance(fact, Unknown) else encode(fact)
+    result: dict[str, Any] = msgspec.json.decode(data)
+    return result
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What a batch of facts adds to the counters of a run."""
+
+    done: int
+    failed: int
+    skipped: int
+    steps: int
+
+    @property
+    def outcomes(self) -> int:
+        """The number of outcomes in the batch."""
+        return self.done + self.failed + self.skipped + self.steps
+
+
+def tally(facts: Sequence[Fact]) -> Tally:
+    """Counts the outcomes in a batch of facts: items done, failed, skipped, and steps."""
+    done = failed = skipped = steps = 0
+    for fact in facts:
+        cls = type(fact)
+        if cls is ItemDone:
+            done += 1
+        elif cls is ItemFailed:
+            failed += 1
+        elif cls is ItemSkipped:
+            skipped += 1
+        elif cls is StepDone or cls is StepFailed:
+            steps += 1
+    return Tally(done, failed, skipped, steps)

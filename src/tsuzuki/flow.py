@@ -1,0 +1,245 @@
+"""What people write: a task, and a flow that calls it. Definitions only; frames do the calling."""
+
+import inspect
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from functools import cached_property, update_wrapper
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+
+from tsuzuki.codec import Codec, Params, result_codec
+from tsuzuki.context import FRAME, Duplicates, MapOptions, OnError
+from tsuzuki.errors import BadUsage
+from tsuzuki.identity import fingerprint
+from tsuzuki.results import Collected, Counts, Failure
+from tsuzuki.retry import ONCE, Retry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_RATE = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*/\s*(?P<unit>s|sec|second|m|min|minute|h|hour)\s*")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def interval_of(rate: str) -> float:
+    """Reads a rate such as "10/s", "90/min" or "1000/hour" as the seconds between two calls."""
+    found = _RATE.fullmatch(rate)
+    if found is None or float(found["count"]) <= 0:
+        raise BadUsage(f'rate is a count and a unit, for example "10/s", "90/min" or "1000/hour", not {rate!r}')
+    return _SECONDS[found["unit"][0]] / float(found["count"])
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+class Task(Generic[P, R]):
+    """A function whose calls inside a run are recorded; calling it elsewhere just calls it."""
+
+    def __init__(
+        self,
+        function: Callable[P, Any],
+        *,
+        name: str | None = None,
+        retry: Retry | int | None = None,
+        timeout: float | None = None,
+        rate: str | None = None,
+        concurrency: int | None = None,
+        limit: str | None = None,
+    ) -> None:
+        if timeout is not None and timeout <= 0:
+            raise BadUsage(f"task(timeout=…) is a number of seconds above 0, not {timeout!r}")
+        if concurrency is not None and concurrency < 1:
+            raise BadUsage(f"task(concurrency=…) must be at least 1, not {concurrency!r}")
+        if limit is not None and rate is None and concurrency is None:
+            raise BadUsage(f"task(limit={limit!r}) names a shared limit: say rate= or concurrency= too")
+        self.function = function
+        self.name: str = name or _name_of(function)
+        self.retry = Retry(attempts=retry) if isinstance(retry, int) else retry or ONCE
+        self.timeout = timeout
+        self.interval = None if rate is None else interval_of(rate)
+        self.concurrency = concurrency
+        self.limit = limit
+        self.is_async = inspect.iscoroutinefunction(function)
+        update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Encodes and decodes the results."""
+        return result_codec(self.function)
+
+    @property
+    def place(self) -> str:
+        """Where the function stands, for people."""
+        code = getattr(self.function, "__code__", None)
+        return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = FRAME.get().call(self, args, kwargs, None)
+        return result
+
+    def keyed(self, key: str) -> Callable[P, R]:
+        """Gives the task under an explicit key, which then identifies the step instead of its arguments."""
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            result: R = FRAME.get().call(self, args, kwargs, key)
+            return result
+
+        return call
+
+    def map(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        concurrency: int = 8,
+        key: Callable[[Any], object] | None = None,
+        on_error: OnError = "fail",
+        keep_results: bool = True,
+        duplicates: Duplicates = "error",
+        name: str = "",
+        **shared: Any,
+    ) -> Any:
+        """Calls the task for each item, so many at once, and records each by its key.
+
+        Gives the results in input order as a list; with on_error="collect" a `Collected`; with
+        keep_results=False only `Counts`. In an async flow it is awaited. `shared` goes to every call.
+        """
+        how = MapOptions(concurrency, key, on_error, keep_results, duplicates, name)
+        return FRAME.get().map(self, _iterable(self.name, items), shared, how)
+
+    def stream(
+        self,
+        items: Iterable[Any] | AsyncIterable[Any],
+        *,
+        concurrency: int = 8,
+        key: Callable[[Any], object] | None = None,
+        on_error: OnError = "fail",
+        duplicates: Duplicates = "error",
+        name: str = "",
+        **shared: Any,
+    ) -> Any:
+        """Like `map`, but gives the results one by one, in input order, while the work goes on.
+
+        An iterator in a sync flow, an async iterator in an async one; memory stays bounded.
+        """
+        how = MapOptions(concurrency, key, on_error, True, duplicates, name)
+        return FRAME.get().stream(self, _iterable(self.name, items), shared, how)
+
+
+def _iterable(task: str, items: Any) -> Iterable[Any] | AsyncIterator[Any]:
+    if isinstance(items, AsyncIterable):
+        return aiter(items)
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise BadUsage(f"{task}.map needs a list, a generator or an async generator, not {type(items).__name__}")
+    return items
+
+
+class AsyncTask(Task[P, R]):
+    """A task whose function is async: typed so that calls of it are awaited."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:  # type: ignore[override] # see the class
+        result: Awaitable[R] = FRAME.get().call(self, args, kwargs, None)
+        return result
+
+    @overload
+    def map(self, items: Iterable[Any] | AsyncIterable[Any], *, keep_results: Literal[False], **options: Any) -> Awaitable[Counts]: ...
+    @overload
+    def map(self, items: Iterable[Any] | AsyncIterable[Any], *, on_error: Literal["collect"], **options: Any) -> Awaitable[Collected[R]]: ...
+    @overload
+    def map(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> Awaitable[list[R]]: ...
+    def map(self, items: Any, **options: Any) -> Any:
+        """Calls the task for each item; see `Task.map`."""
+        return super().map(items, **options)
+
+    def stream(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> AsyncIterator[R | Failure]:
+        """Gives the results while the work goes on; see `Task.stream`."""
+        result: AsyncIterator[R | Failure] = super().stream(items, **options)
+        return result
+
+
+@overload
+def task(function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...
+@overload
+def task(function: Callable[P, R], /) -> Task[P, R]: ...
+@overload
+def task(
+    *,
+    name: str | None = ...,
+    retry: Retry | int | None = ...,
+    timeout: float | None = ...,
+    rate: str | None = ...,
+    concurrency: int | None = ...,
+    limit: str | None = ...,
+) -> "TaskDecorator": ...
+def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Makes a function a task: `@task` or `@task(retry=Retry(3), timeout=60, rate="10/s")`."""
+    decorate = TaskDecorator(options)
+    return decorate if function is None else decorate(function)
+
+
+class TaskDecorator:
+    """Makes tasks with options."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        cls = AsyncTask if inspect.iscoroutinefunction(function) else Task
+        return cls(function, **self._options)
+
+
+class Flow(Generic[P, R]):
+    """A named, typed function that makes durable calls; a run is one execution of it."""
+
+    def __init__(
+        self,
+        function: Callable[P, Any],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        tag: str = "default",
+    ) -> None:
+        if re.fullmatch(r"[A-Za-z0-9_-]+", tag) is None:
+            raise BadUsage(f"a tag is made of letters, digits, _ and -, not {tag!r}")
+        self.function = function
+        self.name: str = name or _name_of(function)
+        self.key = key
+        self.tag = tag
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.params = Params(self.name, function)
+        update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<flow {self.name}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = FRAME.get().enter(self.function, args, kwargs, self.is_async)
+        return result
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Encodes and decodes the result."""
+        return result_codec(self.function)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the source of the flow and of the tasks that it names."""
+        names = getattr(getattr(self.function, "__code__", None), "co_names", ())
+        scope = getattr(self.function, "__globals__", {})
+        tasks = sorted({t for n in names if isinstance(t := scope.get(n), Task)}, key=lambda t: t.name)
+        return fingerprint([self.function, *(t.function for t in tasks)])
+
+    def key_for(self, params: Mapping[str, Any]) -> str | None:
+        """Fills the flow's key with a run's params: "crawl:{site}" becomes "crawl:a"."""
+        if self.key is None:
+            return None
+        try:
+            return self.key.format(**params)
+        except (KeyError, IndexError, AttributeError, ValueError) as error:
+            raise BadUsage(f"flow {self.name}: its key {self.key!r} cannot be filled from the params: {error}") from error

@@ -1,0 +1,174 @@
+"""The frames inside a run: they fix who a call is at the moment it is made, and answer it durably."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tsuzuki import facts as f
+from tsuzuki.blocking import Bridge, Pumped
+from tsuzuki.context import Callee, MapOptions
+from tsuzuki.errors import BadUsage
+from tsuzuki.execution import Execution
+from tsuzuki.flow import Task
+from tsuzuki.identity import arguments, digest, step_id
+from tsuzuki.maps import Map, Sink, Source, run_map, stream_map
+from tsuzuki.runcontext import RunContext
+from tsuzuki.steps import call, refuse_when_stopping
+
+
+class RunFrame:
+    """The frame of a flow, a step or an item in a run."""
+
+    __slots__ = ("_branches", "_item", "_made", "blocking", "key", "name", "owner", "run", "saved", "step", "tries")
+
+    def __init__(self, run: Execution, step: str, key: str, name: str, *, item: bool, blocking: bool) -> None:
+        self.run = run
+        self.step = step
+        self.key = key
+        self.name = name
+        self.blocking = blocking
+        self.tries = 1
+        self._item = item
+        self.saved: list[f.Artifact] = []
+        self.owner: asyncio.Task[Any] | None = None
+        self._made: dict[tuple[str, ...], int] | None = None
+        self._branches: WeakKeyDictionary[asyncio.Task[Any], str] | None = None
+
+    @property
+    def id(self) -> str:
+        """What the calls made in this frame know it by."""
+        return digest(self.step, self.key) if self._item else self.step
+
+    @property
+    def context(self) -> RunContext:
+        """What `current()` gives here."""
+        return RunContext(self.run, self)
+
+    def enter(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], is_async: bool
+    ) -> Any:
+        """Calls the function of another flow as a part of this one."""
+        del is_async
+        return function(*args, **kwargs)
+
+    def take_record(self, record: logging.LogRecord) -> None:
+        """Takes a line that was written with standard logging."""
+        self.run.log.line(
+            record.getMessage(),
+            record.levelname.lower(),
+            step=self.step,
+            name=self.name,
+            key=self.key,
+            logger=record.name,
+        )
+
+    # Who a call is
+
+    def _ordinal(self, *call: str) -> int:
+        """Counts the equal calls made before."""
+        if self._made is None:
+            self._made = {}
+        count = self._made.get(call, 0)
+        self._made[call] = count + 1
+        return count
+
+    def _task(self) -> "asyncio.Task[Any] | None":
+        """Gives the asyncio task of a call that is not made in the frame's own one."""
+        task = None if self.blocking else asyncio.current_task()
+        return None if task is self.owner else task
+
+    def _branch(self) -> str:
+        """Names the branch a call is made in: none for the frame's own task, else its first durable call.
+
+        Coroutines that the flow gathers run as tasks of their own, whose calls interleave in any order; within
+        one of them the order is the code's own.
+        """
+        task = self._task()
+        return "" if task is None or self._branches is None else self._branches.get(task, "")
+
+    def _opens(self, step: str) -> None:
+        """Lets a call name its branch if it is the first one there."""
+        task = self._task()
+        if task is not None:
+            if self._branches is None:
+                self._branches = WeakKeyDictionary()
+            self._branches.setdefault(task, step)
+
+    def begin(self, tries: int) -> None:
+        """Begins a try: its calls are counted anew, so that they find what the try before recorded."""
+        self.tries = tries
+        self._made = None
+        self._branches = None
+
+    # Calls
+
+    def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
+        """Answers a call of a task: a value in a sync function, something to await in an async one."""
+        known = self._known(task)
+        content = arguments(args, kwargs) if key is None else b"key:" + key.encode("utf-8", "surrogatepass")
+        mark = digest(content)
+        step = step_id(self.id, known.name, mark, self._ordinal(known.name, mark))
+        self._opens(step)
+        frame = RunFrame(self.run, step, key or "", known.name, item=False, blocking=not known.is_async)
+        work = call(self.run, known, frame, self.step, args, kwargs)
+        return Bridge(self.run).wait(work) if self.blocking else work
+
+    def map(
+        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+    ) -> Any:
+        """Answers a map of a task."""
+        bridge = Bridge(self.run) if self.blocking else None
+        make = self._map(task, items, shared, how, bridge)
+        work = run_map(make, how)
+        return work if bridge is None else bridge.wait(work)
+
+    def stream(
+        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
+    ) -> Any:
+        """Answers a map of a task whose results are taken one by one."""
+        bridge = Bridge(self.run) if self.blocking else None
+        make = self._map(task, items, shared, how, bridge)
+        return stream_map(make, how) if bridge is None else bridge.each(stream_map(make, how))
+
+    def _known(self, task: Callee) -> Task[..., Any]:
+        if not isinstance(task, Task):
+            raise BadUsage(f"{task!r} is not a task")
+        self.run.know(task)
+        if self.run.stopping is not None:
+            refuse_when_stopping(self.run)
+        return task
+
+    def _map(
+        self,
+        task: Callee,
+        items: Iterable[Any] | AsyncIterator[Any],
+        shared: Mapping[str, Any],
+        how: MapOptions,
+        bridge: Bridge | None,
+    ) -> Callable[[Sink], Map]:
+        known = self._known(task)
+        mark = digest(arguments((how.name,), shared))
+        branch = self._branch()
+        step = step_id(self.id, known.name, f"map:{mark}:{branch}", self._ordinal(known.name, mark, branch))
+        self._opens(step)
+        blocking = not known.is_async
+        frame = partial(_item_frame, self.run, step, known.name, blocking=blocking)
+        source: Callable[[], Source] = partial(Source, items)
+        if bridge is not None and not isinstance(items, list | tuple | range | dict | set | frozenset):
+            if not isinstance(items, Iterable):
+                raise BadUsage(f"{known.name}.map: an async iterable needs an async flow")
+            source = partial(Pumped, items, bridge)
+        return lambda sink: Map(self.run, known, step, self.step, source(), shared, how, sink, frame)
+
+
+def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool) -> RunFrame:
+    return RunFrame(run, step, key, name, item=True, blocking=blocking)
+
+
+def root_frame(run: Execution, name: str, *, blocking: bool) -> RunFrame:
+    """Gives the frame of the flow itself; its id is the same in every run."""
+    return RunFrame(run, "", "", name, item=False, blocking=blocking)
+

@@ -1,0 +1,79 @@
+"""Who a step is: by name and content, never by order of completion.
+
+A step is its parent, the task's name, a digest of its arguments (or an explicit key) and how many equal
+calls its parent made before. A map cannot digest an input that it has not read yet; it is its parent, the
+task's name, a digest of the arguments that all items share, the branch it was called in (`context.Branches`)
+and how many equal maps that branch started before. The root's id is the same in every run, so that a run
+that continues another one finds its items.
+"""
+
+import hashlib
+import inspect
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+ROOT: Final = ""
+_encoder: Final = msgspec.json.Encoder(order="deterministic", enc_hook=lambda value: _stand_in(value))
+
+
+def digest(*parts: str | bytes) -> str:
+    """Gives 16 characters that stand for these parts."""
+    state = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return urlsafe_b64encode(state.digest()).decode()
+
+
+def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+    """Gives bytes that are equal for equal arguments, whatever their types."""
+    try:
+        return _encoder.encode((args, kwargs))
+    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
+        return _encoder.encode(([_portable(a) for a in args], {k: _portable(v) for k, v in kwargs.items()}))
+
+
+def step_id(parent: str, name: str, content: bytes | str, ordinal: int) -> str:
+    """Gives the id of a step."""
+    return digest(parent, name, content, str(ordinal))
+
+
+def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
+    """Gives a digest of the source of functions, so that a changed flow is noticed."""
+    return digest(*(_source(function) for function in functions))
+
+
+def _source(function: Callable[..., Any]) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        return repr(function) if code is None else f"{code.co_code!r}{code.co_names!r}{code.co_consts!r}"
+
+
+def _portable(value: Any) -> Any:
+    """Gives the value where JSON can say it, and what kind of thing it is where it cannot."""
+    try:
+        return msgspec.Raw(_encoder.encode(value))
+    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
+        return _kind_of(value)
+
+
+def _stand_in(value: Any) -> Any:
+    """Encodes what msgspec does not know: models by their fields, anything else by what kind of thing it is."""
+    dump = getattr(value, "model_dump", None)
+    if dump is not None and not isinstance(value, type):
+        return [_kind_of(value), dump()]
+    if hasattr(value, "__fspath__"):
+        return str(value)
+    return _kind_of(value)
+
+
+def _kind_of(value: Any) -> str:
+    """Names a thing by its definition; an address in memory would differ in the next process."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"

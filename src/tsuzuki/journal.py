@@ -1,0 +1,176 @@
+"""The journal of a claimed run: an index of what it did before, and the pen that records what it does now.
+
+What gathers while a write is under way goes into the next one; a lone step is written at once. A call counts
+as done only after `record` was acknowledged.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tsuzuki.backends import Backend, Claim, Entry
+from tsuzuki.errors import ClaimLost, NotAStore, StoreError, TsuzukiError
+from tsuzuki.facts import FAILURES, Fact, ItemDone, ItemFailed, ItemSkipped, Outcome, StepDone, StepFailed
+from tsuzuki.keyindex import KeyIndex
+from tsuzuki.threads import Settled
+
+LINGER: Final = 0.002
+"""How long a write waits for company while many calls are under way (seconds)."""
+RIDE: Final = 0.2
+"""How long a fact that nobody waits for may wait for a write to ride along with (seconds)."""
+LARGE: Final = 256 * 1024
+"""Values above this many bytes of JSON are kept as blobs."""
+PAGE: Final = 5000
+
+
+class Recorded(NamedTuple):
+    """Where an outcome stands in the journal, and whether it was a failure."""
+
+    position: int
+    failed: bool
+
+
+class Replay:
+    """What a run had done: the position of the outcome that counts, for each step and item."""
+
+    def __init__(self) -> None:
+        self._index = KeyIndex()
+        self._retried_before = 0
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @classmethod
+    async def load(cls, backend: Backend, run_id: str, *, items_only: bool = False) -> "Replay":
+        """Reads the outcomes of a run, in batches, without their values."""
+        replay, after = cls(), 0
+        while marks := await backend.outcomes(run_id, after=after, limit=PAGE):
+            for position, kind, step, key in map(msgspec.structs.astuple, marks):
+                if kind == "ResumeAsked":
+                    replay._retried_before = position
+                elif not items_only or kind in ("ItemDone", "ItemSkipped"):
+                    replay._index.put(step, key, position * 2 + (kind in FAILURES))
+            after = marks[-1].position
+            await asyncio.sleep(0)  # other runs of this worker have their turn
+        return replay
+
+    def find(self, step: str, key: str) -> Recorded | None:
+        """Finds the outcome that counts; a failure that is to be tried again does not."""
+        code = self._index.get(step, key)
+        if code == 0:
+            return None
+        position, failed = code >> 1, bool(code & 1)
+        return None if failed and position < self._retried_before else Recorded(position, failed)
+
+
+class Journal:
+    """Records the facts of one claim."""
+
+    def __init__(self, backend: Backend, claim: Claim, busy: Callable[[], int]) -> None:
+        self._backend = backend
+        self._claim = claim
+        self._busy = busy
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[Fact] = []
+        self._ack: Settled | None = None
+        self._timer: asyncio.Handle | None = None
+        self._writing = False
+        self.position = claim.run.position
+        self.broken: TsuzukiError | None = None
+        self.on_broken: Callable[[TsuzukiError], None] | None = None
+
+    def record(self, fact: Fact) -> "Settled":
+        """Writes a fact; await what it gives to know that it is kept."""
+        if self.broken is not None:
+            raise self.broken
+        self._waiting.append(fact)
+        if self._ack is None:
+            self._ack = Settled(loop=self._loop)
+            if not self._writing:
+                self._schedule()
+        return self._ack
+
+    def note(self, fact: Fact) -> None:
+        """Writes a fact that nobody waits for: it rides along with the next write, or goes alone after a while."""
+        if self.broken is not None:
+            return
+        self._waiting.append(fact)
+        if self._timer is None and not self._writing:
+            self._timer = self._loop.call_later(RIDE, self._write)
+
+    def close(self) -> None:
+        """Refuses whatever comes after the end of the run."""
+        self.broken = self.broken or ClaimLost("the run has ended here: this call came too late and is not recorded")
+
+    async def fetch(self, positions: Sequence[int]) -> list[Entry]:
+        """Reads facts of this run."""
+        return await self._backend.fetch(self._claim.run.id, positions)
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_soon(self._linger)
+
+    def _linger(self) -> None:
+        if self._busy() > len(self._waiting):
+            self._timer = self._loop.call_later(LINGER, self._write)
+        else:
+            self._write()
+
+    def _write(self) -> None:
+        self._timer = None
+        facts, ack = self._waiting, self._ack
+        self._waiting, self._ack = [], None
+        if not facts:
+            return
+        self._writing = True
+        written = asyncio.ensure_future(self._backend.append(self._claim, facts))
+        written.add_done_callback(lambda done: self._written(done, ack))
+
+    def _written(self, done: "asyncio.Future[int]", ack: Settled | None) -> None:
+        self._writing = False
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is not None:
+            self._break(error, ack)
+            return
+        self.position = done.result()
+        if ack is not None:
+            ack.set_result(self.position)
+        if self._waiting:
+            self._schedule()
+
+    def _break(self, error: BaseException, ack: Settled | None) -> None:
+        """Nothing more can be recorded: whoever waits is told, and the run stops here."""
+        known = isinstance(error, ClaimLost | StoreError)
+        self.broken = error if known else StoreError(f"the store failed while recording: {error!r}")  # type: ignore[assignment] # mypy does not narrow through `known`
+        for waiting in (ack, self._ack):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(self.broken)
+                waiting.exception()  # nobody may be waiting any more; that is not worth a warning
+        self._waiting, self._ack = [], None
+        if self.on_broken is not None:
+            self.on_broken(self.broken)
+
+
+def success_of(entry: Entry, step: str, key: str) -> StepDone | ItemDone | ItemSkipped:
+    """Gives a recorded success, having checked that it is the one that was looked for."""
+    fact = entry.fact
+    if isinstance(fact, StepDone | ItemDone | ItemSkipped) and (fact.step, fact.key) == (step, key):
+        return fact
+    raise NotAStore(_mixed_up(entry, step, key))
+
+
+def failure_of(entry: Entry, step: str, key: str) -> StepFailed | ItemFailed:
+    """Gives a recorded failure, having checked that it is the one that was looked for."""
+    fact = entry.fact
+    if isinstance(fact, StepFailed | ItemFailed) and (fact.step, fact.key) == (step, key):
+        return fact
+    raise NotAStore(_mixed_up(entry, step, key))
+
+
+def _mixed_up(entry: Entry, step: str, key: str) -> str:
+    found = (entry.fact.step, entry.fact.key) if isinstance(entry.fact, Outcome) else entry.fact
+    return f"position {entry.position} of the journal holds {found}, not the outcome of {(step, key)}"
+

@@ -1,0 +1,293 @@
+"""The life of a run as one table, and its row as the fold of its facts.
+
+Every status change in the product goes through `MOVES`: the backends fold with it, a refused move is
+the HTTP 409, and the diagram in the docs is generated from it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.errors import MoveRefused
+
+MOST_CLAIMS: Final = 20
+"""A run that was claimed so often without one new outcome kills its workers, and is failed."""
+
+
+class Status(StrEnum):
+    """The states of a run."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    CANCELLING = "CANCELLING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def terminal(self) -> bool:
+        """Tells whether the run has ended."""
+        return self in TERMINAL
+
+
+class RunUpdateResult(StrEnum):
+    """What became of a conditional update; never a bare bool."""
+
+    UPDATED = "updated"
+    NOT_FOUND = "not_found"
+    ALREADY_TERMINAL = "terminal"
+
+
+TERMINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+ACTIVE: Final = frozenset(Status) - TERMINAL
+
+MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
+    Status.PENDING: {
+        "Claimed": Status.RUNNING,
+        "CancelAsked": Status.CANCELLING,
+        "RunFailed": Status.FAILED,
+        "RunCancelled": Status.CANCELLED,
+    },
+    Status.RUNNING: {
+        "Claimed": Status.RUNNING,
+        "CancelAsked": Status.CANCELLING,
+        "Released": Status.PENDING,
+        "RunCompleted": Status.COMPLETED,
+        "RunFailed": Status.FAILED,
+        "RunCancelled": Status.CANCELLED,
+    },
+    Status.CANCELLING: {
+        "Claimed": Status.CANCELLING,
+        "CancelAsked": Status.CANCELLING,
+        "CancelSeen": Status.CANCELLING,
+        "Released": Status.CANCELLED,
+        "RunCompleted": Status.COMPLETED,
+        "RunFailed": Status.FAILED,
+        "RunCancelled": Status.CANCELLED,
+    },
+    Status.COMPLETED: {"ResumeAsked": Status.PENDING},
+    Status.FAILED: {"ResumeAsked": Status.PENDING},
+    Status.CANCELLED: {"ResumeAsked": Status.PENDING},
+}
+"""From a status, by a fact, to a status. What is not here does not happen."""
+
+MOVING: Final = frozenset(kind for moves in MOVES.values() for kind in moves)
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of a run: what its submission fixed, and the fold of its facts."""
+
+    id: str
+    flow: str
+    created_at: str
+    number: int = 0
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    digest: str = ""
+    tag: str = "default"
+    tags: tuple[str, ...] = ()
+    priority: int = 0
+    key: str | None = None
+    idempotency_key: str | None = None
+    tenant: str = ""
+    private: bool = False
+    source: str = ""
+    continues: str | None = None
+
+    status: Status = Status.PENDING
+    attempt: int = 1
+    holder: str | None = None
+    not_before: float = 0.0
+    started_at: str | None = None
+    finished_at: str | None = None
+    updated_at: float = 0.0
+    heartbeat_at: float | None = None
+    position: int = 0
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    steps: int = 0
+    barren: int = 0
+    fingerprint: str = ""
+    error: f.Problem | None = None
+    result: msgspec.Raw | None = None
+    blob: str = ""
+    cancel_asked_at: float | None = None
+    cancel_asked_by: str = ""
+    cancel_reason: str = ""
+    progress: msgspec.Raw = msgspec.Raw(b"[]")
+    version: int = f.VERSION
+
+
+def stamp(at: float) -> str:
+    """Writes a Unix time as UTC ISO 8601 with seconds and `+00:00`."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def moment(value: datetime, name: str) -> float:
+    """Turns an aware datetime into Unix seconds; a naive one is refused by the parameter's name."""
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValueError(f"{name} must be timezone-aware, for example datetime.now(timezone.utc); got {value!r}")
+    return value.timestamp()
+
+
+def move(status: Status, kind: str) -> Status:
+    """Looks up where a fact takes a run; refuses what the table does not have."""
+    target = MOVES[status].get(kind)
+    if target is None:
+        raise MoveRefused(f"a {status} run cannot take {kind}")
+    return target
+
+
+def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
+    """Gives the row after one more fact."""
+    run = msgspec.structs.replace(run, position=run.position + 1)
+    kind = f.kind(fact)
+    if kind in MOVING:
+        run = msgspec.structs.replace(run, status=move(run.status, kind))
+    match fact:
+        case f.Claimed():
+            return _claimed(run, fact)
+        case f.Released():
+            return _released(run, fact)
+        case f.CancelAsked():
+            return msgspec.structs.replace(
+                run, cancel_asked_at=fact.at, cancel_asked_by=fact.by, cancel_reason=fact.reason
+            )
+        case f.ResumeAsked():
+            return _resumed(run, fact)
+        case f.RunCompleted():
+            return msgspec.structs.replace(_ended(run, fact), result=fact.result, blob=fact.blob, error=None)
+        case f.RunFailed():
+            return msgspec.structs.replace(_ended(run, fact), error=fact.error)
+        case f.RunCancelled():
+            return msgspec.structs.replace(_ended(run, fact), error=None)
+        case f.Outcome():
+            return counted(run, f.tally([fact]))
+        case f.Unknown():
+            return msgspec.structs.replace(run, version=f.VERSION + 1)
+        case _:
+            return run
+
+
+def fold_all(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
+    """Gives the row after many facts, in order."""
+    for fact in facts:
+        run = fold(run, fact)
+    return run
+
+
+def counted(run: Run, tally: f.Tally) -> Run:
+    """Adds outcomes to the counters; a new outcome proves that the run makes progress."""
+    return msgspec.structs.replace(
+        run,
+        done=run.done + tally.done,
+        failed=run.failed + tally.failed,
+        skipped=run.skipped + tally.skipped,
+        steps=run.steps + tally.steps,
+        barren=0 if tally.outcomes else run.barren,
+    )
+
+
+def only_outcomes(facts: Sequence[f.Fact]) -> bool:
+    """Tells whether no fact of a batch can change the status."""
+    return not any(type(fact).__name__ in MOVING for fact in facts)
+
+
+def _claimed(run: Run, fact: f.Claimed) -> Run:
+    return msgspec.structs.replace(
+        run,
+        holder=fact.worker,
+        attempt=fact.attempt,
+        barren=run.barren + 1,
+        started_at=run.started_at or stamp(fact.at),
+        heartbeat_at=fact.at,
+        fingerprint=fact.fingerprint or run.fingerprint,
+        not_before=0.0,
+    )
+
+
+def _released(run: Run, fact: f.Released) -> Run:
+    if run.status is Status.CANCELLED:  # a cancel was asked just before: there is nobody left to settle it
+        return _ended(run, fact)
+    return msgspec.structs.replace(
+        run, holder=None, attempt=run.attempt + 1, not_before=fact.not_before, barren=0
+    )
+
+
+def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
+    return msgspec.structs.replace(
+        run,
+        attempt=run.attempt + 1,
+        failed=0 if fact.failed else run.failed,
+        error=None,
+        result=None,
+        blob="",
+        finished_at=None,
+        barren=0,
+        not_before=0.0,
+        cancel_asked_at=None,
+        cancel_asked_by="",
+        cancel_reason="",
+    )
+
+
+def _ended(run: Run, fact: f.Fact) -> Run:
+    return msgspec.structs.replace(run, holder=None, finished_at=stamp(fact.at), progress=msgspec.Raw(b"[]"))
+
+
+# What is appended when somebody claims, cancels or resumes: decided here, once, for every backend.
+
+
+def claim_facts(run: Run, worker: str, at: float, fingerprint: str = "") -> list[f.Fact]:
+    """Says what a claim appends: `Claimed`, or the end of a run that only kills its workers."""
+    attempt = run.attempt if run.holder is None else run.attempt + 1
+    if run.barren >= MOST_CLAIMS:
+        message = (
+            f"claimed {run.barren} times without one new outcome: it ends its workers. "
+            "Look at its last log lines, mend the flow, then resume it"
+        )
+        return [f.RunFailed(at=at, attempt=attempt, error=f.Problem("PoisonRun", message), reason="max_claims")]
+    return [f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint)]
+
+
+def claimable(run: Run, at: float, dead: frozenset[str]) -> bool:
+    """Tells whether a run may be claimed now: it waits, or its holder is dead."""
+    if run.version > f.VERSION:
+        return False
+    if run.status is Status.PENDING:
+        return run.not_before <= at
+    return run.status in ACTIVE and run.holder in dead
+
+
+def cancel_facts(run: Run, ask: f.CancelAsked, dead: frozenset[str]) -> list[f.Fact]:
+    """Says what a cancel request appends; where nobody holds the run it is settled at once."""
+    if run.status in TERMINAL:
+        return []
+    held = run.holder is not None and run.holder not in dead
+    if held:
+        return [] if run.status is Status.CANCELLING else [ask]
+    return [ask, f.RunCancelled(at=ask.at, attempt=run.attempt)]
+
+
+def resume_facts(run: Run, ask: f.ResumeAsked) -> list[f.Fact]:
+    """Says what a resume request appends; what cannot be resumed is refused with the reason."""
+    if run.status in ACTIVE:
+        raise MoveRefused(f"run {run.number} is {run.status}: it goes on by itself, there is nothing to resume")
+    if run.status is Status.COMPLETED and not run.failed:
+        raise MoveRefused(f"run {run.number} is COMPLETED and none of its items failed: there is nothing to resume")
+    return [ask]
+
+
+def request_facts(run: Run, ask: f.Fact, dead: frozenset[str]) -> list[f.Fact]:
+    """Says what a request of somebody who does not hold the run appends."""
+    match ask:
+        case f.CancelAsked():
+            return cancel_facts(run, ask, dead)
+        case f.ResumeAsked():
+            return resume_facts(run, ask)
+        case _:
+            raise MoveRefused(f"only the holder of a run may record {f.kind(ask)}")

@@ -1,0 +1,410 @@
+"""A map: lanes that share one input, skip what the journal has, perform and record the rest, in bounded memory."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Entry
+from tsuzuki.context import MapOptions, item_key
+from tsuzuki.errors import DuplicateItem, ItemsFailure, StepFailure
+from tsuzuki.execution import Execution
+from tsuzuki.flow import Task
+from tsuzuki.journal import LARGE, failure_of, success_of
+from tsuzuki.keyindex import KeyIndex
+from tsuzuki.redact import problem
+from tsuzuki.results import Collected, Counts, Failure
+from tsuzuki.steps import CallFrame, Failed, decoded, failure, leave_if_stopping, perform
+
+BATCH: Final = 500
+"""How many recorded values are fetched at once."""
+END: Final = object()
+
+
+class Sink(Protocol):
+    """Takes the outcomes of a map, each under the number of its item."""
+
+    def open(self) -> int:
+        """Reserves the next place."""
+        ...
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether an item has to wait for room."""
+        ...
+
+    async def room(self) -> None:
+        """Waits until one more item may begin."""
+        ...
+
+
+class KeepAll:
+    """Keeps every outcome, in input order."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.outcomes: list[Any] = []
+
+    def open(self) -> int:
+        """Reserves the next place."""
+        self.outcomes.append(None)
+        return len(self.outcomes) - 1
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        self.outcomes[number] = outcome
+
+    async def room(self) -> None:
+        """Has always room."""
+
+
+class CountOnly:
+    """Keeps nothing but the counts."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.succeeded = 0
+        self.failed = 0
+
+    def open(self) -> int:
+        """Reserves nothing."""
+        return 0
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Counts an outcome."""
+        del number
+        if isinstance(outcome, Failure):
+            self.failed += 1
+        else:
+            self.succeeded += 1
+
+    async def room(self) -> None:
+        """Has always room."""
+
+
+class Window:
+    """Hands outcomes on in input order, and holds the lanes back when nobody takes them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._first = 0
+        self._slots: deque[Any] = deque()
+        self._changed = asyncio.Event()
+        self.closed = False
+
+    def open(self) -> int:
+        """Reserves the next place."""
+        self._slots.append(END)
+        return self._first + len(self._slots) - 1
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        self._slots[number - self._first] = outcome
+        self._changed.set()
+
+    @property
+    def full(self) -> bool:
+        """Whether the reader has to catch up first."""
+        return len(self._slots) >= self._size and not self.closed
+
+    async def room(self) -> None:
+        """Waits until the reader has caught up."""
+        while self.full:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def take(self, over: Callable[[], bool]) -> Any:
+        """Gives the next outcome in order, or END when there will be none."""
+        while not (self._slots and self._slots[0] is not END):
+            if over():
+                return END
+            self._changed.clear()
+            await self._changed.wait()
+        self._first += 1
+        outcome = self._slots.popleft()
+        self._changed.set()
+        return outcome
+
+    def close(self) -> None:
+        """Lets everybody go who waits."""
+        self.closed = True
+        self._changed.set()
+
+
+class Source:
+    """What the lanes pull from: a plain iterator at once, anything else by awaiting."""
+
+    def __init__(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
+        self.total = len(items) if hasattr(items, "__len__") else None
+        self.plain: Iterator[Any] | None = iter(items) if isinstance(items, Iterable) else None
+        self._async = None if isinstance(items, Iterable) else items
+        self._turn = asyncio.Lock()
+
+    async def pull(self) -> Any:
+        """Gives the next item of an async input, or END."""
+        assert self._async is not None  # noqa: S101 - plain inputs are pulled directly
+        async with self._turn:  # an async generator serves one at a time
+            return await anext(self._async, END)
+
+
+class Map:
+    """One map while it runs."""
+
+    def __init__(
+        self,
+        run: Execution,
+        task: Task[..., Any],
+        step: str,
+        parent: str,
+        source: Source,
+        shared: Mapping[str, Any],
+        how: MapOptions,
+        sink: Sink,
+        frame: Callable[[str], CallFrame],
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._step = step
+        self._parent = parent
+        self._source = source
+        self._shared = shared
+        self._how = how
+        self._sink = sink
+        self._frame = frame
+        self._seen = KeyIndex()
+        self._known: list[tuple[int, str, int, bool, bool]] = []
+        self._started = 0
+        self._error: BaseException | None = None
+        self._lanes = how.concurrency if source.total is None else max(1, min(how.concurrency, source.total))
+        self._progress = run.log.step(step, how.name or task.name, source.total)
+
+    async def work(self) -> None:
+        """Runs the lanes until the input is used up; raises the first failure after the others have settled."""
+        run = self._run
+        run.journal.note(
+            run.fact(
+                f.StepStarted, step=self._step, name=self._task.name, parent=self._parent, map=True, total=self._source.total
+            )
+        )
+        if not self._task.is_async:
+            run.threads.at_least(self._lanes)
+        lanes = [asyncio.create_task(self._lane(), name=f"tsuzuki-lane-{self._task.name}") for _ in range(self._lanes)]
+        cancelled = await settle(lanes)
+        run.log.finished(self._step)
+        if cancelled or run.stopping is not None:
+            if self._source.total is not None:
+                run.cut.never_started += max(self._source.total - self._started, 0)
+            raise asyncio.CancelledError
+        if self._error is not None:
+            raise self._error
+
+    async def _lane(self) -> None:
+        plain, run = self._source.plain, self._run
+        find, key_of, name = run.replay.find, self._how.key, self._task.name
+        try:
+            while self._error is None and run.stopping is None:
+                if self._sink.full:
+                    await self._flush()
+                    await self._sink.room()
+                item = next(plain, END) if plain is not None else await self._source.pull()
+                if item is END:
+                    break
+                key = item_key(name, item, key_of)
+                if not self._seen.put("", key, 1) and self._repeats(key):
+                    continue
+                self._started += 1
+                number = self._sink.open()
+                if (found := find(self._step, key)) is not None:
+                    await self._know(number, key, found.position, failed=found.failed, inherited=False)
+                elif run.inherited is not None and (found := run.inherited.find(self._step, key)) is not None:
+                    await self._know(number, key, found.position, failed=False, inherited=True)
+                else:
+                    if self._known:
+                        await self._flush()
+                    await self._item(number, key, item)
+            await self._flush()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - kept for the map to raise once all lanes have settled
+            self._stop(error)
+
+    def _repeats(self, key: str) -> bool:
+        if self._how.duplicates == "skip":
+            return True
+        raise DuplicateItem(
+            f"{self._task.name}.map: two items have the key {key!r}; give items keys of their own (key=…), "
+            'or leave the repeated ones out with duplicates="skip"'
+        )
+
+    def _stop(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+
+    # What the journal has
+
+    async def _know(self, number: int, key: str, position: int, *, failed: bool, inherited: bool) -> None:
+        if isinstance(self._sink, CountOnly) and not failed and not inherited:
+            self._sink.put(number, None)
+            self._progress.done += 1
+            if self._started % BATCH == 0:
+                await asyncio.sleep(0)  # heartbeats have their turn
+            return
+        self._known.append((number, key, position, failed, inherited))
+        if len(self._known) >= BATCH:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        known, self._known = self._known, []
+        if not known:
+            return
+        run = self._run
+        own = {p for _, _, p, _, inherited in known if not inherited}
+        theirs = {p for _, _, p, _, inherited in known if inherited}
+        entries = {e.position: e for e in await run.journal.fetch(sorted(own))} if own else {}
+        carried: dict[int, Entry] = {}
+        if theirs and run.claim.run.continues:
+            carried = {e.position: e for e in await run.backend.fetch(run.claim.run.continues, sorted(theirs))}
+        for number, key, position, failed, inherited in known:
+            if inherited:
+                await self._carry_over(number, key, carried[position])
+            else:
+                await self._again(number, key, entries[position], failed=failed)
+        await asyncio.sleep(0)  # heartbeats have their turn
+
+    async def _again(self, number: int, key: str, entry: Entry, *, failed: bool) -> None:
+        if failed:
+            fact = failure_of(entry, self._step, key)
+            self._failed(number, key, fact.error, fact.tries, None)
+            return
+        success = success_of(entry, self._step, key)
+        data = await self._run.recorded(self._run.run_id, bytes(success.result), success.blob)
+        self._progress.done += 1
+        self._sink.put(number, decoded(self._task, key, data))
+
+    async def _carry_over(self, number: int, key: str, entry: Entry) -> None:
+        """Takes the result of the run that this one continues, and keeps it here too: that run may be purged."""
+        run, success = self._run, success_of(entry, self._step, key)
+        origin = run.claim.run.continues or ""
+        data = await run.recorded(origin, bytes(success.result), success.blob)
+        kept, blob = await run.blob(data)
+        fact = run.fact(
+            f.ItemSkipped, step=self._step, key=key, result=msgspec.Raw(kept), blob=blob, origin=origin, tries=success.tries
+        )
+        value = decoded(self._task, key, data)
+        ack = run.journal.record(fact)
+        self._progress.skipped += 1
+        if number % BATCH == BATCH - 1 or blob:
+            await ack
+        self._sink.put(number, value)
+
+    # What is done now
+
+    async def _item(self, number: int, key: str, item: Any) -> None:
+        run, task = self._run, self._task
+        frame = self._frame(key)
+        self._progress.running += 1
+        try:
+            done = await perform(run, task, frame, (item,), self._shared)
+        except Failed as failed:
+            await self._fail(number, key, failed)
+            return
+        finally:
+            self._progress.running -= 1
+        data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
+        await run.journal.record(
+            f.ItemDone(
+                at=run.clock.now(),
+                attempt=run.claim.attempt,
+                step=self._step,
+                key=key,
+                took=done.took,
+                tries=done.tries,
+                result=msgspec.Raw(data),
+                blob=blob,
+                artifacts=tuple(frame.saved),
+            )
+        )
+        self._progress.done += 1
+        self._count(done.took)
+        self._sink.put(number, done.value)
+        leave_if_stopping(run)
+
+    async def _fail(self, number: int, key: str, failed: Failed) -> None:
+        kept = problem(failed.error)
+        fact = self._run.fact(
+            f.ItemFailed, step=self._step, key=key, error=kept, took=failed.took, tries=failed.tries
+        )
+        await self._run.journal.record(fact)
+        self._count(failed.took)
+        self._failed(number, key, kept, failed.tries, failed.error)
+        leave_if_stopping(self._run)
+
+    def _failed(self, number: int, key: str, kept: f.Problem, tries: int, cause: BaseException | None) -> None:
+        self._progress.failed += 1
+        self._sink.put(number, Failure(key, kept.message, kept.type, tries))
+        if self._how.on_error == "fail":
+            self._stop(items_failure(failure(self._task.name, key, kept, tries), cause))
+
+    def _count(self, took: float) -> None:
+        self._progress.took(took, self._lanes)
+        self._run.log.dirty = True
+
+
+def items_failure(first: StepFailure, cause: BaseException | None) -> ItemsFailure:
+    """Makes the error that a map raises for its first failed item."""
+    error = ItemsFailure(str(first), task=first.task, key=first.key, error_type=first.error_type, tries=first.tries)
+    error.__cause__ = cause
+    return error
+
+
+async def settle(tasks: list["asyncio.Task[None]"]) -> bool:
+    """Waits until all tasks have ended, passing a cancellation on to them; tells whether there was one."""
+    cancelled = False
+    pending = set(tasks)
+    while pending:
+        try:
+            _, pending = await asyncio.wait(pending)
+        except asyncio.CancelledError:
+            cancelled = True
+            for task in pending:
+                task.cancel()
+    return cancelled
+
+
+async def run_map(make: Callable[[Sink], Map], how: MapOptions) -> Any:
+    """Runs a map to its end and gives what it is to give."""
+    if not how.keep_results:
+        count = CountOnly()
+        await make(count).work()
+        return Counts(count.succeeded, count.failed)
+    keep = KeepAll()
+    await make(keep).work()
+    return Collected(keep.outcomes) if how.on_error == "collect" else keep.outcomes
+
+
+async def stream_map(make: Callable[[Sink], Map], how: MapOptions) -> AsyncIterator[Any]:
+    """Runs a map and gives its outcomes in input order while it goes on."""
+    window = Window(max(4 * how.concurrency, 64))
+    work = asyncio.create_task(make(window).work(), name="tsuzuki-stream")
+    work.add_done_callback(lambda _: window.close())
+    try:
+        while (outcome := await window.take(work.done)) is not END:
+            if isinstance(outcome, Failure) and how.on_error == "fail":
+                break
+            yield outcome
+        await work
+    finally:
+        if not work.done():
+            work.cancel()
+            window.close()
+        await settle([work])
+

@@ -1,0 +1,97 @@
+"""How a worker shows that it lives, and how others know that it does not.
+
+A worker holds a lock on a file of its own; the system frees it when the process ends, however it ends. On the
+same host a free lock means dead, at once; pids that come again and clocks that jump do not matter. Where the
+store lives on one machine, a worker from before its last boot is dead too. Any other worker is dead when its
+count of heartbeats has stood still for a whole lease on our own monotonic clock: wall clocks are never
+compared, and time that this machine slept does not count.
+"""
+
+import contextlib
+import os
+import platform
+import tempfile
+import uuid
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tsuzuki.backends import WorkerRecord
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # no advisory locks on this system: heartbeats decide alone
+    fcntl = None
+
+
+@cache
+def this_host() -> str:
+    """Names this machine, as long as it runs, and the container in it: boot/namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/mnt')}"
+    except OSError:
+        return f"{platform.node()}-{uuid.getnode():x}/"
+
+
+class Presence:
+    """Holds the lock file of a worker while it lives."""
+
+    def __init__(self, worker: str) -> None:
+        self.path = ""
+        self._file: Any = None
+        if fcntl is None:
+            return
+        folder = Path(tempfile.gettempdir()) / f"tsuzuki-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self.path = str(folder / f"{worker}.alive")
+        self._file = Path(self.path).open("w", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def close(self) -> None:
+        """Leaves; the file goes first, so that nobody can mistake a new one for it."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                Path(self.path).unlink()
+            self._file.close()
+            self._file = None
+
+
+def is_gone(record: WorkerRecord, *, one_machine: bool) -> bool:
+    """Tells whether a worker has ended for certain."""
+    if record.host.partition("/")[0] != this_host().partition("/")[0]:
+        return one_machine  # the machine has been started anew since
+    if fcntl is None or not record.presence or record.host != this_host():
+        return False
+    try:
+        with Path(record.presence).open(encoding="ascii") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # it is locked: the worker lives
+    return True
+
+
+class Watch:
+    """Knows which workers are dead."""
+
+    def __init__(self, lease: float, *, one_machine: bool) -> None:
+        self._lease = lease
+        self._one_machine = one_machine
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
+        """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""
+        return frozenset(r.id for r in records if self._is_dead(r, monotonic))
+
+    def _is_dead(self, record: WorkerRecord, monotonic: float) -> bool:
+        if record.state != "RUNNING" or is_gone(record, one_machine=self._one_machine):
+            return True
+        beats, since = self._seen.get(record.id, (-1, monotonic))
+        if beats != record.beats:
+            self._seen[record.id] = (record.beats, monotonic)
+            return False
+        return monotonic - since > self._lease

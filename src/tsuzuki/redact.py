@@ -1,0 +1,50 @@
+"""Keeps secrets out of everything that is written down or shown."""
+
+import re
+import traceback
+from typing import Final
+
+from tsuzuki.facts import Problem
+
+_HIDDEN: Final = "***"
+_PATTERNS: Final = (
+    (re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*['\"]?(?:bearer|basic|token)?\s*)[^\s'\",}]+"), r"\1" + _HIDDEN),
+    (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1" + _HIDDEN),
+    (
+        re.compile(
+            r"(?i)(['\"]?[\w-]*(?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token|private[_-]?token|auth[_-]?token)"
+            r"['\"]?\s*[:=]\s*['\"]?)[^\s'\"&,;)}]+"
+        ),
+        r"\1" + _HIDDEN,
+    ),
+    (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}"), _HIDDEN),
+    (re.compile(r"\b(?:glpat-|ghp_|gho_|ghs_|github_pat_|xox[abp]-|AIza|AKIA)[A-Za-z0-9_-]{10,}"), _HIDDEN),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(@)"), r"\1" + _HIDDEN + r"\2"),
+)
+_MOST: Final = 4096
+_MOST_TRACE: Final = 16384
+
+
+def redact(text: str) -> str:
+    """Gives the text with everything that looks like a secret hidden."""
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def problem(error: BaseException) -> Problem:
+    """Gives what is kept of an exception; one whose `str()` raises is told by its type."""
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 - whatever it raises, the failure itself must be told
+        message = f"<{type(error).__name__}; its str() raised {type(broken).__name__}>"
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - formatting calls the same broken str()
+        trace = "".join(traceback.format_tb(error.__traceback__))
+    return Problem(type(error).__name__, redact(_cut(message, _MOST)), redact(_cut(trace, _MOST_TRACE)))
+
+
+def _cut(text: str, most: int) -> str:
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"

@@ -1,0 +1,143 @@
+"""The log of a run: lines and progress, in a bounded buffer that counts what it drops and never slows the work."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.backends import Backend, Line
+from tsuzuki.clock import Clock
+from tsuzuki.context import FRAME
+from tsuzuki.errors import StoreError
+from tsuzuki.redact import redact
+
+MOST_WAITING: Final = 2000
+MOST_TEXT: Final = 8192
+
+
+class StepProgress(msgspec.Struct, omit_defaults=True):
+    """How far one step is; the estimate comes from how long its items took."""
+
+    step: str
+    name: str
+    total: int | None = None
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    running: int = 0
+    eta: float | None = None
+    text: str = ""
+    _seconds: float = 0.0
+    _timed: int = 0
+
+    def took(self, seconds: float, lanes: int) -> None:
+        """Takes the duration of one more item into the estimate."""
+        self._seconds += seconds
+        self._timed += 1
+        if self.total is not None:
+            left = max(self.total - self.done - self.failed - self.skipped, 0)
+            self.eta = round(left * self._seconds / self._timed / max(lanes, 1), 1)
+
+    def shown(self) -> dict[str, Any]:
+        """Gives what people see of it."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: value for name, value in plain.items() if not name.startswith("_")}
+
+
+class RunLog:
+    """Gathers the lines and the progress of one run until they are flushed."""
+
+    def __init__(self, backend: Backend, run_id: str, clock: Clock, position: Callable[[], int]) -> None:
+        self._backend = backend
+        self._run_id = run_id
+        self._clock = clock
+        self._position = position
+        self._lines: list[Line] = []
+        self._dropped = 0
+        self.dirty = False
+        self.progress: dict[str, StepProgress] = {}
+
+    def line(self, text: object, level: str = "info", *, step: str = "", name: str = "", key: str = "", logger: str = "") -> None:
+        """Adds a line, unless too many wait already; then it is counted."""
+        if len(self._lines) >= MOST_WAITING:
+            self._dropped += 1
+            return
+        said = redact(_text(text))
+        self._lines.append(
+            Line(self._clock.now(), said, level, step=step, name=name, key=key, logger=logger, position=self._position())
+        )
+
+    def step(self, step: str, name: str, total: int | None = None) -> StepProgress:
+        """Begins to tell the progress of a step."""
+        found = self.progress.get(step)
+        if found is None:
+            found = self.progress[step] = StepProgress(step, name, total)
+        self.dirty = True
+        return found
+
+    def finished(self, step: str) -> None:
+        """Ends the progress of a step that is over."""
+        self.progress.pop(step, None)
+        self.dirty = True
+
+    async def flush(self) -> None:
+        """Writes what waits; a store that cannot take it loses it, which is what a lossy stream may do."""
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            self._lines.append(
+                Line(self._clock.now(), f"{dropped} log lines were dropped: too many at once", "warning", position=self._position())
+            )
+        if not self._lines and not self.dirty:
+            return
+        lines, self._lines = self._lines, []
+        progress = msgspec.json.encode([p.shown() for p in self.progress.values()]) if self.dirty else None
+        self.dirty = False
+        try:
+            await self._backend.log(self._run_id, lines, progress)
+        except StoreError:
+            self._dropped += len(lines)
+
+
+def _text(value: object) -> str:
+    try:
+        text = str(value)
+    except Exception as error:  # noqa: BLE001 - a log call never fails the work
+        text = f"<{type(value).__name__}; its str() raised {type(error).__name__}>"
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
+
+
+class Capture(logging.Handler):
+    """Brings standard logging inside a run into the run's log.
+
+    Where the program has not configured logging at all, info lines are let through too, and warnings still
+    reach stderr as they would without us.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._level: int | None = None
+
+    def install(self) -> None:
+        """Starts to listen."""
+        root = logging.getLogger()
+        if not root.handlers and root.level == logging.WARNING:
+            self._level = root.level
+            root.setLevel(logging.INFO)
+        root.addHandler(self)
+
+    def remove(self) -> None:
+        """Stops to listen and leaves everything as it was."""
+        root = logging.getLogger()
+        root.removeHandler(self)
+        if self._level is not None:
+            root.setLevel(self._level)
+            self._level = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hands a record to the run that it was written in."""
+        take = getattr(FRAME.get(), "take_record", None)
+        if take is not None:
+            take(record)
+        if self._level is not None and record.levelno >= logging.WARNING and logging.lastResort is not None:
+            logging.lastResort.handle(record)

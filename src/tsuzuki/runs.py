@@ -1,0 +1,315 @@
+"""What one can do with runs: submit, get, list, follow, wait, cancel, resume, read, export, purge.
+
+The command line, the gateway and the SDK call only these.
+"""
+
+import re
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki import settings
+from tsuzuki.backends import Backend, Check, Entry, Line, Query
+from tsuzuki.backends.address import open_backend
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.codec import params_digest
+from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunHeld, RunNotFound
+from tsuzuki.flow import Flow
+from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
+from tsuzuki.presence import is_gone
+
+_TAG: Final = re.compile(r"[A-Za-z0-9_-]+")
+_PAGE: Final = 2000
+
+
+class Runs:
+    """The runs of one store."""
+
+    def __init__(self, backend: Backend, *, clock: Clock | None = None) -> None:
+        self.backend = backend
+        self._clock = clock or SystemClock()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, url: str | None = None, *, data_dir: str | None = None, clock: Clock | None = None
+    ) -> AsyncIterator["Runs"]:
+        """Opens a store by its address, or the default one, and closes it at the end."""
+        backend = await open_backend(settings.backend_url(url, data_dir), clock=clock)
+        try:
+            yield cls(backend, clock=clock)
+        finally:
+            await backend.close()
+
+    # Starting
+
+    async def submit(
+        self,
+        flow: Flow[..., Any] | str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        tag: str | None = None,
+        tags: Sequence[str] = (),
+        priority: int = 0,
+        key: str | None = None,
+        idempotency_key: str | None = None,
+        continues: str | None = None,
+        not_before: datetime | None = None,
+        private: bool = False,
+        source: str = "",
+        tenant: str = "",
+    ) -> Run:
+        """Accepts a run; once this returns, it will be executed. The params are checked where the flow is known."""
+        name = flow if isinstance(flow, str) else flow.name
+        data = _encoded(flow, params or {})
+        tag = tag or ("default" if isinstance(flow, str) else flow.tag)
+        if not name or not _TAG.fullmatch(tag):
+            raise BadUsage(f"a run needs a flow name, and a tag of letters, digits, _ and -; got {name!r}, {tag!r}")
+        if key is None and not isinstance(flow, str):
+            key = flow.key_for(flow.params.decode(data))
+        now = self._clock.now()
+        row = Run(
+            id=str(uuid.uuid4()),
+            flow=name,
+            created_at=stamp(now),
+            params=msgspec.Raw(data),
+            digest=params_digest(data),
+            tag=tag,
+            tags=tuple(tags),
+            priority=priority,
+            key=key,
+            idempotency_key=idempotency_key,
+            tenant=tenant,
+            private=private,
+            source=source,
+            continues=None if continues is None else (await self.get(continues)).id,
+            not_before=0.0 if not_before is None else moment(not_before, "not_before"),
+        )
+        fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag)
+        try:
+            return await self.backend.submit(row, fact)
+        except KeyHeld as held:
+            raise await self._held(held) from None
+
+    async def _held(self, held: KeyHeld) -> KeyHeld:
+        """Says how to get on when the holder of a key is dead."""
+        row = await self.backend.get(held.run_id)
+        if row is None or await self._lives(row):
+            return held
+        ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
+        return KeyHeld(f"{held}; nobody is executing that run any more: {ways}", held.run_id)
+
+    async def _lives(self, row: Run) -> bool:
+        return row.holder is not None and row.holder not in await self.gone()
+
+    async def gone(self) -> frozenset[str]:
+        """Gives the holders of runs that have ended for certain."""
+        one_machine = self.backend.one_machine
+        records = await self.backend.workers(holding=True)
+        return frozenset(r.id for r in records if r.state != "RUNNING" or is_gone(r, one_machine=one_machine))
+
+    # Looking
+
+    async def get(self, reference: str | int) -> Run:
+        """Finds a run by its number, its id, or the beginning of its id."""
+        text = str(reference).strip()
+        row = await self._find(text)
+        if row is None:
+            raise RunNotFound(f"run not found: {text!r}; `tsuzuki list` shows the runs of {self.backend.url}")
+        return row
+
+    async def _find(self, text: str) -> Run | None:
+        if text.isascii() and text.isdigit():
+            found = await self.backend.search(Query(number=int(text), limit=1))
+            if found:
+                return found[0]
+        if len(text) == 36:
+            return await self.backend.get(text)
+        if not re.fullmatch(r"[0-9a-f-]{4,35}", text):
+            return None
+        found = await self.backend.search(Query(id_prefix=text, limit=2))
+        if len(found) > 1:
+            raise BadUsage(f"several runs begin with {text!r}: give more of the id, or the number")
+        return found[0] if found else None
+
+    async def list(self, query: Query | None = None) -> list[Run]:
+        """Lists runs, the one that changed last first."""
+        return await self.backend.search(query or Query())
+
+    async def result(self, reference: str | int) -> Any:
+        """Gives the result of a run as plain JSON types."""
+        return msgspec.json.decode(await self.result_data(await self.get(reference)))
+
+    async def result_data(self, row: Run) -> bytes:
+        """Gives the JSON of a run's result, wherever it is kept."""
+        if row.blob:
+            return await self.backend.get_blob(row.id, row.blob)
+        return b"null" if row.result is None else bytes(row.result)
+
+    # Following
+
+    async def follow(self, reference: str | int, *, after: int = 0) -> AsyncIterator[Entry]:
+        """Gives every fact after a position, in order, as it comes, until the run has ended."""
+        row = await self.get(reference)
+        position = after
+        while True:
+            entries = await self.backend.read(row.id, after=position, limit=_PAGE)
+            for entry in entries:
+                position = entry.position
+                yield entry
+            if entries:
+                continue
+            current = await self.backend.get(row.id)
+            if current is None or (current.status in TERMINAL and current.position <= position):
+                return
+            await self.backend.changed(row.id, position, 1.0)
+
+    async def follow_log(self, reference: str | int, *, after: int = 0) -> AsyncIterator[Line]:
+        """Gives every log line after a number, as it comes, until the run has ended."""
+        row = await self.get(reference)
+        number = after
+        while True:
+            current = await self.backend.get(row.id)
+            lines = await self.backend.read_log(row.id, after=number)
+            for line in lines:
+                number = line.number
+                yield line
+            if lines:
+                continue
+            if current is None or current.status in TERMINAL:
+                return
+            await self.backend.changed(row.id, current.position, 0.25)
+
+    async def wait(self, reference: str | int) -> Run:
+        """Waits until a run has ended; gives its row."""
+        row = await self.get(reference)
+        while row.status not in TERMINAL:
+            await self.backend.changed(row.id, row.position, 1.0)
+            row = await self.get(row.id)
+        return row
+
+    # Asking
+
+    async def cancel(self, reference: str | int, *, reason: str = "", by: str = "") -> tuple[RunUpdateResult, Run]:
+        """Asks for a run to be cancelled; where nobody executes it, it is cancelled at once."""
+        row = await self.get(reference)
+        ask = f.CancelAsked(at=self._clock.now(), attempt=row.attempt, by=by, reason=reason)
+        answer, after = await self.backend.ask(row.id, ask, dead=await self.gone())
+        return answer, after or row
+
+    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:
+        """Lets a run that failed or was cancelled go on; what failed is tried again, unless `failed` is False.
+
+        A run that a dead process left behind is simply claimed again: there is nothing to ask.
+        """
+        row = await self.get(reference)
+        if row.status in ACTIVE:
+            if await self._lives(row):
+                raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
+            return row
+        ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=by, failed=failed)
+        try:
+            _, after = await self.backend.ask(row.id, ask)
+        except KeyHeld as held:
+            raise await self._held(held) from None
+        return after or row
+
+    # Reading
+
+    async def journal(self, reference: str | int) -> AsyncIterator[Entry]:
+        """Gives the facts of a run as they are now, in order."""
+        row, position = await self.get(reference), 0
+        while entries := await self.backend.read(row.id, after=position, limit=_PAGE):
+            for entry in entries:
+                yield entry
+            position = entries[-1].position
+
+    async def log(self, reference: str | int) -> AsyncIterator[Line]:
+        """Gives the log lines of a run as they are now."""
+        row, number = await self.get(reference), 0
+        while lines := await self.backend.read_log(row.id, after=number):
+            for line in lines:
+                yield line
+            number = lines[-1].number
+
+    async def items(self, reference: str | int, *, failed: bool = False) -> AsyncIterator[dict[str, Any]]:
+        """Gives the recorded steps and items of a run, or only those that failed and have not succeeded since."""
+        row, names = await self.get(reference), dict[str, str]()
+        async for entry in self.journal(row.id):
+            fact = entry.fact
+            if isinstance(fact, f.StepStarted):
+                names[fact.step] = fact.name
+            elif isinstance(fact, f.Outcome):
+                failure = isinstance(fact, f.ItemFailed | f.StepFailed)
+                if not failed or failure:
+                    yield _shown(entry, fact, fact.name or names.get(fact.step, ""))
+
+    async def value(self, reference: str | int, fact: f.Fact) -> Any:
+        """Gives the value of a recorded success as plain JSON types, wherever it is kept."""
+        row = await self.get(reference)
+        blob = getattr(fact, "blob", "")
+        data = await self.backend.get_blob(row.id, blob) if blob else bytes(getattr(fact, "result", b"null"))
+        return msgspec.json.decode(data)
+
+    async def export(self, reference: str | int) -> AsyncIterator[dict[str, Any]]:
+        """Gives a run as plain records: the row, then every fact, with the values of blobs put in their place."""
+        row = await self.get(reference)
+        yield {"record": "run", **plain(row)}
+        async for entry in self.journal(row.id):
+            record = {"record": "fact", "position": entry.position, **f.plain(entry.fact)}
+            if record.get("blob"):
+                record["result"] = msgspec.json.decode(await self.backend.get_blob(row.id, record["blob"]))
+            yield record
+
+    # Keeping house
+
+    async def purge(self, *, older_than: datetime) -> int:
+        """Removes the runs that ended before a time, with all they left."""
+        limit = stamp(moment(older_than, "older_than"))
+        count = 0
+        while rows := await self.backend.search(
+            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500)
+        ):
+            count += await self.backend.purge([row.id for row in rows])
+        return count
+
+    async def examine(self) -> Sequence[Check]:
+        """Examines the store."""
+        return await self.backend.examine()
+
+
+def plain(row: Run) -> dict[str, Any]:
+    """Gives a row as plain JSON types, for people and programs."""
+    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(row))
+    return data
+
+
+def _encoded(flow: Flow[..., Any] | str, params: Mapping[str, Any]) -> bytes:
+    if not isinstance(flow, str):
+        return flow.params.encode(params)
+    try:
+        return msgspec.json.encode(dict(params))
+    except (TypeError, ValueError) as error:
+        raise BadParams(f"params must be JSON: {error}") from error
+
+
+def _shown(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "position": entry.position,
+        "kind": f.kind(fact),
+        "task": name,
+        "key": fact.key,
+        "attempt": fact.attempt,
+        "tries": fact.tries,
+        "took": round(fact.took, 6),
+        "at": stamp(fact.at),
+    }
+    if isinstance(fact, f.ItemFailed | f.StepFailed):
+        shown["error"] = f"{fact.error.type}: {fact.error.message}"
+    return shown
+

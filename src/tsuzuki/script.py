@@ -1,0 +1,315 @@
+"""A flow run from a script: in this process, durable, and going on where the last start of it stopped."""
+
+import asyncio
+import contextlib
+import inspect
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from tsuzuki.backends import Query
+from tsuzuki.clock import Clock
+from tsuzuki.codec import params_digest
+from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
+from tsuzuki.facts import Problem
+from tsuzuki.flow import Flow
+from tsuzuki.lifecycle import Run, Status
+from tsuzuki.runs import Runs
+from tsuzuki.worker import Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OPTIONS: Final = ("fresh", "backend", "data_dir", "continues", "idempotency_key", "tags")
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun(Generic[R]):
+    """A run that was carried out here: its row, and its result as the flow's annotation says."""
+
+    row: Run
+    result: R
+
+    @property
+    def id(self) -> str:
+        """The id of the run."""
+        return self.row.id
+
+    @property
+    def number(self) -> int:
+        """The number of the run in its store."""
+        return self.row.number
+
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return self.row.status
+
+    @property
+    def failed(self) -> int:
+        """The number of items that failed."""
+        return self.row.failed
+
+    @property
+    def error(self) -> Problem | None:
+        """What went wrong, if something did."""
+        return self.row.error
+
+
+class Watcher(Protocol):
+    """Is told what happens while a run is carried out."""
+
+    def began(self, run: Run, *, continued: bool) -> None: ...
+    def stopping(self) -> None: ...
+
+
+class Quiet:
+    """A watcher that tells people of nothing but that a run goes on, or stops on the way."""
+
+    def began(self, run: Run, *, continued: bool) -> None:
+        """Says that an earlier run goes on."""
+        if continued:
+            done = run.done + run.skipped + run.steps
+            print(f"tsuzuki: continuing run {run.number} of {run.flow} ({done} recorded)", file=sys.stderr)
+
+    def stopping(self) -> None:
+        """Says how to leave at once."""
+        print("tsuzuki: stopping; what has finished is kept (Ctrl-C again leaves at once)", file=sys.stderr)
+
+
+class ScriptFlow(Flow[P, R]):
+    """A flow with `run`: in process, durable; started again after a crash, it goes on."""
+
+    def run(self, *args: Any, **kwargs: Any) -> EndedRun[R]:
+        """Runs the flow to its end and gives the ended run; raises when it failed, was cancelled or interrupted.
+
+        Started again with the same params, it continues the last run if that was interrupted, failed or was
+        cancelled. Beside the flow's params it takes `fresh=True` (start anew), `continues=RUN` (skip the items
+        that RUN has done), `idempotency_key`, `tags`, `backend` and `data_dir`.
+        """
+        own = {name: kwargs.pop(name) for name in _OPTIONS if name in kwargs and name not in self.params.names}
+        return self.with_options(**own)(*args, **kwargs)
+
+    def with_options(
+        self,
+        *,
+        fresh: bool = False,
+        backend: str | None = None,
+        data_dir: str | None = None,
+        continues: str | None = None,
+        idempotency_key: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> Callable[P, EndedRun[R]]:
+        """Gives `run` with its options set and the flow's own params typed."""
+        options = StartOptions(fresh, continues, idempotency_key, tuple(tags))
+
+        def run(*args: P.args, **kwargs: P.kwargs) -> EndedRun[R]:
+            params = self._named(args, kwargs)
+
+            async def start() -> EndedRun[R]:
+                async with Runs.open(backend, data_dir=data_dir) as runs:
+                    return checked(await run_here(runs, self, params, options))
+
+            ended: EndedRun[R] = run_blocking(start)
+            return ended
+
+        return run
+
+    def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Gives the arguments by name."""
+        if not args:
+            return dict(kwargs)
+        return inspect.signature(self.function).bind_partial(*args, **kwargs).arguments
+
+
+class AsyncScriptFlow(ScriptFlow[P, R]):
+    """A flow whose function is async: typed so that calling it gives something to await."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:  # type: ignore[override] # see the class
+        result: Awaitable[R] = super().__call__(*args, **kwargs)  # type: ignore[assignment] # its function is async
+        return result
+
+
+class FlowDecorator:
+    """Makes flows with options."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> AsyncScriptFlow[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> ScriptFlow[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        cls = AsyncScriptFlow if inspect.iscoroutinefunction(function) else ScriptFlow
+        return cls(function, **self._options)
+
+
+@overload
+def flow(function: Callable[P, Awaitable[R]], /) -> AsyncScriptFlow[P, R]: ...
+@overload
+def flow(function: Callable[P, R], /) -> ScriptFlow[P, R]: ...
+@overload
+def flow(*, name: str | None = ..., key: str | None = ..., tag: str = ...) -> FlowDecorator: ...
+def flow(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Makes a function a flow: `@flow` or `@flow(key="crawl:{site}")`."""
+    decorate = FlowDecorator(options)
+    return decorate if function is None else decorate(function)
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """How to start a run here."""
+
+    fresh: bool = False
+    continues: str | None = None
+    idempotency_key: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+async def run_here(
+    runs: Runs,
+    flow: Flow[..., Any],
+    params: Mapping[str, Any],
+    options: StartOptions | None = None,
+    *,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> EndedRun[Any]:
+    """Starts a run that belongs to this process, or goes on with the last one like it, and carries it out."""
+    options = options or StartOptions()
+    row, continued = await _begin(runs, flow, params, options)
+    return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock)
+
+
+async def carry_on(
+    runs: Runs,
+    flow: Flow[..., Any],
+    row: Run,
+    *,
+    continued: bool = True,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> EndedRun[Any]:
+    """Carries out a run in this process; gives it as it ended, or as it was left."""
+    watcher = watcher or Quiet()
+    async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
+        watcher.began(row, continued=continued)
+        with _interruptible(worker, watcher):
+            row = await worker.carry_out(row.id)
+    if row.holder is not None:
+        raise RunHeld(f"run {row.number} is being executed by another process ({row.holder})")
+    value = None
+    if row.status is Status.COMPLETED:
+        value = flow.codec.decode(await runs.result_data(row))
+    return EndedRun(row, value)
+
+
+async def _begin(
+    runs: Runs, flow: Flow[..., Any], params: Mapping[str, Any], options: StartOptions
+) -> tuple[Run, bool]:
+    data = flow.params.encode(params)
+    if not options.fresh and options.continues is None:
+        earlier = await _earlier(runs, flow.name, params_digest(data))
+        if earlier is not None:
+            return await runs.resume(earlier.id, by="script"), True
+    row = await runs.submit(
+        flow,
+        params,
+        private=True,
+        source=source_of(flow),
+        continues=options.continues,
+        idempotency_key=options.idempotency_key,
+        tags=options.tags,
+    )
+    return row, False
+
+
+async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:
+    """Finds the last run of the same flow and params, if it did not end well and nobody executes it."""
+    found = await runs.list(Query(flow=flow, digest=digest, private=True, limit=50))
+    newest = max(found, key=lambda row: row.number, default=None)
+    if newest is None or newest.status is Status.COMPLETED:
+        return None
+    if newest.holder is not None and newest.holder not in await runs.gone():
+        return None
+    return newest
+
+
+def source_of(flow: Flow[..., Any]) -> str:
+    """Says where a flow can be found again: the file and the name of its function."""
+    try:
+        file = inspect.getsourcefile(flow.function)
+    except TypeError:
+        file = None
+    name = getattr(flow.function, "__name__", flow.name)
+    return f"{Path(file).resolve()}:{name}" if file and Path(file).exists() else ""
+
+
+def checked(ended: EndedRun[R]) -> EndedRun[R]:
+    """Gives a run that completed; raises for one that did not."""
+    row = ended.row
+    if row.status is Status.COMPLETED:
+        return ended
+    again = f"start it again to go on, or `tsuzuki resume {row.number}`"
+    if row.status is Status.FAILED:
+        told = "" if row.error is None else f": {row.error.type}: {row.error.message}"
+        raise RunFailure(f"run {row.number} of {row.flow} failed{told}\n({again})", row.id)
+    if row.status is Status.CANCELLED:
+        raise RunStopped(f"run {row.number} of {row.flow} was cancelled ({again})", row.id)
+    raise RunInterrupted(f"run {row.number} of {row.flow} was interrupted ({again})", row.id)
+
+
+def run_blocking(start: Callable[[], Any]) -> Any:
+    """Runs async code to its end from sync code, also where an event loop is running already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    outcome: list[Any] = []
+
+    def work() -> None:
+        try:
+            outcome.extend((True, asyncio.run(start())))
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            outcome.extend((False, error))
+
+    thread = threading.Thread(target=work, name="tsuzuki-script")
+    thread.start()
+    thread.join()
+    if not outcome[0]:
+        raise outcome[1]
+    return outcome[1]
+
+
+@contextlib.contextmanager
+def _interruptible(worker: Worker, watcher: Watcher) -> Iterator[None]:
+    """Makes the first Ctrl-C (or SIGTERM) stop in order and the second one leave at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        del frame
+        nonlocal asked
+        if asked:
+            os._exit(128 + number)
+        asked = True
+        loop.call_soon_threadsafe(worker.interrupt)
+        loop.call_soon_threadsafe(watcher.stopping)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+

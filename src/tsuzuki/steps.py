@@ -1,0 +1,278 @@
+"""One durable call: look in the journal; perform, with its retries, only what is not there; record; answer."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.context import FRAME, Frame
+from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
+from tsuzuki.execution import Abandoned, Execution
+from tsuzuki.flow import Task
+from tsuzuki.journal import failure_of, success_of
+from tsuzuki.redact import problem
+from tsuzuki.retry import Later
+from tsuzuki.threads import Work
+
+
+class CallFrame(Frame, Protocol):
+    """The frame of a call: what it is called by, and what it saved."""
+
+    step: str
+    key: str
+    name: str
+    saved: list[f.Artifact]
+    owner: "asyncio.Task[Any] | None"
+
+    def begin(self, tries: int) -> None:
+        """Begins a try."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A call that returned: its JSON, the value this JSON stands for, and what it took."""
+
+    data: bytes
+    value: Any
+    took: float
+    tries: int
+
+
+class Failed(Exception):
+    """A call that failed for good."""
+
+    def __init__(self, error: BaseException, took: float, tries: int) -> None:
+        super().__init__()
+        self.error = error
+        self.took = took
+        self.tries = tries
+
+
+async def call(
+    run: Execution, task: Task[..., Any], frame: CallFrame, parent: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Answers a call of a task from the journal, or performs and records it."""
+    found = run.replay.find(frame.step, frame.key)
+    if found is not None:
+        return await _replayed(run, task, frame, found.position, failed=found.failed)
+    identity = {"step": frame.step, "key": frame.key, "name": task.name}
+    run.journal.note(run.fact(f.StepStarted, parent=parent, **identity))
+    try:
+        done = await perform(run, task, frame, args, kwargs)
+    except Failed as failed:
+        kept = problem(failed.error)
+        await run.journal.record(run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries))
+        raise failure(task.name, frame.key, kept, failed.tries) from failed.error
+    data, blob = await run.blob(done.data)
+    await run.journal.record(
+        run.fact(
+            f.StepDone,
+            **identity,
+            result=msgspec.Raw(data),
+            blob=blob,
+            took=done.took,
+            tries=done.tries,
+            artifacts=tuple(frame.saved),
+        )
+    )
+    leave_if_stopping(run)
+    return done.value
+
+
+async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, position: int, *, failed: bool) -> Any:
+    [entry] = await run.journal.fetch([position])
+    if failed:
+        fact = failure_of(entry, frame.step, frame.key)
+        raise failure(task.name, frame.key, fact.error, fact.tries)
+    success = success_of(entry, frame.step, frame.key)
+    return decoded(task, frame.key, await run.recorded(run.run_id, bytes(success.result), success.blob))
+
+
+def decoded(task: Task[..., Any], key: str, data: bytes) -> Any:
+    """Decodes a recorded value; one that the task's annotation does not take any more fails by name."""
+    try:
+        return task.codec.decode(data)
+    except ValueChanged as error:
+        what = f"{task.name}[{key}]" if key else task.name
+        hint = "Restore the annotation, or start the flow afresh"
+        raise ValueChanged(f"the recorded result of {what} no longer fits: {error}. {hint}") from error
+
+
+def failure(task: str, key: str, kept: f.Problem, tries: int) -> StepFailure:
+    """Makes the error that a flow sees: the same, word for word, the first time and on replay."""
+    what = f"{task}[{key}]" if key else task
+    count = f" after {tries} tries" if tries > 1 else ""
+    text = f"{what} failed{count}: {kept.type}: {kept.message}"
+    return StepFailure(text, task=task, key=key, error_type=kept.type, tries=tries)
+
+
+async def perform(
+    run: Execution, task: Task[..., Any], frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Done:
+    """Calls the function, again where its `Retry` says so; raises `Failed` when that is used up."""
+    clock = run.clock
+    tries = 0
+    run.active += 1
+    try:
+        while True:
+            tries += 1
+            frame.begin(tries)
+            started = clock.monotonic()
+            try:
+                value = await _limited(run, task, frame, args, kwargs)
+                data, value = task.codec.record(value)
+                return Done(data, value, clock.monotonic() - started, tries)
+            except Later as later:
+                tries -= 1
+                await run.postpone(later.seconds)
+            except (ClaimLost, StoreError, Abandoned):
+                raise
+            except Exception as error:
+                if isinstance(error, TsuzukiError) or not task.retry.again(tries, error):
+                    raise Failed(error, clock.monotonic() - started, tries) from None
+                leave_if_stopping(run)
+                await _pause(run, task, frame, tries, error)
+    finally:
+        run.active -= 1
+
+
+async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: int, error: Exception) -> None:
+    delay = task.retry.delay(tries)
+    kept = problem(error)
+    text = f"try {tries} of {task.retry.attempts} failed ({kept.type}: {kept.message}); again in {delay:.1f} s"
+    run.log.line(text, "warning", step=frame.step, name=task.name, key=frame.key)
+    run.active -= 1
+    try:
+        await run.clock.sleep(delay)
+    finally:
+        run.active += 1
+
+
+async def _limited(
+    run: Execution, task: Task[..., Any], frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    if task.interval is None and task.concurrency is None:
+        return await invoke(run, task.function, task.is_async, frame, args, kwargs, task.timeout)
+    await run.limits.enter(task)
+    try:
+        return await invoke(run, task.function, task.is_async, frame, args, kwargs, task.timeout)
+    finally:
+        await run.limits.leave(task)
+
+
+async def invoke(
+    run: Execution,
+    function: Callable[..., Any],
+    is_async: bool,
+    frame: CallFrame,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    timeout: float | None = None,
+) -> Any:
+    """Calls a function inside its frame: async here, sync on a thread."""
+    token = FRAME.set(frame)
+    try:
+        if not is_async:
+            return await _on_thread(run, function, frame, args, kwargs, timeout)
+        frame.owner = asyncio.current_task()
+        if timeout is None:
+            value = await function(*args, **kwargs)
+        else:
+            value = await _before(timeout, function, args, kwargs)
+        _finished(run, frame)
+        return value
+    except asyncio.CancelledError:
+        if is_async:
+            _interrupted(run, frame)
+        raise
+    finally:
+        FRAME.reset(token)
+
+
+async def _before(timeout: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Awaits an async function and interrupts it when its time is up; cheaper than `asyncio.timeout` by half."""
+    task = asyncio.current_task()
+    expired = False
+
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        if task is not None:
+            task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(timeout, expire)
+    try:
+        return await function(*args, **kwargs)
+    except asyncio.CancelledError:
+        if not expired or task is None or task.uncancel() > 0:
+            raise
+        raise TimeoutError(f"timed out after {timeout:g} s") from None
+    finally:
+        timer.cancel()
+
+
+async def _on_thread(
+    run: Execution,
+    function: Callable[..., Any],
+    frame: CallFrame,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    timeout: float | None,
+) -> Any:
+    what = f"{frame.name}[{frame.key}]" if frame.key else frame.name
+    work = run.track(run.threads.start(copy_context(), function, args, kwargs, lambda: run.late(what)))
+    timer = None
+    if timeout is not None:
+        error = TimeoutError(f"timed out after {timeout:g} s")
+        timer = asyncio.get_running_loop().call_later(timeout, work.abandon, error)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        return _settled(run, frame, work)
+    except Abandoned:
+        _interrupted(run, frame)
+        raise asyncio.CancelledError from None
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+def _finished(run: Execution, frame: CallFrame) -> None:
+    if run.stopping is not None and frame.step:
+        run.cut.finished_anyway += 1
+
+
+def _interrupted(run: Execution, frame: CallFrame) -> None:
+    if run.stopping is not None and frame.step:
+        run.cut.interrupted += 1
+
+
+def _settled(run: Execution, frame: CallFrame, work: Work) -> Any:
+    """Answers for a sync function that ended while the run was being stopped: what it did counts."""
+    error = work.exception()
+    if isinstance(error, Abandoned | asyncio.CancelledError):
+        _interrupted(run, frame)
+        raise asyncio.CancelledError
+    _finished(run, frame)
+    if error is not None:
+        raise error
+    return work.result()
+
+
+def leave_if_stopping(run: Execution) -> None:
+    """Goes no further once a run is being stopped: what was finished has been recorded."""
+    if run.stopping is not None:
+        raise asyncio.CancelledError
+
+
+def refuse_when_stopping(run: Execution) -> None:
+    """Starts nothing in a run that is being stopped."""
+    if run.stopping is not None:
+        run.cut.never_started += 1
+        raise asyncio.CancelledError
+

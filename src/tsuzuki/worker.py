@@ -1,0 +1,305 @@
+"""A worker: claims runs by tag, executes several at once, shows that it lives, and leaves in order.
+
+To stop is: take no more, finish or hand back within the grace period, leave.
+"""
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tsuzuki import facts as f
+from tsuzuki import settings
+from tsuzuki.backends import Backend, Claim, Query, WorkerRecord
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import BadUsage, ClaimLost, StoreError
+from tsuzuki.execution import Execution
+from tsuzuki.flow import Flow
+from tsuzuki.lifecycle import Run, Status
+from tsuzuki.limits import Limits
+from tsuzuki.presence import Presence, Watch, this_host
+from tsuzuki.runlog import Capture
+from tsuzuki.runner import execute
+from tsuzuki.threads import Threads
+
+logger: Final = logging.getLogger("tsuzuki.worker")
+
+FLUSH: Final = 0.25
+"""How often log lines and progress are written (seconds)."""
+LOOK: Final = 1.0
+"""How often a worker looks for the dead, for cancel requests and for runs whose time has come (seconds)."""
+AHEAD: Final = 0.1
+"""How much work is claimed ahead: what the runs seen so far would take (seconds)."""
+MOST_AHEAD: Final = 100
+
+
+class Worker:
+    """Executes runs of the flows it knows; `async with` it, then `run()` until `stop()`."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        flows: Iterable[Flow[..., Any]] = (),
+        *,
+        tags: Sequence[str] = ("default",),
+        concurrency: int = 10,
+        name: str | None = None,
+        clock: Clock | None = None,
+        lease: float | None = None,
+        grace: float | None = None,
+    ) -> None:
+        if concurrency < 1:
+            raise BadUsage(f"Worker(concurrency=…) must be at least 1, not {concurrency!r}")
+        self.id = name or f"worker-{uuid.uuid4().hex[:12]}"
+        self._backend = backend
+        self._flows = _by_name(flows)
+        self._fingerprints: Mapping[str, str] = {}
+        self._tags = tuple(tags)
+        self._concurrency = concurrency
+        self._clock = clock or SystemClock()
+        self._lease = lease or settings.lease()
+        self._grace = grace or settings.grace_period()
+        self._watch = Watch(self._lease, one_machine=backend.one_machine)
+        self._dead: frozenset[str] = frozenset()
+        self._running: dict[str, Execution] = {}
+        self._queue: list[Claim] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._typical = LOOK
+        self._stopping = asyncio.Event()
+        self._freed = asyncio.Event()
+        self._loops: list[asyncio.Task[None]] = []
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        self._presence = Presence(self.id)
+        self._threads = Threads()
+        self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
+        self._capture = Capture()
+        self._capture.install()
+        self._fingerprints = {name: flow.fingerprint for name, flow in self._flows.items()}
+        self._started_at = self._clock.now()
+        await self._beat()
+        await self._look_for_the_dead()
+        self._loops = [
+            asyncio.create_task(self._beating(), name="tsuzuki-heartbeat"),
+            asyncio.create_task(self._watching(), name="tsuzuki-watch"),
+            asyncio.create_task(self._flushing(), name="tsuzuki-flush"),
+        ]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        try:
+            await self._hand_back()
+            for loop in self._loops:
+                loop.cancel()
+            await asyncio.gather(*self._loops, return_exceptions=True)
+            with contextlib.suppress(StoreError):
+                await self._beat(state="STOPPED_GRACEFUL")
+        finally:
+            self._capture.remove()
+            self._threads.close()
+            self._presence.close()
+
+    def stop(self) -> None:
+        """Takes no more runs; `run()` returns once those under way have ended or the grace period is over."""
+        self._stopping.set()
+        self._freed.set()
+
+    # Work
+
+    async def run(self) -> None:
+        """Claims and executes until stopped."""
+        while not self._stopping.is_set():
+            free = self._room()
+            claims = await self._claim(free) if free > 0 else []
+            self._queue.extend(claims)
+            self._start_queued()
+            if not claims:
+                await self._rest(full=free <= 0)
+        await self._drain()
+
+    async def carry_out(self, run_id: str) -> Run:
+        """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
+        while True:
+            claims = await self._backend.claim(
+                self.id, run_id=run_id, dead=self._dead, fingerprints=self._fingerprints
+            )
+            if claims:
+                await self._execute(claims[0])
+            row = await self._backend.get(run_id)
+            if row is None:
+                raise ClaimLost(f"run {run_id} is gone")
+            if row.status.terminal or self._stopping.is_set():
+                return row
+            if not claims and row.holder is not None and row.holder not in self._dead:
+                return row
+            if not await self._wait_until(row.not_before):
+                return row
+
+    def interrupt(self) -> None:
+        """Stops everything under way now, so that it can go on later; finished work is recorded."""
+        self.stop()
+        for run in self._running.values():
+            run.stop("release")
+
+    async def _wait_until(self, at: float) -> bool:
+        """Waits for a time; tells whether it came before the worker was stopped."""
+        while (left := at - self._clock.now()) > 0 and not self._stopping.is_set():
+            await self._clock.sleep(min(left, 0.2))
+        return not self._stopping.is_set()
+
+    def _room(self) -> int:
+        """Says how many runs to claim: the free places, and more ahead the shorter runs are."""
+        ahead = min(int(AHEAD / max(self._typical, 1e-4)), MOST_AHEAD)
+        return self._concurrency + ahead - len(self._running) - len(self._queue)
+
+    async def _claim(self, limit: int) -> list[Claim]:
+        try:
+            return await self._backend.claim(
+                self.id, tags=self._tags, limit=limit, dead=self._dead, fingerprints=self._fingerprints
+            )
+        except StoreError as error:
+            logger.warning("cannot claim just now: %s", error)
+            await self._clock.sleep(LOOK)
+            return []
+
+    def _start_queued(self) -> None:
+        while self._queue and len(self._running) < self._concurrency and not self._stopping.is_set():
+            claim = self._queue.pop(0)
+            task = asyncio.create_task(self._supervise(claim), name=f"tsuzuki-claim-{claim.run.number}")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._start_queued()
+        self._freed.set()
+
+    async def _rest(self, *, full: bool) -> None:
+        self._freed.clear()
+        if full:
+            await self._freed.wait()
+        elif not self._stopping.is_set():
+            await self._backend.work(LOOK)
+
+    async def _supervise(self, claim: Claim) -> None:
+        started = self._clock.monotonic()
+        try:
+            await self._execute(claim)
+        except ClaimLost as error:
+            logger.warning("run %s: %s", claim.run.number, error)
+        except StoreError as error:
+            logger.error("run %s stopped: %s", claim.run.number, error)
+        except Exception:
+            logger.exception("run %s stopped: a fault of ours", claim.run.number)
+        took = self._clock.monotonic() - started
+        self._typical += (took - self._typical) / (4 if took > self._typical else 8)
+
+    async def _execute(self, claim: Claim) -> None:
+        run = Execution(self._backend, claim, self._clock, self._threads, self._limits, grace=self._grace)
+        self._running[claim.run.id] = run
+        try:
+            await execute(run, self._flows.get(claim.run.flow))
+        finally:
+            del self._running[claim.run.id]
+
+    # Leaving
+
+    async def _drain(self) -> None:
+        """Lets what is under way end within the grace period."""
+        await self._release_queued()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._grace)
+
+    async def _hand_back(self) -> None:
+        """Hands back what has not ended."""
+        await self._release_queued()
+        for run in self._running.values():
+            run.stop("release")
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _release_queued(self) -> None:
+        queued, self._queue = self._queue, []
+        for claim in queued:
+            with contextlib.suppress(ClaimLost, StoreError):
+                fact = f.Released(at=self._clock.now(), attempt=claim.attempt, reason="the worker stopped before it began")
+                await self._backend.append(claim, [fact])
+
+    # Showing that it lives, and seeing who does not
+
+    async def _beat(self, state: str = "RUNNING") -> None:
+        record = WorkerRecord(
+            id=self.id,
+            host=this_host(),
+            presence=self._presence.path,
+            tags=self._tags,
+            flows=tuple(self._flows),
+            heartbeat_at=self._clock.now(),
+            started_at=self._started_at,
+            state=state,
+        )
+        running = list(self._running.values())
+        held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
+        for run in running:
+            if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
+                run.stop("lost")
+
+    async def _is_lost(self, run: Execution) -> bool:
+        row = await self._backend.get(run.run_id)
+        return row is None or (row.attempt != run.claim.attempt and run.journal.broken is None)
+
+    async def _beating(self) -> None:
+        asleep = self._clock.elapsed() - self._clock.monotonic()
+        while True:
+            await self._clock.sleep(self._lease / 6)
+            slept = self._clock.elapsed() - self._clock.monotonic() - asleep
+            if slept > LOOK:
+                asleep += slept
+                logger.warning("this machine slept for %.0f s; looking whether its runs are still ours", slept)
+            with contextlib.suppress(StoreError):
+                await self._beat()
+
+    async def _watching(self) -> None:
+        looked = self._clock.monotonic()
+        while True:
+            await self._backend.work(LOOK)
+            with contextlib.suppress(StoreError):
+                await self._see_cancels()
+                if self._clock.monotonic() - looked >= LOOK:
+                    looked = self._clock.monotonic()
+                    await self._look_for_the_dead()
+
+    async def _see_cancels(self) -> None:
+        if not self._running:
+            return
+        for row in await self._backend.search(Query(holder=self.id, status=(Status.CANCELLING,), limit=1000)):
+            run = self._running.get(row.id)
+            if run is not None and run.stopping is None:
+                run.journal.note(run.fact(f.CancelSeen))
+                run.stop("cancel")
+
+    async def _look_for_the_dead(self) -> None:
+        records = [record for record in await self._backend.workers(holding=True) if record.id != self.id]
+        self._dead = self._watch.dead(records, self._clock.monotonic())
+
+    async def _flushing(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH)
+            for run in list(self._running.values()):
+                await run.log.flush()
+
+
+def _by_name(flows: Iterable[Flow[..., Any]]) -> dict[str, Flow[..., Any]]:
+    known: dict[str, Flow[..., Any]] = {}
+    for flow in flows:
+        if known.setdefault(flow.name, flow) is not flow:
+            raise BadUsage(f"two flows are called {flow.name!r}: give one of them another name, @flow(name=…)")
+    return known

@@ -18,7 +18,7 @@ from tsuzuki.errors import BadParams, BadUsage, NotJSON, ValueChanged
 from tsuzuki.identity import digest
 
 _encode: Final = msgspec.json.Encoder().encode
-_PLAIN: Final = frozenset({int, str, bool, type(None)})
+_PLAIN: Final[frozenset[type]] = frozenset({int, str, bool, type(None)})
 _SMALL: Final = 1 << 62
 NULL: Final = b"null"
 
@@ -88,8 +88,8 @@ def _kept_as_they_are(annotation: Any) -> frozenset[type]:
     if annotation is Any:
         return _PLAIN
     if annotation is None:
-        return frozenset({type(None)})
-    return _PLAIN & frozenset([annotation]) if isinstance(annotation, type) else frozenset()
+        annotation = type(None)
+    return frozenset(plain for plain in _PLAIN if plain is annotation)
 
 
 def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":
@@ -182,4 +182,3 @@ class Params:
 def params_digest(data: bytes) -> str:
     """Gives the same digest for the same params, whatever the order of their names."""
     return digest(msgspec.json.encode(msgspec.json.decode(data), order="sorted"))
-

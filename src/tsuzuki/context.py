@@ -271,4 +271,3 @@ def _gathered(outcomes: list[Any], how: MapOptions) -> list[Any] | Collected[Any
         failed = sum(isinstance(outcome, Failure) for outcome in outcomes)
         return Counts(len(outcomes) - failed, failed)
     return Collected(outcomes) if how.on_error == "collect" else outcomes
-

@@ -1,30 +1,30 @@
 """Every error Tsuzuki raises, each knowing its error id, its HTTP status and its exit code.
 
-    TsuzukiError
-    ├── BadRequest            what was asked cannot be understood: nothing was changed
-    │   ├── BadParams         the params do not fit the flow
-    │   ├── FlowNotFound      nobody here knows a flow of that name
-    │   ├── DuplicateItem     two items of one map have the same key
-    │   ├── NotJSON           a value cannot be recorded as JSON
-    │   ├── ValueChanged      a recorded value no longer fits its annotation
-    │   ├── NameTaken         two different tasks in one run share a name
-    │   └── BadUsage          an argument, option or call that makes no sense
-    ├── RunNotFound           there is no such run
-    ├── Conflict              it would break a rule: nothing was changed
-    │   ├── KeyHeld           another active run holds the key
-    │   ├── MoveRefused       the run's status does not allow it
-    │   └── RunHeld           a living process is executing the run
-    ├── StoreError            the store cannot do its work
-    │   ├── StoreUnavailable  it cannot be reached, written or extended just now
-    │   ├── NotAStore         the file is corrupt or is not ours
-    │   └── NewerStore        a newer Tsuzuki wrote it
-    ├── ClaimLost             somebody else holds the run now: this worker must stop
-    ├── StepFailure           a task failed for good, its retries used up
-    │   └── ItemsFailure      items of a map failed for good
-    └── RunEnded              a run that was waited for ended without a result
-        ├── RunFailure        it failed
-        ├── RunStopped        it was cancelled
-        └── RunInterrupted    it was stopped on the way and can go on
+TsuzukiError
+├── BadRequest            what was asked cannot be understood: nothing was changed
+│   ├── BadParams         the params do not fit the flow
+│   ├── FlowNotFound      nobody here knows a flow of that name
+│   ├── DuplicateItem     two items of one map have the same key
+│   ├── NotJSON           a value cannot be recorded as JSON
+│   ├── ValueChanged      a recorded value no longer fits its annotation
+│   ├── NameTaken         two different tasks in one run share a name
+│   └── BadUsage          an argument, option or call that makes no sense
+├── RunNotFound           there is no such run
+├── Conflict              it would break a rule: nothing was changed
+│   ├── KeyHeld           another active run holds the key
+│   ├── MoveRefused       the run's status does not allow it
+│   └── RunHeld           a living process is executing the run
+├── StoreError            the store cannot do its work
+│   ├── StoreUnavailable  it cannot be reached, written or extended just now
+│   ├── NotAStore         the file is corrupt or is not ours
+│   └── NewerStore        a newer Tsuzuki wrote it
+├── ClaimLost             somebody else holds the run now: this worker must stop
+├── StepFailure           a task failed for good, its retries used up
+│   └── ItemsFailure      items of a map failed for good
+└── RunEnded              a run that was waited for ended without a result
+    ├── RunFailure        it failed
+    ├── RunStopped        it was cancelled
+    └── RunInterrupted    it was stopped on the way and can go on
 """
 
 from typing import ClassVar

@@ -122,7 +122,7 @@ class Execution:
     def track(self, work: Work) -> Work:
         """Keeps a call on a thread in mind until it ends."""
         self._on_threads.add(work)
-        work.add_done_callback(self._on_threads.discard)  # type: ignore[arg-type] # the callback gets the Work itself
+        work.add_done_callback(self._on_threads.discard)
         return work
 
     async def postpone(self, seconds: float) -> None:

@@ -37,7 +37,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=Tr
     attempt: int = 1
 
 
-class Submitted(Fact, kw_only=True):
+class Submitted(Fact, frozen=True, kw_only=True):
     """The run was accepted."""
 
     flow: str
@@ -45,21 +45,21 @@ class Submitted(Fact, kw_only=True):
     tag: str = "default"
 
 
-class Claimed(Fact, kw_only=True):
+class Claimed(Fact, frozen=True, kw_only=True):
     """A worker took the run."""
 
     worker: str
     fingerprint: str = ""
 
 
-class Released(Fact, kw_only=True):
+class Released(Fact, frozen=True, kw_only=True):
     """The holder handed the run back, to be claimed again (not before a time)."""
 
     reason: str = ""
     not_before: float = 0.0
 
 
-class _Named(Fact, kw_only=True):
+class _Named(Fact, frozen=True, kw_only=True):
     """A fact about one step: its id, the task's name, and its explicit key where it has one."""
 
     step: str
@@ -67,7 +67,7 @@ class _Named(Fact, kw_only=True):
     name: str = ""
 
 
-class StepStarted(_Named, kw_only=True):
+class StepStarted(_Named, frozen=True, kw_only=True):
     """A step began; a map begins with the number of its items where that is known."""
 
     parent: str = ""
@@ -75,14 +75,14 @@ class StepStarted(_Named, kw_only=True):
     total: int | None = None
 
 
-class Outcome(_Named, kw_only=True):
+class Outcome(_Named, frozen=True, kw_only=True):
     """How a step or an item ended: the base of the facts that replay reads."""
 
     took: float = 0.0
     tries: int = 1
 
 
-class _Success(Outcome, kw_only=True):
+class _Success(Outcome, frozen=True, kw_only=True):
     """A success, with its value as JSON: here, or in a blob when it is large."""
 
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -90,51 +90,51 @@ class _Success(Outcome, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
 
 
-class StepDone(_Success):
+class StepDone(_Success, frozen=True, kw_only=True):
     """A step returned."""
 
 
-class ItemDone(_Success):
+class ItemDone(_Success, frozen=True, kw_only=True):
     """The task returned for an item."""
 
 
-class ItemSkipped(_Success, kw_only=True):
+class ItemSkipped(_Success, frozen=True, kw_only=True):
     """An item had succeeded in the run that this one continues; its result is carried over."""
 
     origin: str = ""
 
 
-class StepFailed(Outcome, kw_only=True):
+class StepFailed(Outcome, frozen=True, kw_only=True):
     """A step failed for good."""
 
     error: Problem
 
 
-class ItemFailed(Outcome, kw_only=True):
+class ItemFailed(Outcome, frozen=True, kw_only=True):
     """An item failed for good."""
 
     error: Problem
 
 
-class CancelAsked(Fact, kw_only=True):
+class CancelAsked(Fact, frozen=True, kw_only=True):
     """Somebody asked for the run to be cancelled."""
 
     by: str = ""
     reason: str = ""
 
 
-class CancelSeen(Fact):
+class CancelSeen(Fact, frozen=True, kw_only=True):
     """The holder saw the request and starts nothing more."""
 
 
-class ResumeAsked(Fact, kw_only=True):
+class ResumeAsked(Fact, frozen=True, kw_only=True):
     """Somebody asked for the run to go on, trying again what had failed (or not)."""
 
     by: str = ""
     failed: bool = True
 
 
-class RunCompleted(Fact, kw_only=True):
+class RunCompleted(Fact, frozen=True, kw_only=True):
     """The flow returned."""
 
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -142,14 +142,14 @@ class RunCompleted(Fact, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
 
 
-class RunFailed(Fact, kw_only=True):
+class RunFailed(Fact, frozen=True, kw_only=True):
     """The flow raised, or could not be run at all; the reason says which."""
 
     error: Problem
     reason: str = "execution_error"
 
 
-class RunCancelled(Fact, kw_only=True):
+class RunCancelled(Fact, frozen=True, kw_only=True):
     """The run ended because somebody asked for it, with the count of what that cut off."""
 
     never_started: int = 0
@@ -208,7 +208,8 @@ def kind(fact: Fact | Unknown) -> str:
 def decode(raw: bytes | str) -> Fact | Unknown:
     """Reads a fact; a kind from a newer version becomes `Unknown`."""
     try:
-        return _decoder.decode(raw)
+        fact: Fact = _decoder.decode(raw)
+        return fact
     except msgspec.ValidationError:
         header = msgspec.json.decode(raw, type=_Header)
         if header.kind in KINDS:

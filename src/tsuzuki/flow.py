@@ -144,9 +144,13 @@ class AsyncTask(Task[P, R]):
         return result
 
     @overload
-    def map(self, items: Iterable[Any] | AsyncIterable[Any], *, keep_results: Literal[False], **options: Any) -> Awaitable[Counts]: ...
+    def map(
+        self, items: Iterable[Any] | AsyncIterable[Any], *, keep_results: Literal[False], **options: Any
+    ) -> Awaitable[Counts]: ...
     @overload
-    def map(self, items: Iterable[Any] | AsyncIterable[Any], *, on_error: Literal["collect"], **options: Any) -> Awaitable[Collected[R]]: ...
+    def map(
+        self, items: Iterable[Any] | AsyncIterable[Any], *, on_error: Literal["collect"], **options: Any
+    ) -> Awaitable[Collected[R]]: ...
     @overload
     def map(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> Awaitable[list[R]]: ...
     def map(self, items: Any, **options: Any) -> Any:
@@ -197,6 +201,8 @@ class TaskDecorator:
 class Flow(Generic[P, R]):
     """A named, typed function that makes durable calls; a run is one execution of it."""
 
+    timeout: float | None = None
+
     def __init__(
         self,
         function: Callable[P, Any],
@@ -242,4 +248,6 @@ class Flow(Generic[P, R]):
         try:
             return self.key.format(**params)
         except (KeyError, IndexError, AttributeError, ValueError) as error:
-            raise BadUsage(f"flow {self.name}: its key {self.key!r} cannot be filled from the params: {error}") from error
+            raise BadUsage(
+                f"flow {self.name}: its key {self.key!r} cannot be filled from the params: {error}"
+            ) from error

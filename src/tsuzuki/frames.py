@@ -14,9 +14,9 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import arguments, digest, step_id
-from tsuzuki.maps import Map, Sink, Source, run_map, stream_map
+from tsuzuki.maps import Map, MapCall, Sink, Source, run_map, stream_map
 from tsuzuki.runcontext import RunContext
-from tsuzuki.steps import call, refuse_when_stopping
+from tsuzuki.steps import Call, call, refuse_when_stopping
 
 
 class RunFrame:
@@ -113,7 +113,7 @@ class RunFrame:
         step = step_id(self.id, known.name, mark, self._ordinal(known.name, mark))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, item=False, blocking=not known.is_async)
-        work = call(self.run, known, frame, self.step, args, kwargs)
+        work = call(self.run, known, Call(known, frame, args, kwargs), self.step)
         return Bridge(self.run).wait(work) if self.blocking else work
 
     def map(
@@ -161,7 +161,8 @@ class RunFrame:
             if not isinstance(items, Iterable):
                 raise BadUsage(f"{known.name}.map: an async iterable needs an async flow")
             source = partial(Pumped, items, bridge)
-        return lambda sink: Map(self.run, known, step, self.step, source(), shared, how, sink, frame)
+        call = MapCall(self.run, known, step, self.step, shared, how, frame)
+        return lambda sink: Map(call, source(), sink)
 
 
 def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool) -> RunFrame:
@@ -171,4 +172,3 @@ def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: boo
 def root_frame(run: Execution, name: str, *, blocking: bool) -> RunFrame:
     """Gives the frame of the flow itself; its id is the same in every run."""
     return RunFrame(run, "", "", name, item=False, blocking=blocking)
-

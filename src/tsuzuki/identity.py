@@ -16,7 +16,25 @@ from typing import Any, Final
 import msgspec
 
 ROOT: Final = ""
-_encoder: Final = msgspec.json.Encoder(order="deterministic", enc_hook=lambda value: _stand_in(value))
+
+
+def _kind_of(value: Any) -> str:
+    """Names a thing by its definition; an address in memory would differ in the next process."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _stand_in(value: Any) -> Any:
+    """Encodes what msgspec does not know: models by their fields, anything else by what kind of thing it is."""
+    dump = getattr(value, "model_dump", None)
+    if dump is not None and not isinstance(value, type):
+        return [_kind_of(value), dump()]
+    if hasattr(value, "__fspath__"):
+        return str(value)
+    return _kind_of(value)
+
+
+_encoder: Final = msgspec.json.Encoder(order="deterministic", enc_hook=_stand_in)
 
 
 def digest(*parts: str | bytes) -> str:
@@ -61,19 +79,3 @@ def _portable(value: Any) -> Any:
         return msgspec.Raw(_encoder.encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
         return _kind_of(value)
-
-
-def _stand_in(value: Any) -> Any:
-    """Encodes what msgspec does not know: models by their fields, anything else by what kind of thing it is."""
-    dump = getattr(value, "model_dump", None)
-    if dump is not None and not isinstance(value, type):
-        return [_kind_of(value), dump()]
-    if hasattr(value, "__fspath__"):
-        return str(value)
-    return _kind_of(value)
-
-
-def _kind_of(value: Any) -> str:
-    """Names a thing by its definition; an address in memory would differ in the next process."""
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"

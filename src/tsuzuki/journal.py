@@ -143,15 +143,15 @@ class Journal:
 
     def _break(self, error: BaseException, ack: Settled | None) -> None:
         """Nothing more can be recorded: whoever waits is told, and the run stops here."""
-        known = isinstance(error, ClaimLost | StoreError)
-        self.broken = error if known else StoreError(f"the store failed while recording: {error!r}")  # type: ignore[assignment] # mypy does not narrow through `known`
+        told = error if isinstance(error, ClaimLost | StoreError) else StoreError(f"the store failed us: {error!r}")
+        self.broken = told
         for waiting in (ack, self._ack):
             if waiting is not None and not waiting.done():
-                waiting.set_exception(self.broken)
+                waiting.set_exception(told)
                 waiting.exception()  # nobody may be waiting any more; that is not worth a warning
         self._waiting, self._ack = [], None
         if self.on_broken is not None:
-            self.on_broken(self.broken)
+            self.on_broken(told)
 
 
 def success_of(entry: Entry, step: str, key: str) -> StepDone | ItemDone | ItemSkipped:
@@ -173,4 +173,3 @@ def failure_of(entry: Entry, step: str, key: str) -> StepFailed | ItemFailed:
 def _mixed_up(entry: Entry, step: str, key: str) -> str:
     found = (entry.fact.step, entry.fact.key) if isinstance(entry.fact, Outcome) else entry.fact
     return f"position {entry.position} of the journal holds {found}, not the outcome of {(step, key)}"
-

@@ -213,9 +213,7 @@ def _claimed(run: Run, fact: f.Claimed) -> Run:
 def _released(run: Run, fact: f.Released) -> Run:
     if run.status is Status.CANCELLED:  # a cancel was asked just before: there is nobody left to settle it
         return _ended(run, fact)
-    return msgspec.structs.replace(
-        run, holder=None, attempt=run.attempt + 1, not_before=fact.not_before, barren=0
-    )
+    return msgspec.structs.replace(run, holder=None, attempt=run.attempt + 1, not_before=fact.not_before, barren=0)
 
 
 def _resumed(run: Run, fact: f.ResumeAsked) -> Run:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -17,7 +18,7 @@ from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
 from tsuzuki.results import Collected, Counts, Failure
-from tsuzuki.steps import CallFrame, Failed, decoded, failure, leave_if_stopping, perform
+from tsuzuki.steps import Call, CallFrame, Failed, decoded, failure, leave_if_stopping, perform
 
 BATCH: Final = 500
 """How many recorded values are fetched at once."""
@@ -144,7 +145,7 @@ class Source:
     """What the lanes pull from: a plain iterator at once, anything else by awaiting."""
 
     def __init__(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
-        self.total = len(items) if hasattr(items, "__len__") else None
+        self.total = len(items) if isinstance(items, Sized) else None
         self.plain: Iterator[Any] | None = iter(items) if isinstance(items, Iterable) else None
         self._async = None if isinstance(items, Iterable) else items
         self._turn = asyncio.Lock()
@@ -156,43 +157,51 @@ class Source:
             return await anext(self._async, END)
 
 
+@dataclass(frozen=True, slots=True)
+class MapCall:
+    """A call of `task.map`: who it is, and how it is to be run."""
+
+    run: Execution
+    task: Task[..., Any]
+    step: str
+    parent: str
+    shared: Mapping[str, Any]
+    how: MapOptions
+    frame: Callable[[str], CallFrame]
+
+
 class Map:
     """One map while it runs."""
 
-    def __init__(
-        self,
-        run: Execution,
-        task: Task[..., Any],
-        step: str,
-        parent: str,
-        source: Source,
-        shared: Mapping[str, Any],
-        how: MapOptions,
-        sink: Sink,
-        frame: Callable[[str], CallFrame],
-    ) -> None:
-        self._run = run
-        self._task = task
-        self._step = step
-        self._parent = parent
+    def __init__(self, call: MapCall, source: Source, sink: Sink) -> None:
+        self._run = call.run
+        self._task = call.task
+        self._step = call.step
+        self._parent = call.parent
+        self._shared = call.shared
+        self._how = call.how
+        self._frame = call.frame
         self._source = source
-        self._shared = shared
-        self._how = how
         self._sink = sink
-        self._frame = frame
         self._seen = KeyIndex()
         self._known: list[tuple[int, str, int, bool, bool]] = []
         self._started = 0
         self._error: BaseException | None = None
-        self._lanes = how.concurrency if source.total is None else max(1, min(how.concurrency, source.total))
-        self._progress = run.log.step(step, how.name or task.name, source.total)
+        lanes, total = call.how.concurrency, source.total
+        self._lanes = lanes if total is None else max(1, min(lanes, total))
+        self._progress = call.run.log.step(call.step, call.how.name or call.task.name, total)
 
     async def work(self) -> None:
         """Runs the lanes until the input is used up; raises the first failure after the others have settled."""
         run = self._run
         run.journal.note(
             run.fact(
-                f.StepStarted, step=self._step, name=self._task.name, parent=self._parent, map=True, total=self._source.total
+                f.StepStarted,
+                step=self._step,
+                name=self._task.name,
+                parent=self._parent,
+                map=True,
+                total=self._source.total,
             )
         )
         if not self._task.is_async:
@@ -297,7 +306,13 @@ class Map:
         data = await run.recorded(origin, bytes(success.result), success.blob)
         kept, blob = await run.blob(data)
         fact = run.fact(
-            f.ItemSkipped, step=self._step, key=key, result=msgspec.Raw(kept), blob=blob, origin=origin, tries=success.tries
+            f.ItemSkipped,
+            step=self._step,
+            key=key,
+            result=msgspec.Raw(kept),
+            blob=blob,
+            origin=origin,
+            tries=success.tries,
         )
         value = decoded(self._task, key, data)
         ack = run.journal.record(fact)
@@ -313,7 +328,7 @@ class Map:
         frame = self._frame(key)
         self._progress.running += 1
         try:
-            done = await perform(run, task, frame, (item,), self._shared)
+            done = await perform(run, task, Call(task, frame, (item,), self._shared))
         except Failed as failed:
             await self._fail(number, key, failed)
             return
@@ -340,9 +355,7 @@ class Map:
 
     async def _fail(self, number: int, key: str, failed: Failed) -> None:
         kept = problem(failed.error)
-        fact = self._run.fact(
-            f.ItemFailed, step=self._step, key=key, error=kept, took=failed.took, tries=failed.tries
-        )
+        fact = self._run.fact(f.ItemFailed, step=self._step, key=key, error=kept, took=failed.took, tries=failed.tries)
         await self._run.journal.record(fact)
         self._count(failed.took)
         self._failed(number, key, kept, failed.tries, failed.error)
@@ -407,4 +420,3 @@ async def stream_map(make: Callable[[Sink], Map], how: MapOptions) -> AsyncItera
             work.cancel()
             window.close()
         await settle([work])
-

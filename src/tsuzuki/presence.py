@@ -31,7 +31,7 @@ def this_host() -> str:
     """Names this machine, as long as it runs, and the container in it: boot/namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot}/{os.readlink('/proc/self/ns/mnt')}"
+        return f"{boot}/{Path('/proc/self/ns/mnt').readlink()}"
     except OSError:
         return f"{platform.node()}-{uuid.getnode():x}/"
 

@@ -8,7 +8,10 @@ from tsuzuki.facts import Problem
 
 _HIDDEN: Final = "***"
 _PATTERNS: Final = (
-    (re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*['\"]?(?:bearer|basic|token)?\s*)[^\s'\",}]+"), r"\1" + _HIDDEN),
+    (
+        re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*['\"]?(?:bearer|basic|token)?\s*)[^\s'\",}]+"),
+        r"\1" + _HIDDEN,
+    ),
     (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1" + _HIDDEN),
     (
         re.compile(

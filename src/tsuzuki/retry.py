@@ -46,7 +46,7 @@ class Retry:
     def delay(self, tries: int) -> float:
         """Gives the wait after so many tries, drawn around the exponential backoff."""
         wait: float = min(self.backoff * self.factor ** (tries - 1), self.most)
-        return wait * (1 + self.jitter * random.uniform(-1, 1))  # noqa: S311 - spreads retries, guards nothing
+        return wait * (1 + self.jitter * random.uniform(-1, 1))
 
 
 ONCE = Retry(attempts=1)

@@ -58,14 +58,18 @@ class RunLog:
         self.dirty = False
         self.progress: dict[str, StepProgress] = {}
 
-    def line(self, text: object, level: str = "info", *, step: str = "", name: str = "", key: str = "", logger: str = "") -> None:
+    def line(
+        self, text: object, level: str = "info", *, step: str = "", name: str = "", key: str = "", logger: str = ""
+    ) -> None:
         """Adds a line, unless too many wait already; then it is counted."""
         if len(self._lines) >= MOST_WAITING:
             self._dropped += 1
             return
         said = redact(_text(text))
         self._lines.append(
-            Line(self._clock.now(), said, level, step=step, name=name, key=key, logger=logger, position=self._position())
+            Line(
+                self._clock.now(), said, level, step=step, name=name, key=key, logger=logger, position=self._position()
+            )
         )
 
     def step(self, step: str, name: str, total: int | None = None) -> StepProgress:
@@ -86,7 +90,12 @@ class RunLog:
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
             self._lines.append(
-                Line(self._clock.now(), f"{dropped} log lines were dropped: too many at once", "warning", position=self._position())
+                Line(
+                    self._clock.now(),
+                    f"{dropped} log lines were dropped: too many at once",
+                    "warning",
+                    position=self._position(),
+                )
             )
         if not self._lines and not self.dirty:
             return

@@ -5,7 +5,7 @@ a step or an item with a recorded outcome is answered from the journal.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,10 @@ from tsuzuki.journal import Replay
 from tsuzuki.lifecycle import Status
 from tsuzuki.redact import problem
 from tsuzuki.retry import GiveUp, Later
-from tsuzuki.steps import invoke
+from tsuzuki.steps import Call, invoke
+
+_NOTHING_YET: Final = 2
+"""The position of a run that was submitted and claimed, and has done nothing."""
 
 
 async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
@@ -49,7 +52,7 @@ async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact:
 
 
 async def _load(run: Execution) -> None:
-    if run.claim.run.position > 2:  # more than Submitted and Claimed: there may be outcomes
+    if run.claim.run.position > _NOTHING_YET:
         run.replay = await Replay.load(run.backend, run.run_id)
     if run.claim.run.continues:
         run.inherited = await Replay.load(run.backend, run.claim.run.continues, items_only=True)
@@ -58,13 +61,15 @@ async def _load(run: Execution) -> None:
 def _tell_change(run: Execution, flow: Flow[..., Any]) -> None:
     was = run.claim.was
     if was and was != flow.fingerprint:
-        text = f"flow {flow.name} has changed since the last attempt ({was[:8]} → {flow.fingerprint[:8]}); going on by name and key"
+        change = f"{was[:8]} → {flow.fingerprint[:8]}"
+        text = f"flow {flow.name} has changed since the last attempt ({change}); going on by name and key"
         run.log.line(text, "warning", name=flow.name)
 
 
 async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any]) -> f.Fact:
     frame = root_frame(run, flow.name, blocking=not flow.is_async)
-    run.main = asyncio.create_task(_call(run, flow, frame, params), name=f"tsuzuki-run-{run.claim.run.number}")
+    work = invoke(run, Call(flow, frame, (), params))
+    run.main = asyncio.create_task(work, name=f"tsuzuki-run-{run.claim.run.number}")
     if run.stopping is not None:
         run.main.cancel()
     await asyncio.wait([run.main, run.given_up], return_when=asyncio.FIRST_COMPLETED)
@@ -91,10 +96,6 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
             return run.fact(f.RunFailed, error=problem(error))
 
 
-async def _call(run: Execution, flow: Flow[..., Any], frame: RunFrame, params: dict[str, Any]) -> Any:
-    return await invoke(run, flow.function, flow.is_async, frame, (), params)
-
-
 def _forget(task: "asyncio.Task[Any]") -> None:
     """Takes note of an outcome that no longer matters, so that asyncio does not complain of it."""
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -119,4 +120,3 @@ async def _completed(run: Execution, flow: Flow[..., Any], frame: RunFrame, valu
         return run.fact(f.RunFailed, error=f.Problem(type(error).__name__, f"flow {flow.name}: {error}"))
     kept, blob = await run.blob(data)
     return run.fact(f.RunCompleted, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))
-

@@ -25,6 +25,7 @@ from tsuzuki.presence import is_gone
 
 _TAG: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PAGE: Final = 2000
+_ID_LENGTH: Final = 36
 
 
 class Runs:
@@ -128,7 +129,7 @@ class Runs:
             found = await self.backend.search(Query(number=int(text), limit=1))
             if found:
                 return found[0]
-        if len(text) == 36:
+        if len(text) == _ID_LENGTH:
             return await self.backend.get(text)
         if not re.fullmatch(r"[0-9a-f-]{4,35}", text):
             return None
@@ -312,4 +313,3 @@ def _shown(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         shown["error"] = f"{fact.error.type}: {fact.error.message}"
     return shown
-

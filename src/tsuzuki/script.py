@@ -76,11 +76,15 @@ class Quiet:
         """Says that an earlier run goes on."""
         if continued:
             done = run.done + run.skipped + run.steps
-            print(f"tsuzuki: continuing run {run.number} of {run.flow} ({done} recorded)", file=sys.stderr)
+            _tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
 
     def stopping(self) -> None:
         """Says how to leave at once."""
-        print("tsuzuki: stopping; what has finished is kept (Ctrl-C again leaves at once)", file=sys.stderr)
+        _tell("stopping; what has finished is kept (Ctrl-C again leaves at once)")
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"tsuzuki: {text}\n")
 
 
 class ScriptFlow(Flow[P, R]):
@@ -312,4 +316,3 @@ def _interruptible(worker: Worker, watcher: Watcher) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-

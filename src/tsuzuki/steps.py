@@ -1,7 +1,7 @@
 """One durable call: look in the journal; perform, with its retries, only what is not there; record; answer."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from tsuzuki import facts as f
 from tsuzuki.context import FRAME, Frame
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
 from tsuzuki.execution import Abandoned, Execution
-from tsuzuki.flow import Task
+from tsuzuki.flow import Flow, Task
 from tsuzuki.journal import failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
@@ -33,7 +33,17 @@ class CallFrame(Frame, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Call:
+    """A call on its way: what is called, in which frame, with what."""
+
+    task: Task[..., Any] | Flow[..., Any]
+    frame: CallFrame
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(slots=True)
 class Done:
     """A call that returned: its JSON, the value this JSON stands for, and what it took."""
 
@@ -53,17 +63,16 @@ class Failed(Exception):
         self.tries = tries
 
 
-async def call(
-    run: Execution, task: Task[..., Any], frame: CallFrame, parent: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Any:
+async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
     """Answers a call of a task from the journal, or performs and records it."""
+    frame = work.frame
     found = run.replay.find(frame.step, frame.key)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
     identity = {"step": frame.step, "key": frame.key, "name": task.name}
     run.journal.note(run.fact(f.StepStarted, parent=parent, **identity))
     try:
-        done = await perform(run, task, frame, args, kwargs)
+        done = await perform(run, task, work)
     except Failed as failed:
         kept = problem(failed.error)
         await run.journal.record(run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries))
@@ -111,9 +120,7 @@ def failure(task: str, key: str, kept: f.Problem, tries: int) -> StepFailure:
     return StepFailure(text, task=task, key=key, error_type=kept.type, tries=tries)
 
 
-async def perform(
-    run: Execution, task: Task[..., Any], frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Done:
+async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
     """Calls the function, again where its `Retry` says so; raises `Failed` when that is used up."""
     clock = run.clock
     tries = 0
@@ -121,10 +128,10 @@ async def perform(
     try:
         while True:
             tries += 1
-            frame.begin(tries)
+            work.frame.begin(tries)
             started = clock.monotonic()
             try:
-                value = await _limited(run, task, frame, args, kwargs)
+                value = await _limited(run, task, work)
                 data, value = task.codec.record(value)
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
@@ -132,11 +139,11 @@ async def perform(
                 await run.postpone(later.seconds)
             except (ClaimLost, StoreError, Abandoned):
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever user code raises is its failure
                 if isinstance(error, TsuzukiError) or not task.retry.again(tries, error):
                     raise Failed(error, clock.monotonic() - started, tries) from None
                 leave_if_stopping(run)
-                await _pause(run, task, frame, tries, error)
+                await _pause(run, task, work.frame, tries, error)
     finally:
         run.active -= 1
 
@@ -153,48 +160,39 @@ async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: 
         run.active += 1
 
 
-async def _limited(
-    run: Execution, task: Task[..., Any], frame: CallFrame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Any:
+async def _limited(run: Execution, task: Task[..., Any], work: Call) -> Any:
     if task.interval is None and task.concurrency is None:
-        return await invoke(run, task.function, task.is_async, frame, args, kwargs, task.timeout)
+        return await invoke(run, work)
     await run.limits.enter(task)
     try:
-        return await invoke(run, task.function, task.is_async, frame, args, kwargs, task.timeout)
+        return await invoke(run, work)
     finally:
         await run.limits.leave(task)
 
 
-async def invoke(
-    run: Execution,
-    function: Callable[..., Any],
-    is_async: bool,
-    frame: CallFrame,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    timeout: float | None = None,
-) -> Any:
+async def invoke(run: Execution, work: Call) -> Any:
     """Calls a function inside its frame: async here, sync on a thread."""
+    task, frame = work.task, work.frame
     token = FRAME.set(frame)
     try:
-        if not is_async:
-            return await _on_thread(run, function, frame, args, kwargs, timeout)
+        if not task.is_async:
+            return await _on_thread(run, work)
         frame.owner = asyncio.current_task()
-        if timeout is None:
-            value = await function(*args, **kwargs)
+        if task.timeout is None:
+            value = await task.function(*work.args, **work.kwargs)
         else:
-            value = await _before(timeout, function, args, kwargs)
+            value = await _before(task.timeout, task.function(*work.args, **work.kwargs))
         _finished(run, frame)
         return value
     except asyncio.CancelledError:
-        if is_async:
+        if task.is_async:
             _interrupted(run, frame)
         raise
     finally:
         FRAME.reset(token)
 
 
-async def _before(timeout: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+async def _before(timeout: float, awaited: Awaitable[Any]) -> Any:
     """Awaits an async function and interrupts it when its time is up; cheaper than `asyncio.timeout` by half."""
     task = asyncio.current_task()
     expired = False
@@ -207,7 +205,7 @@ async def _before(timeout: float, function: Callable[..., Any], args: tuple[Any,
 
     timer = asyncio.get_running_loop().call_later(timeout, expire)
     try:
-        return await function(*args, **kwargs)
+        return await awaited
     except asyncio.CancelledError:
         if not expired or task is None or task.uncancel() > 0:
             raise
@@ -216,24 +214,18 @@ async def _before(timeout: float, function: Callable[..., Any], args: tuple[Any,
         timer.cancel()
 
 
-async def _on_thread(
-    run: Execution,
-    function: Callable[..., Any],
-    frame: CallFrame,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    timeout: float | None,
-) -> Any:
+async def _on_thread(run: Execution, work: Call) -> Any:
+    frame, timeout = work.frame, work.task.timeout
     what = f"{frame.name}[{frame.key}]" if frame.key else frame.name
-    work = run.track(run.threads.start(copy_context(), function, args, kwargs, lambda: run.late(what)))
+    started = run.threads.start(copy_context(), work.task.function, work.args, work.kwargs, lambda: run.late(what))
     timer = None
     if timeout is not None:
         error = TimeoutError(f"timed out after {timeout:g} s")
-        timer = asyncio.get_running_loop().call_later(timeout, work.abandon, error)
+        timer = run.loop.call_later(timeout, started.abandon, error)
     try:
-        return await work
+        return await run.track(started)
     except asyncio.CancelledError:
-        return _settled(run, frame, work)
+        return _settled(run, frame, started)
     except Abandoned:
         _interrupted(run, frame)
         raise asyncio.CancelledError from None
@@ -275,4 +267,3 @@ def refuse_when_stopping(run: Execution) -> None:
     if run.stopping is not None:
         run.cut.never_started += 1
         raise asyncio.CancelledError
-

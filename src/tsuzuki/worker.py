@@ -128,9 +128,7 @@ class Worker:
     async def carry_out(self, run_id: str) -> Run:
         """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
         while True:
-            claims = await self._backend.claim(
-                self.id, run_id=run_id, dead=self._dead, fingerprints=self._fingerprints
-            )
+            claims = await self._backend.claim(self.id, run_id=run_id, dead=self._dead, fingerprints=self._fingerprints)
             if claims:
                 await self._execute(claims[0])
             row = await self._backend.get(run_id)
@@ -196,7 +194,7 @@ class Worker:
         except ClaimLost as error:
             logger.warning("run %s: %s", claim.run.number, error)
         except StoreError as error:
-            logger.error("run %s stopped: %s", claim.run.number, error)
+            logger.error("run %s stopped: %s", claim.run.number, error)  # noqa: TRY400 - the message says it all
         except Exception:
             logger.exception("run %s stopped: a fault of ours", claim.run.number)
         took = self._clock.monotonic() - started
@@ -230,7 +228,9 @@ class Worker:
         queued, self._queue = self._queue, []
         for claim in queued:
             with contextlib.suppress(ClaimLost, StoreError):
-                fact = f.Released(at=self._clock.now(), attempt=claim.attempt, reason="the worker stopped before it began")
+                fact = f.Released(
+                    at=self._clock.now(), attempt=claim.attempt, reason="the worker stopped before it began"
+                )
                 await self._backend.append(claim, [fact])
 
     # Showing that it lives, and seeing who does not

@@ -152,11 +152,14 @@ class MemoryBackend:
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         before = self._workers.get(worker.id, worker)
         self._workers[worker.id] = msgspec.structs.replace(worker, beats=before.beats + 1)
-        held = (record.row for record in self._active.values() if record.row.holder == worker.id)
-        return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in held]
+        held = [record for record in self._active.values() if record.row.holder == worker.id]
+        for record in held:
+            seen = max(worker.heartbeat_at, record.row.heartbeat_at or 0.0)
+            record.row = msgspec.structs.replace(record.row, heartbeat_at=seen)
+        return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in (r.row for r in held)]
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
-        holders = {record.row.holder for record in self._records.values()} if holding else self._workers.keys()
+        holders = {record.row.holder for record in self._active.values()} if holding else self._workers.keys()
         found = (worker for worker in self._workers.values() if worker.id in holders)
         return sorted(found, key=lambda worker: worker.heartbeat_at, reverse=True)
 
@@ -203,15 +206,13 @@ class MemoryBackend:
         taken = self._places.setdefault(limit, Counter())
         for gone in dead & taken.keys():
             del taken[gone]
-        if taken.total() >= places:
-            return False
-        taken[worker] += 1
-        return True
+        free = taken.total() < places
+        taken[worker] += free
+        return free
 
     async def leave(self, limit: str, *, worker: str) -> None:
         taken = self._places.get(limit, Counter())
-        if taken[worker] > 0:
-            taken[worker] -= 1
+        taken[worker] -= taken[worker] > 0
 
     # The store itself
 

@@ -185,11 +185,7 @@ def _follow(transaction: Transaction, run: Run, row: Run, facts: Sequence[f.Fact
 
 def insert(transaction: Transaction, number: int, position: int, columns: Sequence[Columns]) -> None:
     """Adds facts to a journal, after a position."""
-    rows = [(number, at, *fact) for at, fact in enumerate(columns, position + 1)]
-    if len(rows) == 1:
-        transaction.execute(SQL["insert_fact"], rows[0])
-    else:
-        transaction.executemany(SQL["insert_fact"], rows)
+    transaction.facts += [(number, at, *fact) for at, fact in enumerate(columns, position + 1)]
 
 
 def read_run(transaction: Transaction, run_id: str) -> Run | None:

@@ -12,11 +12,13 @@ from tsuzuki.lifecycle import Run, Status
 
 Execute: TypeAlias = Callable[..., sqlite3.Cursor]
 
-_LEADING: Final = ("key", "digest", "flow", "tag", "tenant", "private")
+_LEADING: Final = ("key", "flow", "tag", "tenant", "private")
 """The fields that have an index of their own, the most selective first."""
 _SETTLED: Final = frozenset(Status) - {Status.RUNNING, Status.CANCELLING}
 _WORTH_A_RANGE: Final = 2
 """A shorter beginning of an id matches so many runs that the newest few are found sooner by looking."""
+_FEW: Final = 1000
+"""So many runs are sorted faster than they are looked for in order."""
 _ALWAYS: Final = 1e300
 
 
@@ -36,6 +38,8 @@ def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple
         return execute(SQL["list_by_number"], values).fetchall()
     if query.id_prefix and len(query.id_prefix) >= _WORTH_A_RANGE:
         return execute(SQL["list_by_id"], values).fetchall()
+    if query.digest and execute(SQL["digests"], (query.digest, _FEW + 1)).fetchall()[0][0] <= _FEW:
+        return execute(SQL["list_by_digest"], values).fetchall()
     found = execute(SQL["list_held"], values).fetchall()
     if query.holder is not None:
         return found

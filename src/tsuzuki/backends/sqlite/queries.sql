@@ -167,6 +167,11 @@ SELECT id, attempt, cancel_asked_at IS NOT NULL FROM runs WHERE holder = ?;
 -- workers: Lists the workers, the last seen first.
 SELECT heartbeat_at, beats, body FROM workers ORDER BY heartbeat_at DESC, id;
 
+-- holders: Lists the workers that hold a run, the last seen first.
+SELECT heartbeat_at, beats, body FROM workers
+WHERE id IN (SELECT holder FROM runs WHERE holder IS NOT NULL)
+ORDER BY heartbeat_at DESC, id;
+
 -- rest: What else a list may be asked for; unset, it does not filter.
     AND updated_at > :updated_after AND updated_at <= :before
     AND (:flow IS NULL OR flow = :flow)
@@ -204,10 +209,14 @@ SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_private
 WHERE holder IS NULL AND status = :status AND private = :private {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- list_by_digest: Lists runs that nobody holds, of one status, flow and params.
-SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_digest
-WHERE holder IS NULL AND status = :status AND digest = :digest {rest}
+-- list_by_digest: Lists runs of one flow with the same params.
+SELECT updated_at, number FROM runs INDEXED BY runs_by_digest
+WHERE digest = :digest AND digest <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
+    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 ORDER BY updated_at DESC LIMIT :limit;
+
+-- digests: Counts the runs of one flow with the same params, as far as it matters.
+SELECT count(*) FROM (SELECT 1 FROM runs WHERE digest = ? AND digest <> '' LIMIT ?);
 
 -- list_by_key: Lists runs that nobody holds, of one status and key.
 SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_key

@@ -131,6 +131,7 @@ def ask(
 
 def rebuild(transaction: Transaction, run_id: str) -> Run | None:
     """Folds a journal anew and writes the row; what is shown of the progress stays."""
+    transaction.flush()
     run = read_run(transaction, run_id)
     if run is None:
         return None

@@ -59,6 +59,10 @@ class SqliteBackend:
         return cls(await asyncio.to_thread(prepare, Path(path)), clock or SystemClock())
 
     @property
+    def one_machine(self) -> bool:
+        return True  # a write-ahead log is shared memory: its users are on one machine
+
+    @property
     def url(self) -> str:
         """The address that opens this store again."""
         return f"sqlite:{self._path}"
@@ -137,10 +141,10 @@ class SqliteBackend:
 
         return await self._write(record)
 
-    async def workers(self) -> list[WorkerRecord]:
+    async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         return [
             msgspec.structs.replace(_worker(body), heartbeat_at=heartbeat_at, beats=beats)
-            for heartbeat_at, beats, body in self._rows("workers")
+            for heartbeat_at, beats, body in self._rows("holders" if holding else "workers")
         ]
 
     # The index
@@ -198,6 +202,7 @@ class SqliteBackend:
 
     async def purge(self, run_ids: Sequence[str]) -> int:
         def remove(transaction: Transaction) -> list[str]:
+            transaction.flush()
             transaction.execute(SQL["keep_clock"], (transaction.stamp(),))
             gone = [transaction.execute(SQL["purge"], (run_id,)).fetchall() for run_id in run_ids]
             return [rows[0][0] for rows in gone if rows]

@@ -70,6 +70,7 @@ class Transaction:
     def __init__(self, connection: sqlite3.Connection, times: Times, *, careful: bool = False) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
+        self.facts: list[tuple[Any, ...]] = []
         self.now = times.begin()
         self.careful = careful
         self.runs: set[str] = set()
@@ -79,6 +80,12 @@ class Transaction:
     def stamp(self) -> float:
         """Gives out the next `updated_at`."""
         return self._times.next(self.now)
+
+    def flush(self) -> None:
+        """Writes the facts that gathered, all with one statement."""
+        if self.facts:
+            self.executemany(SQL["insert_fact"], self.facts)
+            self.facts = []
 
 
 class Job(Protocol):
@@ -275,6 +282,7 @@ class Writer:
     def _finish(self, transaction: Transaction, jobs: list[Job]) -> list[Settled]:
         try:
             settled = self._perform(transaction, jobs)
+            transaction.flush()
             started = _seconds()
             self._connection.execute("COMMIT")
         except BaseException:

@@ -208,11 +208,30 @@ class WorkersContract:
         assert first.started_at == b.AT
         assert abs(first.heartbeat_at - clock.now()) < 5
 
+    async def test_workers_can_be_listed_when_they_hold_a_run_that_has_not_ended(self, backend: Backend) -> None:
+        for worker in ("busy", "stopping", "idle", "done"):
+            await backend.beat(WorkerRecord(id=worker, heartbeat_at=b.AT))
+        await b.claimed(backend, "busy")
+        asked, done = await b.claimed(backend, "stopping"), await b.claimed(backend, "done")
+        await backend.ask(asked.run.id, b.cancel())
+        await backend.append(done, [b.ending(Status.COMPLETED)])
+        assert {worker.id for worker in await backend.workers(holding=True)} == {"busy", "stopping"}
+        assert len(await backend.workers()) == 4
+
     async def test_a_beat_replaces_what_was_known_of_a_worker(self, backend: Backend) -> None:
         await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT))
         await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT + 1, state="DRAINING", tags=("late",)))
         (worker,) = await backend.workers()
         assert (worker.state, worker.tags) == ("DRAINING", ("late",))
+
+    async def test_a_beat_shows_on_the_runs_it_holds(self, backend: Backend, clock: ShiftedClock) -> None:
+        mine, other = await b.claimed(backend, "w1"), await b.claimed(backend, "w2")
+        clock.jump(60)
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=clock.now()))
+        after = await b.row(backend, mine.run.id)
+        assert after.heartbeat_at == pytest.approx(clock.now(), abs=10)
+        assert after.updated_at == mine.run.updated_at, "a beat is no change of the run"
+        assert (await b.row(backend, other.run.id)).heartbeat_at == other.run.heartbeat_at
 
     async def test_every_beat_can_be_told_from_the_one_before(self, backend: Backend) -> None:
         seen: list[int] = []

@@ -136,6 +136,16 @@ class RequestsContract:
         run = await b.row(backend, claim.run.id)
         assert (run.status, run.done) == (Status.COMPLETED, 1)
 
+    async def test_a_run_handed_back_after_a_cancel_was_asked_is_cancelled(self, backend: Backend) -> None:
+        claim = await b.claimed(backend, key="k")
+        await backend.ask(claim.run.id, b.cancel())
+        await backend.append(claim, [f.Released(at=b.AT)])
+        run = await b.row(backend, claim.run.id)
+        assert (run.status, run.holder) == (Status.CANCELLED, None)
+        assert run.finished_at is not None
+        assert await backend.claim("other", tags=("default",)) == []
+        await b.submitted(backend, key="k")
+
     @pytest.mark.parametrize("status", ENDED)
     async def test_an_ended_run_with_something_left_is_resumed(self, backend: Backend, status: Status) -> None:
         run = await b.ended(backend, status)

@@ -60,6 +60,9 @@ CREATE INDEX runs_waiting ON runs (tag, priority DESC, number, not_before, versi
     WHERE status = 'PENDING' AND private = 0;
 CREATE INDEX runs_delayed ON runs (not_before)
     WHERE status = 'PENDING' AND not_before > 0;
+-- Runs of one flow with the same params: few, and found without an order, so that nothing here moves with a run.
+CREATE INDEX runs_by_digest ON runs (digest)
+    WHERE digest <> '';
 CREATE INDEX runs_held ON runs (holder)
     WHERE holder IS NOT NULL;
 
@@ -70,7 +73,6 @@ CREATE INDEX runs_listed_by_flow ON runs (status, flow, updated_at) WHERE holder
 CREATE INDEX runs_listed_by_tag ON runs (status, tag, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_tenant ON runs (status, tenant, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_private ON runs (status, private, updated_at) WHERE holder IS NULL;
-CREATE INDEX runs_listed_by_digest ON runs (status, digest, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_key ON runs (status, key, updated_at) WHERE holder IS NULL AND key IS NOT NULL;
 
 -- What was submitted, apart from the row: a row is rewritten often, and these may be large.

@@ -57,7 +57,7 @@ COLUMNS = (
 TABLE: dict[Status, tuple[Status | None, ...]] = {
     P: (R, None, G, None, None, None, F, X),
     R: (R, P, G, None, None, C, F, X),
-    G: (G, None, G, G, None, C, F, X),
+    G: (G, X, G, G, None, C, F, X),
     C: (None, None, None, None, P, None, None, None),
     F: (None, None, None, None, P, None, None, None),
     X: (None, None, None, None, P, None, None, None),
@@ -165,6 +165,12 @@ def test_a_claim_sets_the_holder_and_keeps_the_first_start() -> None:
 def test_a_release_frees_the_run_for_the_next_attempt() -> None:
     run = fold(running(barren=3), f.Released(at=AT, not_before=AT + 60))
     assert (run.status, run.holder, run.attempt, run.not_before, run.barren) == (P, None, 2, AT + 60, 0)
+
+
+def test_a_release_settles_a_cancel_that_was_asked_just_before() -> None:
+    run = fold_all(running(), [f.CancelAsked(at=AT, by="ann"), f.Released(at=AT, not_before=AT + 60)])
+    assert (run.status, run.holder, run.attempt, run.finished_at) == (X, None, 1, stamp(AT))
+    assert run.cancel_asked_by == "ann"
 
 
 def test_an_outcome_is_counted_and_proves_progress() -> None:

@@ -1,0 +1,57 @@
+"""Gathered pipelines of two and three steps, one of them a map, in shuffled order: `pipelines.py COUNT`.
+
+Chunks are known by their number alone, which is the same in every pipeline.
+"""
+
+import asyncio
+import random
+import sys
+import time
+
+from tests.acceptance.flows.calls import called, tell
+from tsuzuki import flow, task
+
+CHUNKS = 6
+
+
+@task
+async def load(name: str) -> list[str]:
+    await asyncio.sleep(random.uniform(0, 0.02))
+    called("load", name)
+    return [f"{name}{n}" for n in range(CHUNKS)]
+
+
+@task
+async def clean(chunk: str) -> str:
+    await asyncio.sleep(random.uniform(0, 0.02))
+    called("clean", chunk)
+    return chunk.upper()
+
+
+@task
+def join(parts: list[str]) -> str:
+    time.sleep(random.uniform(0, 0.02))
+    called("join", parts[0])
+    return "+".join(parts)
+
+
+async def two_steps(name: str) -> str:
+    chunks = await load(name)
+    return ",".join(await clean.map(chunks, concurrency=2, key=lambda chunk: chunk[-1]))
+
+
+async def three_steps(name: str) -> str:
+    chunks = await load(name)
+    await asyncio.sleep(random.uniform(0, 0.01))
+    parts = await clean.map(chunks, concurrency=2, key=lambda chunk: chunk[-1])
+    return await join(parts)
+
+
+@flow
+async def pipelines(count: int) -> list[str]:
+    names = [f"p{number}-" for number in range(count)]
+    return await asyncio.gather(*((three_steps if n % 2 else two_steps)(name) for n, name in enumerate(names)))
+
+
+if __name__ == "__main__":
+    tell(pipelines.run(count=int(sys.argv[1])).result)

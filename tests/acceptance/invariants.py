@@ -1,0 +1,61 @@
+"""What must hold of a run's journal whatever happened to the processes that wrote it."""
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from tsuzuki import Run, Runs
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend
+from tsuzuki.testing import builders
+
+
+def calls_in(folder: Path) -> list[tuple[int, str]]:
+    """Gives the calls that were made: the attempt, and the task with its key."""
+    file = folder / "calls"
+    if not file.exists():
+        return []
+    lines = file.read_text().splitlines()
+    return [(int(attempt), call) for attempt, _, call in (line.partition(" ") for line in lines)]
+
+
+def repeated(calls: list[tuple[int, str]]) -> int:
+    """Counts the calls beyond the first of each."""
+    return len(calls) - len({call for _, call in calls})
+
+
+async def check_journal(backend: Backend, run_id: str) -> list[f.Outcome]:
+    """Checks positions, the uniqueness of successes, and that the row is the fold; gives the successes."""
+    entries = await builders.journal(backend, run_id)
+    assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
+    successes = [e.fact for e in entries if isinstance(e.fact, f.StepDone | f.ItemDone | f.ItemSkipped)]
+    twice = [name for name, times in Counter((s.step, s.key) for s in successes).items() if times > 1]
+    assert not twice, f"recorded more than once: {twice}"
+    row = await builders.row(backend, run_id)
+    assert row.position == len(entries)
+    rebuilt = await backend.rebuild(run_id)
+    assert rebuilt is not None
+    assert _without_times(rebuilt) == _without_times(row)
+    return list(successes)
+
+
+def _without_times(row: Run) -> Run:
+    return msgspec.structs.replace(row, updated_at=0.0, heartbeat_at=None)
+
+
+async def only_run(runs: Runs) -> Run:
+    """Gives the one run of a store."""
+    [row] = await runs.list()
+    return row
+
+
+def check_nothing_acknowledged_was_called_again(
+    calls: list[tuple[int, str]], recorded: list[tuple[str, f.Outcome]]
+) -> None:
+    """A call whose success was recorded in one attempt is made in no later one."""
+    latest: dict[str, int] = {}
+    for attempt, call in calls:
+        latest[call] = max(latest.get(call, 0), attempt)
+    again = [call for call, outcome in recorded if latest.get(call, 0) > outcome.attempt]
+    assert not again, f"called again after they had been recorded: {again}"

@@ -1,0 +1,92 @@
+"""Real processes for tests: started, watched, killed and always waited for, by the id they were started with."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import tsuzuki
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+"""How long a condition may take to come true on a machine under load (seconds)."""
+
+_numbers = count(1)
+
+
+class Child:
+    """A process that runs a script of `tests/acceptance/flows` in a folder; what it writes goes to files there."""
+
+    def __init__(self, script: str, *args: object, folder: Path) -> None:
+        self._out = folder / f"{script}-{next(_numbers)}.out"
+        self._err = self._out.with_suffix(".err")
+        env = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
+        env["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(Path(tsuzuki.__file__).parents[1])])
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"tests.acceptance.flows.{script}", *map(str, args)],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def said(self) -> str:
+        return self._out.read_text()
+
+    @property
+    def complained(self) -> str:
+        return self._err.read_text()
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        if self.running():
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Ends it as a power cut does, and waits for it."""
+        self.send(signal.SIGKILL)
+        self._process.wait()
+
+    def ended(self, within: float = PATIENCE) -> int:
+        """Waits until it has ended by itself; gives its exit code."""
+        return self._process.wait(within)
+
+
+@contextlib.contextmanager
+def started(script: str, *args: object, folder: Path) -> Iterator[Child]:
+    """Starts a process, and kills it at the end if it still runs."""
+    child = Child(script, *args, folder=folder)
+    try:
+        yield child
+    finally:
+        child.kill()
+
+
+def finished(script: str, *args: object, folder: Path) -> str:
+    """Runs a script to its good end; gives what it said."""
+    with started(script, *args, folder=folder) as child:
+        assert child.ended() == 0, child.complained
+        return child.said
+
+
+async def until(condition: Callable[[], object], what: str, within: float = PATIENCE) -> None:
+    """Waits until something is so; says what it waited for when it never is."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {within:g} s in vain until {what}"
+        await asyncio.sleep(0.002)

@@ -1,0 +1,77 @@
+"""The command that asks something of whoever executes a run: cancel."""
+
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import click
+
+from tsuzuki.cli import render
+from tsuzuki.cli.store import on_runs
+from tsuzuki.facts import RunCancelled
+from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.runs import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a cancelled run cut off."""
+
+    never_started: int
+    finished_anyway: int
+    interrupted: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.never_started:,} never started, {self.finished_anyway:,} finished anyway, "
+            f"{self.interrupted:,} interrupted"
+        )
+
+
+@click.command(short_help="Ask for a run to stop.")
+@click.argument("reference", metavar="RUN")
+@click.option("--reason", default="", help="Why; it is kept with the run.")
+@click.option("--wait", is_flag=True, help="Wait until the run has ended, and tell what the cancel cut off.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@on_runs
+async def cancel(runs: Runs, reference: str, *, reason: str, wait: bool, as_json: bool) -> int:
+    """Ask for a run to stop; what has finished is kept, and `tsuzuki resume` can go on with it.
+
+    It says whether the run is CANCELLED, or CANCELLING because somebody still executes it. Where the run
+    had ended in another way already, the exit code is 1.
+    """
+    answer, row = await runs.cancel(reference, reason=reason, by="cli")
+    cut = None
+    late = answer is RunUpdateResult.ALREADY_TERMINAL
+    if wait and row.status is Status.CANCELLING:
+        cut = await _settled(runs, row)
+        row = await runs.get(row.id)
+    if as_json:
+        told = {"run_id": row.id, "number": row.number, "status": row.status, "had_ended": late}
+        render.put({**told, "cut": None if cut is None else asdict(cut)})
+    else:
+        click.echo(_told(row, cut, late=late))
+    return 0 if row.status in (Status.CANCELLED, Status.CANCELLING) else 1
+
+
+async def _settled(runs: Runs, row: Run) -> Cut | None:
+    """Waits for the end of a run; gives what the cancel cut off, unless the run ended in another way."""
+    cut = None
+    async for entry in runs.follow(row.id, after=row.position):
+        fact = entry.fact
+        if isinstance(fact, RunCancelled):
+            cut = Cut(fact.never_started, fact.finished_anyway, fact.interrupted)
+    return cut
+
+
+def _told(row: Run, cut: Cut | None, *, late: bool) -> str:
+    name = f"run {row.number} of {row.flow}"
+    if late:
+        return f"{name} had ended already: {row.status}"
+    if row.status is Status.CANCELLING:
+        return f"{name} is CANCELLING: requested, and whoever executes it will stop; --wait waits for that"
+    if row.status is not Status.CANCELLED:
+        return f"{name} ended before it saw the request: {row.status}"
+    return f"{name} is CANCELLED: {cut or 'nobody was executing it'} ({render.counts(row)})"
+
+
+COMMANDS: Final = (cancel,)

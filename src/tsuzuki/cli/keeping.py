@@ -1,0 +1,97 @@
+"""The commands that look after the store: purge and doctor."""
+
+import asyncio
+import platform
+import re
+import sys
+from datetime import UTC, datetime
+from typing import Final
+
+import click
+
+from tsuzuki import __version__
+from tsuzuki.backends import Check, Query
+from tsuzuki.cli import render
+from tsuzuki.cli.looking import pages
+from tsuzuki.cli.store import Store, on_runs, store_options
+from tsuzuki.clock import SystemClock
+from tsuzuki.errors import BadUsage, StoreError
+from tsuzuki.lifecycle import TERMINAL, stamp
+from tsuzuki.runs import Runs
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_AGE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+
+
+class Age(click.ParamType[float]):
+    """An age such as 30d, in seconds."""
+
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Reads a number and a unit."""
+        found = _AGE.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no age: say a number and s, m, h, d or w, for example 30d", param, ctx)
+        return float(found[1]) * _SECONDS[found[2]]
+
+
+@click.command(short_help="Remove runs that ended long ago.")
+@click.option("--older-than", required=True, type=Age(), metavar="AGE", help="For example 30d; s, m, h, d or w.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say how many runs it would remove.")
+@on_runs
+async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool) -> int:
+    """Remove runs that ended long ago, with their journals, logs and results."""
+    limit = SystemClock().now() - older_than
+    found = await _ended_before(runs, limit)
+    those = f"{render.counted(found, 'run')} that ended before {render.local(limit)}"
+    if dry_run or not found:
+        click.echo(f"would remove {those}" if found else "nothing to remove")
+        return 0
+    if not yes and not _agreed(those):
+        click.echo("nothing was removed", err=True)
+        return 1
+    removed = await runs.purge(older_than=datetime.fromtimestamp(limit, UTC))
+    click.echo(f"removed {render.counted(removed, 'run')}")
+    return 0
+
+
+async def _ended_before(runs: Runs, limit: float) -> int:
+    query = Query(status=tuple(sorted(TERMINAL)), finished_before=stamp(limit), limit=sys.maxsize)
+    return len([row.number async for row in pages(runs, query)])
+
+
+def _agreed(those: str) -> bool:
+    if not sys.stdin.isatty():
+        raise BadUsage(f"this would remove {those} for ever; say --yes")
+    return click.confirm(f"Remove {those} for ever?", err=True)
+
+
+@click.command(short_help="Examine the store.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@store_options
+def doctor(store: Store, *, as_json: bool) -> int:
+    """Examine the store: is it there, ours, sound, and has it room? The exit code is 1 if something is not ok."""
+    system = f"tsuzuki {__version__}, Python {platform.python_version()}, {platform.system()}"
+    checks = [Check("version", ok=True, text=system), *asyncio.run(_examined(store))]
+    if as_json:
+        render.put(checks)
+    else:
+        for check in checks:
+            click.echo(f"{'ok' if check.ok else 'NOT OK':<8}{check.name:<12}{check.text}")
+    return 0 if all(check.ok for check in checks) else 1
+
+
+async def _examined(store: Store) -> list[Check]:
+    """Examines a store; one that cannot even be opened is told of in the same way."""
+    if store.missing:
+        return [Check("store", ok=False, text=store.absence)]
+    try:
+        async with store.open() as runs:
+            return list(await runs.examine())
+    except StoreError as error:
+        return [Check("store", ok=False, text=f"{error} [{error.error_id}]")]
+
+
+COMMANDS: Final = (purge, doctor)

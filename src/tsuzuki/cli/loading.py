@@ -1,0 +1,113 @@
+"""Finds a flow where people say it is: `FILE.py:flow`, `package.module:flow`, or a file that holds just one."""
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from tsuzuki.errors import BadUsage, FlowNotFound
+from tsuzuki.flow import Flow, Task
+
+
+def load_flow(target: str) -> Flow[..., Any]:
+    """Imports what the target names, and gives the flow in it."""
+    place, name = _split(target)
+    if not place:
+        raise BadUsage(f"{target!r} names no file; say FILE.py:flow or package.module:flow")
+    module = _from_file(Path(place)) if _is_file(place) else _from_name(place)
+    return _chosen(module, place, name)
+
+
+def _split(target: str) -> tuple[str, str]:
+    place, colon, name = target.rpartition(":")
+    return (place, name) if colon else (target, "")
+
+
+def _is_file(place: str) -> bool:
+    return place.endswith(".py") or "/" in place or Path(place).is_file()
+
+
+def _from_file(path: Path) -> ModuleType:
+    """Imports a file as `python FILE.py` would, but not as the main program."""
+    if not path.is_file():
+        raise BadUsage(f"there is no file {path}; say FILE.py:flow, seen from the current folder")
+    path = path.resolve()
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    spec = importlib.util.spec_from_file_location(path.stem if known is None else f"tsuzuki_file_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise BadUsage(f"{path.name} is not a Python file; say FILE.py:flow")
+    sys.path.insert(0, str(path.parent))
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[spec.name]
+        raise _failed(path.name, error) from error
+    return module
+
+
+def _from_name(name: str) -> ModuleType:
+    """Imports a module as `python -m` would: the current folder comes first."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise BadUsage(f"there is no module {name} here; say FILE.py:flow or package.module:flow") from error
+        raise _failed(name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _failed(name, error) from error
+
+
+def _failed(place: str, error: BaseException) -> BadUsage:
+    """Shows people their own traceback, without the lines of ours and of the import machinery."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)] if own else []
+    click.echo("".join([*lines, *traceback.format_exception_only(error)]), err=True, nl=False)
+    return BadUsage(f"{place} cannot be imported: {type(error).__name__}: {error}; nothing was started")
+
+
+def _chosen(module: ModuleType, place: str, name: str) -> Flow[..., Any]:
+    flows = _flows_of(module)
+    if not name:
+        return _only(flows, place)
+    found = getattr(module, name, None) or flows.get(name)
+    if isinstance(found, Flow):
+        return found
+    named = [flow for flow in flows.values() if name in (flow.name, getattr(flow.function, "__name__", ""))]
+    if named:
+        return named[0]
+    raise FlowNotFound(f"{place} has {_what(found, name)}; {_there(flows)}")
+
+
+def _what(found: object, name: str) -> str:
+    if isinstance(found, Task):
+        return f"a task {name!r}, but only flows can be run (@flow)"
+    return f"no flow {name!r}" if found is None else f"{name!r}, but it is not a flow (decorate it with @flow)"
+
+
+def _there(flows: dict[str, Flow[..., Any]]) -> str:
+    return f"it has {', '.join(sorted(flows))}" if flows else "it has no flows at all"
+
+
+def _flows_of(module: ModuleType) -> dict[str, Flow[..., Any]]:
+    """Gives the flows of a module by their names there; those it defines, if it defines any."""
+    flows = {name: value for name, value in vars(module).items() if isinstance(value, Flow)}
+    own = {name: flow for name, flow in flows.items() if flow.function.__module__ == module.__name__}
+    return own or flows
+
+
+def _only(flows: dict[str, Flow[..., Any]], place: str) -> Flow[..., Any]:
+    different = {id(flow): flow for flow in flows.values()}
+    if len(different) != 1:
+        advice = f"; say which one: {place}:{min(flows)}" if flows else "; decorate a function with @flow"
+        raise FlowNotFound(f"{place}: {_there(flows)}{advice}")
+    return next(iter(different.values()))

@@ -1,0 +1,275 @@
+"""The commands that only look: list, get, logs, items, export."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final
+
+import click
+import msgspec
+
+from tsuzuki.backends import Line, Query
+from tsuzuki.cli import render
+from tsuzuki.cli.progress import step_line
+from tsuzuki.cli.store import Store, on_runs, store_options
+from tsuzuki.errors import StoreUnavailable
+from tsuzuki.lifecycle import Run, Status
+from tsuzuki.runs import Runs
+
+_LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
+_ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
+_NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
+_OUTCOMES: Final = {"ItemDone": "done", "StepDone": "done", "ItemSkipped": "skipped"}
+_PAGE: Final = 200
+
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+
+
+# ---------------------------------------------------------------------------------------------------------------- list
+
+
+@click.command("list", short_help="Show runs.")
+@click.option("--status", multiple=True, type=click.Choice(list(Status), case_sensitive=False), help="May be repeated.")
+@click.option("--flow", metavar="NAME", help="Only runs of this flow.")
+@click.option("--tag", help="Only runs for workers with this tag.")
+@click.option("--label", help="Only runs that `--tags` gave this label.")
+@click.option("--key", help="Only runs with this key.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="At most so many.")
+@json_option
+@store_options
+def list_runs(
+    store: Store,
+    *,
+    status: tuple[Status, ...],
+    flow: str | None,
+    tag: str | None,
+    label: str | None,
+    key: str | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Show runs, the one that changed last first."""
+    if store.missing:
+        return _no_runs(store.absence, as_json=as_json)
+    query = Query(status=status, flow=flow, tag=tag, label=label, key=key, limit=limit)
+    return asyncio.run(_list(store, query, as_json=as_json))
+
+
+async def _list(store: Store, query: Query, *, as_json: bool) -> int:
+    async with store.open() as runs:
+        rows = [row async for row in pages(runs, query)]
+        gone = await runs.gone()
+    if as_json:
+        render.put([render.record(row, gone) for row in rows])
+        return 0
+    if not rows:
+        return _no_runs(f"none in {render.near(str(store.file or store.url))} fit", as_json=False)
+    for line in render.table(_LIST, (_listed(row, gone) for row in rows), _NUMBERS):
+        click.echo(line)
+    return 0
+
+
+async def pages(runs: Runs, query: Query) -> AsyncIterator[Run]:
+    """Gives the rows of a long listing page by page."""
+    left = query.limit
+    while left > 0:
+        rows = await runs.list(msgspec.structs.replace(query, limit=min(left, _PAGE)))
+        for row in rows:
+            yield row
+        if len(rows) < min(left, _PAGE):
+            return
+        left -= len(rows)
+        query = msgspec.structs.replace(query, before=(rows[-1].updated_at, rows[-1].id))
+
+
+def _no_runs(why: str, *, as_json: bool) -> int:
+    if as_json:
+        render.put([])
+    else:
+        click.echo(f"no runs: {why}", err=True)
+    return 0
+
+
+def _listed(row: Run, gone: frozenset[str]) -> tuple[str, ...]:
+    return (
+        f"{row.number}",
+        row.flow,
+        render.status_word(row, gone),
+        f"{row.done + row.skipped:,}",
+        f"{row.failed:,}" if row.failed else "",
+        render.local(row.started_at),
+        render.took(row),
+        row.id[:8],
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- get
+
+
+@click.command("get", short_help="Show one run: row, progress, error, result.")
+@click.argument("reference", metavar="RUN")
+@json_option
+@on_runs
+async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
+    """Show one run: its row, how far it is, what went wrong, and its result."""
+    row = await runs.get(reference)
+    gone = await runs.gone()
+    data = await runs.result_data(row)
+    if as_json:
+        render.put({**render.record(row, gone), "result": msgspec.Raw(data)})
+        return 0
+    for name, text in _told(row, gone, data):
+        click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
+    return 0
+
+
+def _told(row: Run, gone: frozenset[str], data: bytes) -> Iterator[tuple[str, str]]:
+    yield "run", f"{row.number} ({row.id})"
+    yield "flow", row.flow + (f" ({render.near(row.source)})" if row.source else "")
+    yield "status", _status(row, gone)
+    yield "params", render.shown_json(bytes(row.params))
+    for name, text in (("key", row.key), ("tags", ", ".join(row.tags)), ("continues", row.continues)):
+        if text:
+            yield name, text
+    yield "created", render.local(row.created_at)
+    if row.started_at:
+        yield "started", f"{render.local(row.started_at)}, attempt {row.attempt}"
+    if row.finished_at:
+        yield "finished", f"{render.local(row.finished_at)}, after {render.took(row)}"
+    yield "items", render.counts(row)
+    if row.cancel_asked_at is not None:
+        why = f": {row.cancel_reason}" if row.cancel_reason else ""
+        yield "cancel", f"asked at {render.local(row.cancel_asked_at)} by {row.cancel_asked_by or 'somebody'}{why}"
+    for step in msgspec.json.decode(bytes(row.progress)):
+        yield "progress", step_line(step, None, bar=True)
+    if row.error is not None:
+        yield "error", row.error.traceback.rstrip() or f"{row.error.type}: {row.error.message}"
+    if row.status is Status.COMPLETED:
+        yield "result", render.result_text(data)
+
+
+def _status(row: Run, gone: frozenset[str]) -> str:
+    if render.interrupted(row, gone):
+        return f"{row.status}, interrupted: nobody executes it; `tsuzuki resume {row.number}` goes on"
+    return f"{row.status}" + (f" (executed by {row.holder})" if row.holder else "")
+
+
+# ---------------------------------------------------------------------------------------------------------------- logs
+
+
+@click.command()
+@click.argument("reference", metavar="RUN")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
+@json_option
+@on_runs
+async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> int:
+    """Show what a run has logged."""
+    row = await runs.get(reference)
+    if follow and render.interrupted(row, await runs.gone()):
+        click.echo(f"nobody executes run {row.number} just now; waiting for somebody to resume it", err=True)
+    async for line in runs.follow_log(row.id) if follow else runs.log(row.id):
+        if as_json:
+            render.put(line)
+        else:
+            click.echo(_line(line))
+    return 0
+
+
+def _line(line: Line) -> str:
+    place = f"{line.name}[{line.key}]" if line.key else line.name
+    level = "" if line.level == "info" else f"{line.level.upper()} "
+    return f"{render.local(line.at)}  {f'{place}: ' if place else ''}{level}{line.text}"
+
+
+# --------------------------------------------------------------------------------------------------------------- items
+
+
+@click.command(short_help="Show the items of a run.")
+@click.argument("reference", metavar="RUN")
+@click.option("--failed", is_flag=True, help="Only what failed and has not succeeded since.")
+@json_option
+@on_runs
+async def items(runs: Runs, reference: str, *, failed: bool, as_json: bool) -> int:
+    """Show the steps and items of a run: how each ended, after how many tries, and how long it took.
+
+    With --json it prints one object per line.
+    """
+    row = await runs.get(reference)
+    found = runs.items(row.id, failed=failed)
+    if as_json:
+        async for item in found:
+            render.put({**item, "outcome": _OUTCOMES.get(item["kind"], "failed")})
+    elif not await _print_items(found):
+        click.echo(f"run {row.number} of {row.flow} has no {'failed ' if failed else ''}items", err=True)
+    return 0
+
+
+async def _print_items(found: AsyncIterator[dict[str, Any]]) -> int:
+    """Prints a table a page at a time, so that a million items need no memory."""
+    count = 0
+    async for page in _chunks(found):
+        lines = render.table(_ITEMS, map(_item, page), _NUMBERS)
+        for line in islice(lines, 1 if count else 0, None):
+            click.echo(line)
+        count += len(page)
+    return count
+
+
+async def _chunks(found: AsyncIterator[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
+    chunk: list[dict[str, Any]] = []
+    async for item in found:
+        chunk.append(item)
+        if len(chunk) == _PAGE:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _item(item: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        item["key"],
+        item["task"],
+        _OUTCOMES.get(item["kind"], "failed"),
+        f"{item['tries']}",
+        render.duration(item["took"]),
+        render.one_line(item.get("error", "")),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- export
+
+
+@click.command(short_help="Write a run as JSON lines.")
+@click.argument("reference", metavar="RUN")
+@click.option("--format", "form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True)
+@click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write here.")
+@on_runs
+async def export(runs: Runs, reference: str, *, form: str, output: Path | None) -> int:
+    """Write a run with all its facts and results, one JSON object per line."""
+    del form  # there is one so far
+    row = await runs.get(reference)
+    if output is None:
+        await _write(runs, row, sys.stdout.buffer)
+        return 0
+    try:
+        with output.open("wb") as file:
+            count = await _write(runs, row, file)
+    except OSError as error:
+        raise StoreUnavailable(f"{output} cannot be written: {error.strerror or error}") from error
+    click.echo(f"wrote {render.counted(count, 'line')} to {output}", err=True)
+    return 0
+
+
+async def _write(runs: Runs, row: Run, file: IO[bytes]) -> int:
+    count = 0
+    async for record in runs.export(row.id):
+        file.write(msgspec.json.encode(record) + b"\n")
+        count += 1
+    file.flush()
+    return count
+
+
+COMMANDS: Final = (list_runs, get_run, logs, items, export)

@@ -1,0 +1,64 @@
+"""Reads the params of a flow from the command line: `-p key=value`, `-p @params.json`, `--params FILE`."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tsuzuki.errors import BadParams, BadUsage
+from tsuzuki.flow import Flow
+
+
+def read_params(flow: Flow[..., Any], given: Iterable[str], file: str | None) -> dict[str, Any]:
+    """Gives the params, checked by the flow; later ones replace earlier ones, and -p replaces --params."""
+    params = _from_file(file) if file else {}
+    texts: dict[str, str] = {}
+    for text in given:
+        if text.startswith("@"):
+            params.update(_from_file(text[1:]))
+            continue
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BadUsage(f"-p {text!r} is no param; say -p name=value, or -p @file.json")
+        params[name] = _value(value)
+        texts[name] = value
+    return _fitted(flow, params, texts)
+
+
+def _value(text: str) -> Any:
+    """Takes JSON as JSON, and all else as text."""
+    try:
+        return msgspec.json.decode(text)
+    except ValueError:
+        return text
+
+
+def _fitted(flow: Flow[..., Any], params: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
+    """Checks the params; a value that looks like JSON stays text where the flow wants text (`-p year=2024`)."""
+    try:
+        flow.params.encode(params)
+    except BadParams as refusal:
+        wants_text = {
+            str(place[0])
+            for problem in refusal.problems
+            if problem["type"] == "string_type" and isinstance(place := problem["loc"], list) and place
+        }
+        again = params | {name: texts[name] for name in wants_text & texts.keys() if params[name] != texts[name]}
+        if again == params:
+            raise
+        flow.params.encode(again)
+        return again
+    return params
+
+
+def _from_file(name: str) -> dict[str, Any]:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise BadUsage(f"the params in {name} cannot be read: {error.strerror or error}") from error
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except ValueError as error:
+        raise BadUsage(f"{name} must hold one JSON object with the params: {error}") from error

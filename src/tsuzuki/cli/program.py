@@ -1,0 +1,99 @@
+"""The program `tsuzuki`: its commands, and what people are told when one of them goes wrong."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import click
+
+from tsuzuki import __version__
+from tsuzuki.cli import asking, keeping, looking, running
+from tsuzuki.cli.store import DEBUG
+from tsuzuki.errors import BadUsage, TsuzukiError
+
+INTERRUPTED: Final = 130
+
+HELP: Final = """Durable runs for Python: kill anything, at any moment, and it goes on where it was.
+
+\b
+A first evening:
+  tsuzuki run crawl.py:crawl -p pages=500     run a flow; press Ctrl-C, or pull the plug
+  tsuzuki run crawl.py:crawl -p pages=500     the same again: it goes on where it was
+  tsuzuki list                                what ran here
+  tsuzuki items 1 --failed                    what did not work, and why
+  tsuzuki resume 1                            try only that again
+
+Runs are kept in .tsuzuki/ in the current folder; --data-dir or TSUZUKI_DATA_DIR choose another one.
+RUN is the number of a run, its id, or the beginning of its id.
+
+\b
+Exit codes: 0 ok, 1 error or bad arguments, 5 the run failed, 6 it completed but some items failed,
+7 it was cancelled, 130 it was interrupted and can go on.
+"""
+
+
+class Program(click.Group):
+    """A group of commands that ends with our exit codes, and tells errors in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Lists the commands in the order in which people meet them."""
+        del ctx
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Invokes a command; with --debug it shows the traceback of whatever goes wrong."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception:
+            if ctx.meta.get(DEBUG):
+                traceback.print_exc()
+            raise
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override] # it always exits
+        """Runs the program and leaves with its exit code."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, prog_name or "tsuzuki", **extra) or 0
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = _reader_left()
+        except (click.Abort, KeyboardInterrupt):
+            code = _told("interrupted", code=INTERRUPTED)
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else "tsuzuki"
+            code = _told(f"{error.format_message().rstrip('.')}; `{where} --help` tells more", BadUsage.error_id)
+        except click.ClickException as error:
+            code = _told(error.format_message(), TsuzukiError.error_id)
+        except TsuzukiError as error:
+            code = _told(str(error), error.error_id, error.exit_code)
+        except Exception as error:  # noqa: BLE001 - the last resort: people get a sentence, --debug the traceback
+            what = f"{type(error).__name__}: {error}; --debug shows the traceback"
+            code = _told(f"something unexpected happened: {what}", TsuzukiError.error_id)
+        sys.exit(code)
+
+
+def _told(message: str, error_id: str = "", code: int = 1) -> int:
+    """Says in one line what went wrong."""
+    line = " ".join(message.split())
+    click.echo(f"error: {line} [{error_id}]" if error_id else line, err=True)
+    return code
+
+
+def _reader_left() -> int:
+    """Lets the rest of the output go nowhere, so that Python does not complain while it leaves."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+@click.group(cls=Program, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="tsuzuki %(version)s")
+def main() -> None:
+    """Durable runs for Python."""
+
+
+for _command in (*running.COMMANDS, *looking.COMMANDS, *asking.COMMANDS, *keeping.COMMANDS):
+    main.add_command(_command)

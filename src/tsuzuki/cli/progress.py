@@ -1,0 +1,191 @@
+"""Shows on stderr how far a run is: live lines on a terminal, a plain line now and then elsewhere."""
+
+import asyncio
+import shutil
+import sys
+from collections import deque
+from types import TracebackType
+from typing import Any, Final, Self, TextIO
+
+import click
+import msgspec
+
+from tsuzuki.cli.render import clipped, counted, duration, recorded
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import TsuzukiError
+from tsuzuki.lifecycle import Run
+from tsuzuki.runs import Runs
+
+LIVE: Final = 0.2
+"""How often the live lines are drawn anew (seconds)."""
+PLAIN: Final = 5.0
+"""How often a plain line is written (seconds)."""
+WINDOW: Final = 10.0
+"""The rate is what was finished in the last so many seconds."""
+MOST_LINES: Final = 6
+MANY: Final = 10.0
+"""From so many per second on, a rate is shown without decimals."""
+BAR: Final = 24
+
+
+class Pace:
+    """How fast each step is, from what was seen of it lately."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, deque[tuple[float, int]]] = {}
+
+    def see(self, step: str, finished: int, at: float) -> float | None:
+        """Takes a count; gives the rate per second, once there is one."""
+        seen = self._seen.setdefault(step, deque())
+        seen.append((at, finished))
+        while at - seen[0][0] > WINDOW:
+            seen.popleft()
+        passed = at - seen[0][0]
+        return (finished - seen[0][1]) / passed if passed >= 1 else None
+
+
+def step_line(step: dict[str, Any], rate: float | None, *, bar: bool) -> str:
+    """Gives the line of one step: its name, a bar, counts, percent, rate and what is left."""
+    finished = finished_in(step)
+    total = step.get("total")
+    parts = [step.get("name") or "flow"]
+    if total:
+        share = min(finished / total, 1.0)
+        full = round(share * BAR)
+        parts += [f"{'━' * full}{'╌' * (BAR - full)}"] if bar else []
+        parts += [f"{finished:,}/{total:,}", f"{int(share * 100):3d}%"]
+    else:
+        parts += [f"{finished:,} done"]
+    parts += [f"{rate:,.1f}/s" if rate < MANY else f"{rate:,.0f}/s"] if rate else []
+    eta = left_for(step, rate)
+    parts += [f"ETA {duration(eta)}"] if eta is not None and finished < (total or 0) else []
+    parts += [f"{step[word]:,} {word}" for word in ("failed", "skipped") if step.get(word)]
+    parts += [step["text"]] if step.get("text") else []
+    return "  ".join(parts)
+
+
+def finished_in(step: dict[str, Any]) -> int:
+    """Gives how many items of a step have ended, in whatever way."""
+    return int(step.get("done", 0) + step.get("failed", 0) + step.get("skipped", 0))
+
+
+def left_for(step: dict[str, Any], rate: float | None) -> float | None:
+    """Gives how long a step will still take: what was just seen counts more than the average so far."""
+    if rate and step.get("total"):
+        return float(max(step["total"] - finished_in(step), 0)) / rate
+    eta: float | None = step.get("eta")
+    return eta
+
+
+class Above:
+    """A stream beside the live lines: what is written to it stands above them."""
+
+    def __init__(self, stream: TextIO, progress: "Progress") -> None:
+        self._stream = stream
+        self._progress = progress
+
+    def write(self, text: str) -> int:
+        """Takes the live lines away and writes."""
+        self._progress.clear()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Progress:
+    """Tells people on stderr what happens to a run while it is carried out here."""
+
+    def __init__(self, runs: Runs, *, quiet: bool = False, clock: Clock | None = None) -> None:
+        self._runs = runs
+        self._quiet = quiet
+        self._clock = clock or SystemClock()
+        self._screen: TextIO = sys.stderr
+        self._live = self._screen.isatty() and not quiet
+        self._drawn = 0
+        self._pace = Pace()
+        self._task: asyncio.Task[None] | None = None
+        self._streams: tuple[TextIO, TextIO] = (sys.stdout, sys.stderr)
+        self.continued = False
+
+    async def __aenter__(self) -> Self:
+        if self._live:
+            sys.stderr = Above(sys.stderr, self)
+            if sys.stdout.isatty():
+                sys.stdout = Above(sys.stdout, self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self.clear()
+        sys.stdout, sys.stderr = self._streams
+
+    # What the engine tells
+
+    def began(self, run: Run, *, continued: bool) -> None:
+        """Says which run this is, and whether it goes on."""
+        self.continued = continued
+        if continued:
+            self.say(f"continuing run {run.number} of {run.flow}: {recorded(run):,} recorded", always=True)
+        else:
+            self.say(f"run {run.number} of {run.flow}")
+        if not self._quiet:
+            self._task = asyncio.create_task(self._watch(run.id), name="tsuzuki-progress")
+
+    def stopping(self) -> None:
+        """Says how to leave at once."""
+        self.say("stopping; what has finished is kept (Ctrl-C again leaves at once)", always=True)
+
+    def say(self, text: str, *, always: bool = False) -> None:
+        """Writes a line above the live ones."""
+        if self._quiet and not always:
+            return
+        self.clear()
+        click.echo(text, file=self._screen)
+
+    # What is drawn
+
+    async def _watch(self, run_id: str) -> None:
+        told = self._clock.monotonic()
+        while True:
+            await self._clock.sleep(LIVE)
+            try:
+                row = await self._runs.get(run_id)
+            except TsuzukiError:  # the run itself will say so
+                return
+            lines = self._lines(row)
+            if self._live:
+                self._draw(lines)
+            elif self._clock.monotonic() - told >= PLAIN:
+                told = self._clock.monotonic()
+                for line in lines:
+                    self.say(line)
+
+    def _lines(self, row: Run) -> list[str]:
+        at = self._clock.monotonic()
+        steps: list[dict[str, Any]] = msgspec.json.decode(bytes(row.progress))
+        lines = [
+            step_line(step, self._pace.see(step["step"], finished_in(step), at), bar=self._live)
+            for step in steps[:MOST_LINES]
+        ]
+        more = len(steps) - MOST_LINES
+        return [*lines, f"and {counted(more, 'more step')}"] if more > 0 else lines
+
+    def _draw(self, lines: list[str]) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self.clear()
+        for line in lines:
+            self._screen.write(f"{clipped(line, width)}\n")
+        self._drawn = len(lines)
+        self._screen.flush()
+
+    def clear(self) -> None:
+        """Takes the live lines away."""
+        if self._drawn:
+            self._screen.write(f"\x1b[{self._drawn}F\x1b[J")
+            self._screen.flush()
+            self._drawn = 0

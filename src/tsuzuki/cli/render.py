@@ -1,0 +1,138 @@
+"""How runs, numbers, times and tables look to people."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import chain, islice
+from typing import Any, Final
+
+import click
+import msgspec
+
+from tsuzuki.lifecycle import ACTIVE, Run
+from tsuzuki.runs import plain
+
+NARROW: Final = 100
+"""A JSON value that fits into so many columns is shown on one line."""
+_TINY: Final = 0.1
+_SAMPLE: Final = 200
+_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def put(value: Any) -> None:
+    """Writes a value to stdout as one line of JSON."""
+    click.echo(msgspec.json.encode(value))
+
+
+def shown_json(data: bytes) -> str:
+    """Gives JSON for people: on one line where it is short, indented where it is not."""
+    short = msgspec.json.format(data, indent=0).decode()
+    return short if len(short) <= NARROW else msgspec.json.format(data, indent=2).decode()
+
+
+def result_text(data: bytes) -> str:
+    """Gives a result for people: a text as it is, all else as JSON."""
+    value = msgspec.json.decode(data)
+    return value if isinstance(value, str) else shown_json(data)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Gives a number with its noun: 1 run, 2,000 runs."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def duration(seconds: float) -> str:
+    """Gives a duration in at most two units: 0.3s, 12s, 3m 5s, 2h 10m."""
+    if seconds < 1:
+        return f"{seconds:.3f}s" if seconds < _TINY else f"{seconds:.1f}s"
+    left, parts = round(seconds), list[str]()
+    for size, unit in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def local(stamp: str | float | None) -> str:
+    """Gives a time of the store as the clock on the wall shows it."""
+    if stamp is None:
+        return ""
+    at = datetime.fromisoformat(stamp) if isinstance(stamp, str) else datetime.fromtimestamp(stamp, UTC)
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def took(run: Run) -> str:
+    """Gives how long a run has taken, once it has ended."""
+    if run.started_at is None or run.finished_at is None:
+        return ""
+    passed = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
+    return duration(passed.total_seconds()) if passed.total_seconds() >= 1 else "<1s"
+
+
+def interrupted(run: Run, gone: frozenset[str]) -> bool:
+    """Tells whether a run was stopped on the way, and waits for somebody to go on with it."""
+    if run.status not in ACTIVE or not run.private:
+        return False
+    return run.holder in gone if run.holder is not None else run.started_at is not None
+
+
+def status_word(run: Run, gone: frozenset[str]) -> str:
+    """Gives the status of a run for people."""
+    return "interrupted" if interrupted(run, gone) else run.status.value
+
+
+def record(run: Run, gone: frozenset[str]) -> dict[str, Any]:
+    """Gives a row for programs."""
+    return {**plain(run), "interrupted": interrupted(run, gone)}
+
+
+def counts(run: Run) -> str:
+    """Gives what a run has done: 998 done, 2 failed."""
+    told = [f"{run.done:,} done"] if run.done or not run.steps else []
+    told += [f"{number:,} {word}" for word, number in (("failed", run.failed), ("skipped", run.skipped)) if number]
+    return ", ".join([*told, *([counted(run.steps, "step")] if run.steps else [])])
+
+
+def recorded(run: Run) -> int:
+    """Gives how many outcomes of a run need not be done again."""
+    return run.done + run.skipped + run.steps
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Gives the lines of a table; its columns are as wide as its first rows need, so that it can stream."""
+    source = iter(rows)
+    sample = list(islice(source, _SAMPLE))
+    widths = [max(len(row[at]) for row in (head, *sample)) for at in range(len(head))]
+    for row in chain([head], sample, source):
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(head, row, widths, strict=True)
+        ]
+        yield fitted("  ".join(cells).rstrip())
+
+
+def fitted(line: str) -> str:
+    """Cuts a line to the width of the terminal, where stdout is one."""
+    if not sys.stdout.isatty():
+        return line
+    return clipped(line, shutil.get_terminal_size().columns)
+
+
+def clipped(line: str, width: int) -> str:
+    """Cuts a line that is too long."""
+    return line if len(line) <= width else f"{line[: max(width - 1, 1)]}…"
+
+
+def one_line(text: str) -> str:
+    """Gives a text without its line breaks."""
+    return " ".join(text.split())
+
+
+def near(path: str) -> str:
+    """Gives a path as seen from the current folder, where that is shorter."""
+    seen = os.path.relpath(path)
+    return path if seen.startswith("..") else seen

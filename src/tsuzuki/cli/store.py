@@ -1,0 +1,85 @@
+"""Which store a command speaks to: the options for it, and how it is opened."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tsuzuki import settings
+from tsuzuki.errors import StoreUnavailable
+from tsuzuki.runs import Runs
+
+DEBUG: Final = "tsuzuki.debug"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The store that the options name; nothing is opened yet."""
+
+    url: str
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the store, where it is one."""
+        scheme, _, rest = self.url.partition(":")
+        if scheme == "sqlite":
+            return Path(rest.removeprefix("//")).expanduser()
+        return Path(self.url).expanduser() if self.url.endswith(".db") else None
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no store yet."""
+        return self.file is not None and not self.file.exists()
+
+    def open(self) -> AbstractAsyncContextManager[Runs]:
+        """Opens the store; it is made when it is not there."""
+        return Runs.open(self.url)
+
+    def open_existing(self) -> AbstractAsyncContextManager[Runs]:
+        """Opens the store, and refuses to make one only to look into it."""
+        if self.missing:
+            raise StoreUnavailable(self.absence)
+        return self.open()
+
+    @property
+    def absence(self) -> str:
+        """Says that there is no store, and what to do."""
+        return f"there is no store at {self.file}; `tsuzuki run` makes one, --data-dir names another folder"
+
+
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that name the store, and hands it to the command as `store`."""
+
+    @click.option("--data-dir", metavar="DIR", help="Where runs are kept [default: TSUZUKI_DATA_DIR or .tsuzuki].")
+    @click.option("--backend", metavar="URL", help="The store by its address, for example sqlite:runs.db.")
+    @click.option("--debug", is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error.")
+    @functools.wraps(command)
+    def opened(data_dir: str | None, backend: str | None, **options: Any) -> Any:
+        return command(store=Store(settings.backend_url(backend, data_dir)), **options)
+
+    return opened
+
+
+def on_runs(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
+    """Makes an async function over the runs of an existing store a command."""
+
+    @store_options
+    @functools.wraps(command)
+    def run(store: Store, **options: Any) -> int:
+        async def work() -> int:
+            async with store.open_existing() as runs:
+                return await command(runs, **options)
+
+        return asyncio.run(work())
+
+    return run
+
+
+def _debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    del parameter
+    ctx.meta[DEBUG] = value

@@ -9,7 +9,7 @@ from typing import Final
 from tsuzuki.backends import Check
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.faults import fault
-from tsuzuki.backends.sqlite.file import PATIENCE, connect
+from tsuzuki.backends.sqlite.file import connect
 from tsuzuki.backends.sqlite.migrations import NEWEST, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
@@ -20,7 +20,7 @@ LITTLE_SPACE: Final = 100 * KILO**2
 
 def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
     """Examines the store on a connection of its own, and sweeps what a crash left behind; blocks."""
-    connection = connect(path, timeout=PATIENCE)
+    connection = connect(path)
     try:
         return [
             Check("file", ok=True, text=f"{path}: {_size(path)}, schema {version(connection)} of {NEWEST}"),

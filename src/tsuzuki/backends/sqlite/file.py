@@ -6,16 +6,15 @@ import sqlite3
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tsuzuki.backends.sqlite.faults import busy, fault, file_fault
+from tsuzuki.backends.sqlite.faults import fault, file_fault
 from tsuzuki.backends.sqlite.migrations import MARK, NEWEST, migrate, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.turnstile import Turnstile
-from tsuzuki.backends.sqlite.writer import transact
+from tsuzuki.backends.sqlite.writer import patiently, transact
 from tsuzuki.errors import NewerStore, NotAStore, StoreUnavailable
 
 PATIENCE: Final = 5.0
 """How long reading waits for a lock, in seconds; it hardly ever has to."""
-_TRIES: Final = 100
 _HEADER: Final = b"SQLite format 3\0"
 
 
@@ -43,7 +42,8 @@ def prepare(path: Path) -> Opened:
             writing = connect(path)
             opened.callback(writing.close)
             _make_ours(writing, turnstile, path)
-            reading = connect(path, timeout=PATIENCE)
+            writing.execute("PRAGMA busy_timeout = 0")  # whoever writes waits by itself, in turn
+            reading = connect(path)
             opened.callback(reading.close)
             reading.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
@@ -52,11 +52,16 @@ def prepare(path: Path) -> Opened:
     return Opened(path, turnstile, writing, reading)
 
 
-def connect(path: Path, *, timeout: float = 0.0) -> sqlite3.Connection:
-    """Opens a connection in autocommit mode; whoever writes waits by itself, in turn."""
-    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
+def connect(path: Path) -> sqlite3.Connection:
+    """Opens a connection in autocommit mode that waits for locks."""
+    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        # Reads the file: another process may just be making it, or leaving it, for which SQLite does not always wait.
+        patiently(lambda: connection.execute("PRAGMA synchronous = FULL"), PATIENCE)
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -68,10 +73,7 @@ def inspect(path: Path) -> None:
         if file.read(len(_HEADER)) != _HEADER:
             raise NotAStore(f"{path} is not a SQLite file; choose another file")
     try:
-        with contextlib.closing(_look_at(path)) as connection:
-            mark = connection.execute("PRAGMA application_id").fetchall()[0][0]
-            tables = connection.execute(SQL["tables"]).fetchall()[0][0]
-            present = version(connection)
+        mark, present, tables = patiently(lambda: _look_at(path), PATIENCE)
     except sqlite3.Error as error:
         raise fault(error, path) from error
     if mark != MARK and (mark or tables or present):
@@ -85,28 +87,19 @@ def inspect(path: Path) -> None:
         raise StoreUnavailable(f"{path} cannot be written; make the file and its folder writable for this user")
 
 
-def _look_at(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE, isolation_level=None)
+def _look_at(path: Path) -> tuple[int, int, int]:
+    """Reads whose file it is, its version, and how much is in it."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+        mark = connection.execute("PRAGMA application_id").fetchall()[0][0]
+        return mark, version(connection), connection.execute(SQL["tables"]).fetchall()[0][0]
 
 
 def _make_ours(connection: sqlite3.Connection, turnstile: Turnstile, path: Path) -> None:
     """Brings the file to WAL mode and to the current schema; two processes may do this at once."""
     turnstile.enter()
     try:
-        _to_wal(connection)
+        patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall(), PATIENCE)
         transact(connection, lambda: migrate(connection, path))
     finally:
         turnstile.leave()
-
-
-def _to_wal(connection: sqlite3.Connection) -> None:
-    connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
-    for left in reversed(range(_TRIES)):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            break
-        except sqlite3.OperationalError as error:
-            # Another process is just recovering or leaving the file: SQLite does not wait for that by itself.
-            if not busy(error) or not left:
-                raise
-    connection.execute("PRAGMA busy_timeout = 0")

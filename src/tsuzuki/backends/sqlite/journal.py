@@ -22,7 +22,7 @@ from tsuzuki.backends.sqlite.rows import (
 )
 from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction
 from tsuzuki.errors import ClaimLost, MoveRefused
-from tsuzuki.lifecycle import Run, fold_all, only_outcomes
+from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes
 
 
 class Errand:
@@ -140,7 +140,7 @@ def append_moves(transaction: Transaction, batch: Append) -> int:
     run = read_run(transaction, claim.run.id)
     if run is None or (run.holder, run.attempt) != (claim.worker, claim.attempt):
         raise lost(claim)
-    return write(transaction, run, batch.facts, batch.columns).position
+    return write(transaction, run, holder_facts(run, batch.facts)).position
 
 
 def _end_unread(transaction: Transaction, batch: Append) -> int | None:
@@ -163,11 +163,11 @@ def _end_unread(transaction: Transaction, batch: Append) -> int | None:
     return row.position
 
 
-def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:
+def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact]) -> Run:
     """Folds facts into a row and writes both; gives the row."""
     row = msgspec.structs.replace(fold_all(run, facts), updated_at=transaction.stamp())
     transaction.execute(SQL["write_run"], (*folded(row), run.number))
-    _follow(transaction, run, row, facts, columns or [fact_columns(fact) for fact in facts])
+    _follow(transaction, run, row, facts, [fact_columns(fact) for fact in facts])
     return row
 
 

@@ -299,11 +299,15 @@ class Writer:
 
 def begin(connection: sqlite3.Connection, *, patient: bool) -> None:
     """Begins to write; patient, it waits for a program that writes without taking a turn."""
-    deadline = _seconds() + (PATIENCE if patient else 0.0)
+    patiently(lambda: connection.execute("BEGIN IMMEDIATE"), PATIENCE if patient else 0.0)
+
+
+def patiently(work: Callable[[], Answer], patience: float) -> Answer:
+    """Does something, again and again while somebody else locks the file."""
+    deadline = _seconds() + patience
     while True:
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            return
+            return work()
         except sqlite3.OperationalError as error:
             if not busy(error) or _seconds() >= deadline:
                 raise

@@ -1,0 +1,276 @@
+"""Groups are written together and refused apart; a full disk loses nothing; the clock may step back."""
+
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.backends.sqlite.conftest import Start, answer
+from tsuzuki import facts as f
+from tsuzuki.backends import Claim, Query
+from tsuzuki.backends.sqlite import SqliteBackend, writer
+from tsuzuki.errors import ClaimLost, StoreUnavailable
+from tsuzuki.lifecycle import Status
+from tsuzuki.testing import builders as b
+from tsuzuki.testing.clock import ShiftedClock
+
+
+async def positions(store: SqliteBackend, run_id: str) -> list[int]:
+    return [entry.position for entry in await store.read(run_id, limit=100_000)]
+
+
+async def test_a_lost_claim_does_not_hurt_the_others_in_its_group(backend: SqliteBackend) -> None:
+    good, bad = await b.claimed(backend), await b.claimed(backend)
+    stale = Claim(bad.run, "somebody else", bad.attempt)
+    done = await asyncio.gather(
+        backend.append(good, [b.item("a")]),
+        backend.append(stale, [b.item("a")]),
+        backend.append(good, [b.item("b")]),
+        backend.append(stale, [f.RunCompleted(at=b.AT)]),
+        backend.append(bad, [b.item("c")]),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in done] == [int, ClaimLost, int, ClaimLost, int]
+    assert [mark.key for mark in await backend.outcomes(good.run.id)] == ["a", "b"]
+    assert [mark.key for mark in await backend.outcomes(bad.run.id)] == ["c"]
+
+
+async def test_a_fact_that_cannot_be_stored_fails_only_itself(backend: SqliteBackend) -> None:
+    claim = await b.claimed(backend)
+    done = await asyncio.gather(
+        backend.append(claim, [b.item("a")]),
+        backend.append(claim, [b.item("\ud800")]),
+        backend.append(claim, [b.item("b")]),
+        return_exceptions=True,
+    )
+    assert isinstance(done[1], UnicodeEncodeError)
+    assert [mark.key for mark in await backend.outcomes(claim.run.id)] == ["a", "b"]
+    assert await positions(backend, claim.run.id) == [1, 2, 3, 4]
+
+
+async def test_the_first_write_wins_in_a_group_and_leaves_no_gap(backend: SqliteBackend) -> None:
+    claim = await b.claimed(backend)
+    await backend.append(claim, [b.item("a")])
+    await asyncio.gather(
+        backend.append(claim, [b.item("b"), b.item("a"), b.item("c")]),
+        backend.append(claim, [b.item("c"), b.item("d")]),
+        backend.append(claim, [b.item("a")]),
+    )
+    assert [mark.key for mark in await backend.outcomes(claim.run.id)] == ["a", "b", "c", "d"]
+    assert await positions(backend, claim.run.id) == [1, 2, 3, 4, 5, 6]
+    row = await b.row(backend, claim.run.id)
+    assert (row.done, row.position) == (4, 6)
+    await backend.append(claim, [b.item("d"), b.item("e"), f.RunCompleted(at=b.AT)])
+    assert (await b.row(backend, claim.run.id)).done == 5
+    assert await positions(backend, claim.run.id) == list(range(1, 9))
+
+
+async def test_a_group_is_one_commit(backend: SqliteBackend, path: Path) -> None:
+    claim = await b.claimed(backend)
+    seen: set[int] = set()
+    with sqlite3.connect(path, isolation_level=None) as other:
+        versions = [other.execute("PRAGMA data_version").fetchone()]
+        for n in range(3):
+            await asyncio.gather(*(backend.append(claim, [b.item(f"{n}.{m}")]) for m in range(100)))
+            seen.add(len(await positions(backend, claim.run.id)))
+            versions.append(other.execute("PRAGMA data_version").fetchone())
+    other.close()
+    assert seen == {102, 202, 302}
+    assert len(set(versions)) == 4
+
+
+async def test_who_stops_waiting_does_not_stop_the_write(backend: SqliteBackend) -> None:
+    claim = await b.claimed(backend)
+    waiting = asyncio.ensure_future(backend.append(claim, [b.item("a")]))
+    waiting.cancel()
+    await backend.append(claim, [b.item("b")])
+    assert [mark.key for mark in await backend.outcomes(claim.run.id)] == ["a", "b"]
+
+
+async def test_a_row_is_what_its_journal_folds_to(backend: SqliteBackend) -> None:
+    claim = await b.claimed(backend)
+    await asyncio.gather(*(backend.append(claim, [b.item(str(n))]) for n in range(20)))
+    await backend.append(claim, [f.RunFailed(at=b.AT, error=f.Problem("E", "m"))])
+    row = await b.row(backend, claim.run.id)
+    rebuilt = await backend.rebuild(claim.run.id)
+    assert rebuilt is not None
+    assert rebuilt.updated_at > row.updated_at
+    names = set(row.__struct_fields__) - {"updated_at"}
+    assert {name: getattr(rebuilt, name) for name in names} == {name: getattr(row, name) for name in names}
+
+
+async def test_updated_at_grows_although_the_clock_steps_back(path: Path) -> None:
+    one_clock, two_clock = ShiftedClock(), ShiftedClock()
+    one = await SqliteBackend.open(path, clock=one_clock)
+    two = await SqliteBackend.open(path, clock=two_clock)
+    seen = [(await b.submitted(one)).updated_at]
+    one_clock.jump(-3600)
+    seen.append((await b.submitted(one)).updated_at)
+    two_clock.jump(-7200)
+    seen.append((await b.submitted(two)).updated_at)
+    claim = await b.claimed(two)
+    seen.append(claim.run.updated_at)
+    await one.append(claim, [b.item("a"), f.RunCompleted(at=b.AT)])
+    seen.append((await b.row(one, claim.run.id)).updated_at)
+    await one.purge([claim.run.id])
+    seen.append((await b.submitted(two)).updated_at)
+    await two.close()
+    third = await SqliteBackend.open(path, clock=two_clock)
+    seen.append((await b.submitted(third)).updated_at)
+    assert seen == sorted(set(seen))
+    await third.close()
+    await one.close()
+
+
+async def test_four_processes_append_at_once_without_an_error(backend: SqliteBackend, start: Start) -> None:
+    code = """
+        async def main():
+            store = await SqliteBackend.open(path)
+            claim = await b.claimed(store)
+            for n in range(200):
+                await store.append(claim, [b.item(str(n))])
+            await store.close()
+            print(claim.run.id)
+        asyncio.run(main())
+    """
+    runs = await asyncio.gather(*(answer(start(code)) for _ in range(4)))
+    for run_id in runs:
+        assert await positions(backend, run_id) == list(range(1, 203))
+        assert (await b.row(backend, run_id)).done == 200
+
+
+async def test_one_of_fifty_simultaneous_starts_wins(backend: SqliteBackend, start: Start) -> None:
+    code = """
+        from tsuzuki.errors import KeyHeld
+        async def submit(store):
+            try:
+                return await b.submitted(store, key="nightly")
+            except KeyHeld as error:
+                assert error.run_id and "run 1, which is PENDING" in str(error), error
+        async def main():
+            store = await SqliteBackend.open(path)
+            print("ready", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+            won = await asyncio.gather(*(submit(store) for _ in range(10)))
+            await store.close()
+            print(sum(run is not None for run in won))
+        asyncio.run(main())
+    """
+    processes = [start(code) for _ in range(5)]
+    for process in processes:
+        assert process.stdout is not None
+        assert (await asyncio.to_thread(process.stdout.readline)).strip() == "ready"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    won = [int(await answer(process)) for process in processes]
+    assert sum(won) == 1
+    assert len(await backend.search(Query(key="nightly"))) == 1
+
+
+FILL = """
+    import resource, signal
+    from tsuzuki.errors import StoreUnavailable
+    async def main():
+        store = await SqliteBackend.open(path)
+        claim = await b.claimed(store)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
+        kept, refused = [], 0
+        for n in range(2000):
+            try:
+                await asyncio.gather(*(store.append(claim, [b.item(f"{n}.{m}", result="x" * 200)]) for m in range(10)))
+                kept += [f"{n}.{m}" for m in range(10)]
+            except StoreUnavailable as error:
+                assert "free some space" in str(error), error
+                refused += 1
+                if refused == 5:
+                    break
+        assert refused == 5, "the disk was never full"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        await store.append(claim, [b.item("after")])
+        keys = [mark.key for mark in await store.outcomes(claim.run.id, limit=100_000)]
+        assert keys == [*kept, "after"], (len(keys), len(kept))
+        await store.close()
+        print("ok")
+    asyncio.run(main())
+"""
+
+
+async def test_a_full_disk_refuses_and_loses_nothing(start: Start) -> None:
+    assert await answer(start(FILL)) == "ok"
+
+
+async def test_a_program_that_locks_the_file_delays_writes_and_not_the_loop(backend: SqliteBackend, path: Path) -> None:
+    claim = await b.claimed(backend)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    write = asyncio.ensure_future(backend.append(claim, [b.item("a")]))
+    with b.Stopwatch() as watch:
+        await asyncio.sleep(0.05)
+    assert watch.seconds < 0.5
+    assert not write.done()
+    other.execute("ROLLBACK")
+    other.close()
+    assert await asyncio.wait_for(write, 5) == 3
+
+
+async def test_a_file_that_stays_locked_is_told_at_last(
+    backend: SqliteBackend, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "PATIENCE", 0.1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked by another program"):
+        await b.submitted(backend)
+    other.execute("ROLLBACK")
+    other.close()
+    await b.submitted(backend)
+
+
+async def test_a_writer_frozen_in_its_turn_is_told_at_last(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "LONGEST_TURN", 0.1)
+    one, two = await SqliteBackend.open(path), await SqliteBackend.open(path)
+    run = await b.submitted(one)
+    frozen = one._turnstile  # noqa: SLF001 - stands for a process that was stopped in the middle of its turn
+    frozen.enter()
+    with pytest.raises(StoreUnavailable, match="another process has been writing"):
+        await two.ask(run.id, b.cancel())
+    frozen.leave()
+    assert (await b.submitted(two)).number == 2
+    assert (await b.row(one, run.id)).status is Status.PENDING
+    await one.close()
+    await two.close()
+
+
+async def test_a_slow_disk_is_written_by_the_thread_and_a_fast_one_by_the_loop(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SLOW", 0.0)
+    monkeypatch.setattr(writer, "TRY_AGAIN", 60.0)
+    store = await SqliteBackend.open(path)
+    claim = await b.claimed(store)
+    for n in range(20):
+        await store.append(claim, [b.item(str(n))])
+    assert "tsuzuki-writer" in {thread.name for thread in threading.enumerate()}
+    assert await positions(store, claim.run.id) == list(range(1, 23))
+    await store.close()
+    assert "tsuzuki-writer" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_closing_writes_what_waits_and_leaves_nothing(path: Path) -> None:
+    store = await SqliteBackend.open(path)
+    claim = await b.claimed(store)
+    waiting = [store.append(claim, [b.item(str(n))]) for n in range(10)]
+    await store.close()
+    assert await asyncio.gather(*waiting) == list(range(3, 13))
+    assert "tsuzuki-writer" not in {thread.name for thread in threading.enumerate()}
+    assert {file.name for file in path.parent.iterdir()} == {"tsuzuki.db", "tsuzuki.db-main", "tsuzuki.db-next"}
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        await store.append(claim, [b.item("late")])
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        await store.get(claim.run.id)

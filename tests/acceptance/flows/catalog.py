@@ -1,0 +1,107 @@
+"""The flows that the worker script knows. Files named `go…` in the folder let those go on that wait for one."""
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+from tests.acceptance.flows.calls import called
+from tsuzuki import current, flow, task
+
+
+@task
+async def part(of: tuple[int, int]) -> str:
+    await asyncio.sleep(0.003)
+    called("part", f"{of[0]}:{of[1]}")
+    return f"{of[0]}:{of[1]}"
+
+
+@task
+def whole(parts: list[str]) -> str:
+    time.sleep(0.002)
+    called("whole", parts[0].partition(":")[0])
+    return " ".join(parts)
+
+
+@flow
+async def small(number: int) -> str:
+    return await whole(await part.map([(number, n) for n in range(4)], key=lambda of: of[1], concurrency=2))
+
+
+def wait_for(file: str) -> None:
+    while not Path(file).exists():
+        time.sleep(0.005)
+
+
+@task
+def sign(number: int) -> int:
+    called("sign", os.getpid())
+    wait_for("go")
+    called("signed", os.getpid())
+    return os.getpid()
+
+
+@flow
+def signed(number: int) -> int:
+    return sign(number)
+
+
+@task
+def end_it_all() -> None:
+    called("end", os.getpid())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@flow
+def deadly() -> None:
+    end_it_all()
+
+
+@task
+async def long(number: int) -> int:
+    called("long", number)
+    if number < 3:
+        return number
+    await asyncio.sleep(3600)
+    return number
+
+
+@flow
+async def patient(items: int) -> list[int]:
+    return await long.map(range(items), concurrency=5)
+
+
+@task
+def attentive(number: int) -> str:
+    called("attentive", number)
+    while not current().cancelled:
+        time.sleep(0.005)
+    return f"{number} saw it"
+
+
+@flow
+def watchful(items: int) -> list[str]:
+    return attentive.map(range(items), concurrency=4)
+
+
+@task
+def deaf(number: int) -> int:
+    called("deaf", number)
+    wait_for(f"go-{number}")
+    return number
+
+
+@flow
+async def stubborn(items: int) -> list[int]:
+    return await deaf.map(range(items), concurrency=items)
+
+
+@flow
+def hasty() -> str:
+    called("hasty", "flow")
+    wait_for("go")
+    return "returned whatever was asked"
+
+
+FLOWS = [small, signed, deadly, patient, watchful, stubborn, hasty]

@@ -1,0 +1,141 @@
+"""Several worker processes on one store: killed, frozen, stopped in order, and ended by what they execute."""
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+from tests.acceptance.flows import catalog
+from tests.acceptance.invariants import calls_in, check_journal, check_nothing_acknowledged_was_called_again
+from tests.acceptance.processes import Child, started, until
+from tsuzuki import Run, Runs, Status
+from tsuzuki import facts as f
+from tsuzuki.backends import Query
+from tsuzuki.testing import builders
+
+LEASE = 1.0
+
+
+def made(folder: Path, task: str) -> int:
+    return sum(call.startswith(f"{task} ") for _, call in calls_in(folder))
+
+
+async def ready(*workers: Child) -> list[str]:
+    """Waits until workers say their ids."""
+    for worker in workers:
+        await until(lambda worker=worker: worker.said or not worker.running(), "the worker says that it is there")
+    return [worker.said.splitlines()[0].strip('"') for worker in workers]
+
+
+async def ended(runs: Runs, submitted: list[Run]) -> list[Run]:
+    return [await asyncio.wait_for(runs.wait(run.id), 60) for run in submitted]
+
+
+async def test_when_a_worker_is_killed_another_one_takes_its_runs_over_at_once(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        submitted = [await runs.submit(catalog.small, {"number": number}) for number in range(200)]
+        with started("work", folder=tmp_path) as first, started("work", folder=tmp_path) as second:
+            [victim, survivor] = await ready(first, second)
+            await until(lambda: made(tmp_path, "part") > 150, "a part of the work is done")
+            while not (held := await runs.list(Query(holder=victim, limit=1000))):
+                await asyncio.sleep(0.001)
+            first.kill()
+            died = time.monotonic()
+            rows = await ended(runs, submitted)
+            took = time.monotonic() - died
+        assert {row.status for row in rows} == {Status.COMPLETED}
+        assert took < 10, "it waited for a lease although both were on one host"
+        over = [run for run in held if (await runs.get(run.id)).attempt == 2]
+        assert over, "nothing had to be taken over"
+        assert {claim.worker for claim in await claims_of(runs, over[0].id)} == {victim, survivor}
+        calls = calls_in(tmp_path)
+        for number, run in enumerate(submitted):
+            expected = [f"{number}:{n}" for n in range(4)]
+            assert await runs.result(run.id) == " ".join(expected)
+            successes = await check_journal(runs.backend, run.id)
+            names = [(f"part {number}:{s.key}" if s.key else f"whole {number}", s) for s in successes]
+            assert sorted(name for name, _ in names) == [*(f"part {name}" for name in expected), f"whole {number}"]
+            mine = [(attempt, call) for attempt, call in calls if call.split()[1].partition(":")[0] == str(number)]
+            check_nothing_acknowledged_was_called_again(mine, names)
+
+
+async def claims_of(runs: Runs, run_id: str) -> list[f.Claimed]:
+    facts = [entry.fact for entry in await builders.journal(runs.backend, run_id)]
+    return [fact for fact in facts if isinstance(fact, f.Claimed)]
+
+
+async def test_a_worker_that_was_only_frozen_can_do_no_harm_when_it_wakes(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        run = await runs.submit(catalog.signed, {"number": 1})
+        with started("work", "--lease", LEASE, folder=tmp_path) as sleeper:
+            await until(lambda: made(tmp_path, "sign") == 1, "the first worker is in the task")
+            await freeze_between_writes(sleeper, runs)
+            (tmp_path / "go").touch()
+            with started("work", "--lease", LEASE, folder=tmp_path) as other:
+                row = await asyncio.wait_for(runs.wait(run.id), 60)
+                assert row.status is Status.COMPLETED
+                assert row.attempt == 2
+                assert await runs.result(run.id) == other.pid
+                other.send(signal.SIGTERM)
+                assert other.ended() == 0, other.complained
+            sleeper.send(signal.SIGCONT)
+            await until(lambda: made(tmp_path, "signed") == 2, "the sleeper ends its call")
+            await until(lambda: "run 1: " in sleeper.complained, "the sleeper tells that its claim is lost")
+            await check_journal(runs.backend, run.id)
+            assert await runs.result(run.id) == other.pid
+            again = await runs.submit(catalog.signed, {"number": 2})
+            [row] = await ended(runs, [again])
+            assert await runs.result(row.id) == sleeper.pid
+
+
+async def freeze_between_writes(worker: Child, runs: Runs) -> None:
+    """Freezes a worker, but not in the middle of a write, where all others would have to wait for it."""
+    while True:
+        worker.send(signal.SIGSTOP)
+        line = asyncio.ensure_future(runs.backend.log("nobody", []))
+        done, _ = await asyncio.wait({line}, timeout=2)
+        if done:
+            return
+        worker.send(signal.SIGCONT)
+        await line
+
+
+async def test_a_worker_that_is_stopped_hands_back_what_it_had_claimed_ahead(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        with started("work", "--concurrency", 1, folder=tmp_path) as worker:
+            [name] = await ready(worker)
+            await ended(runs, [await runs.submit(catalog.small, {"number": number}) for number in range(60)])
+            slow = await runs.submit(catalog.signed, {"number": 1}, priority=1)
+            await until(lambda: made(tmp_path, "sign"), "the slow run is under way")
+            behind = [await runs.submit(catalog.small, {"number": number}) for number in range(100, 110)]
+            while len(await runs.list(Query(holder=name))) < 3:
+                await asyncio.sleep(0.01)
+            worker.send(signal.SIGTERM)
+            while len(await runs.list(Query(holder=name))) > 1:
+                await asyncio.sleep(0.01)
+            assert worker.running(), "it waits for the run under way"
+            (tmp_path / "go").touch()
+            assert worker.ended() == 0, worker.complained
+        assert (await runs.get(slow.id)).status is Status.COMPLETED
+        rows = [await runs.get(run.id) for run in behind]
+        assert {(row.status, row.holder) for row in rows} == {(Status.PENDING, None)}
+        assert [row for row in rows if "Released" in await builders.kinds(runs.backend, row.id)]
+        with started("work", folder=tmp_path):
+            assert {row.status for row in await ended(runs, behind)} == {Status.COMPLETED}
+
+
+async def test_a_run_that_kills_its_workers_ends_after_twenty_claims(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        run = await runs.submit(catalog.deadly)
+        for number in range(1, 21):
+            with started("work", folder=tmp_path) as victim:
+                assert victim.ended() == -signal.SIGKILL, victim.complained
+                assert made(tmp_path, "end") == number
+        with started("work", folder=tmp_path) as last:
+            [row] = await ended(runs, [run])
+            assert row.status is Status.FAILED
+            assert row.error is not None
+            assert "20 times" in row.error.message
+            assert [letter.run_id for letter in await runs.backend.dead_letters()] == [run.id]
+            assert last.running()
+        await check_journal(runs.backend, run.id)

@@ -60,6 +60,7 @@ class Execution:
     _tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     _postponed: list[float] = field(default_factory=list)
     _on_threads: set[Work] = field(default_factory=set)
+    _telling: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.given_up = self.loop.create_future()
@@ -111,6 +112,10 @@ class Execution:
     def late(self, what: str) -> None:
         """Tells of a function that ended after nobody waited for it any more."""
         self.log.line(f"{what} ended after it had been given up; its result is refused", "warning")
+        if self.journal.broken is not None:  # the run has ended here: nobody else writes its log any more
+            telling = self.loop.create_task(self.log.flush())
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
 
     def _broken(self, error: TsuzukiError) -> None:
         del error

@@ -49,7 +49,10 @@ def start(path: Path) -> Iterator[Start]:
     yield begin
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 async def answer(process: "subprocess.Popen[str]") -> str:

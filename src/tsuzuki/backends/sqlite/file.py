@@ -91,6 +91,7 @@ def _look_at(path: Path) -> tuple[int, int, int]:
     """Reads whose file it is, its version, and how much is in it."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+        connection.execute("BEGIN")  # one look: another process may just be making it
         mark = connection.execute("PRAGMA application_id").fetchall()[0][0]
         return mark, version(connection), connection.execute(SQL["tables"]).fetchall()[0][0]
 

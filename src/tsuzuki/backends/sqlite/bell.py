@@ -22,7 +22,7 @@ News = tuple[object, ...]
 """What there is for workers; it differs when there is more."""
 State = TypeVar("State")
 
-LOOK_EVERY: Final = 0.03
+LOOK_EVERY: Final = 0.05
 """Seconds between two looks at the file while somebody waits."""
 FRESH: Final = 0.5
 """For so long after a change those who come to wait may not have read it yet..."""

@@ -1,0 +1,64 @@
+"""Peers: each is a script for the Python of its own environment, installed from PyPI by name."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.process import Figures, MeasurementFailed, fresh_folder, run
+
+HERE: Final = Path(__file__).parent
+ENVIRONMENTS: Final = HERE.parent / ".peers"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A peer: its package, how durable it is, and how many it does per work (slow ones do fewer, rates compare)."""
+
+    package: str
+    durability: str
+    counts: dict[str, int]
+
+    @property
+    def python(self) -> Path:
+        """The Python of its environment."""
+        return ENVIRONMENTS / self.package / "bin" / "python"
+
+    def install(self) -> str:
+        """Installs it if need be; gives its version."""
+        if not self.python.exists():
+            _call(sys.executable, "-m", "venv", str(ENVIRONMENTS / self.package))
+        version = f"from importlib.metadata import version; print(version({self.package!r}))"
+        try:
+            return _call(str(self.python), "-c", version)
+        except MeasurementFailed:
+            _call(str(self.python), "-m", "pip", "install", "--quiet", self.package)
+            return _call(str(self.python), "-c", version)
+
+    def measure(self, work: str) -> Figures:
+        """Lets it do a work in a fresh process on a fresh store."""
+        with fresh_folder() as folder:
+            script = HERE / f"{self.package}_peer.py"
+            return run([str(self.python), str(script), work, str(folder), str(self.counts[work])])
+
+
+def _call(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MeasurementFailed((done.stderr.strip().splitlines() or ["it failed"])[-1])
+    return done.stdout.strip()
+
+
+PEERS: Final = (
+    Peer(
+        "dbos",
+        "SQLite as it comes: rollback journal, synchronous=FULL, results kept",
+        {"steps": 1000, "items": 1000, "runs": 500},
+    ),
+    Peer(
+        "huey",
+        "SqliteHuey as it comes: WAL, synchronous=FULL; a task is deleted before it runs (at most once)",
+        {"items": 2000, "runs": 2000},
+    ),
+)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -14,7 +13,6 @@ from typing import Final
 from tsuzuki import settings
 from tsuzuki.backends import Query
 from tsuzuki.clock import SystemClock
-from tsuzuki.errors import StoreError
 from tsuzuki.flow import task
 from tsuzuki.lifecycle import Run
 from tsuzuki.runs import Runs
@@ -25,92 +23,93 @@ AT_ONCE: Final = 10
 KILL_AT: Final = 120
 PATIENCE: Final = 30.0
 TARGET: Final = "tsuzuki.demo:translate_all"
-TALLY: Final = "demo-calls.txt"
-_GIVEN: Final = "translate_all(items=300)"
+NEXT: Final = """Try next:
+  {command} list
+  {command} get {number}
+  {command} items {number}
+  {command} run examples/crawl.py    (press Ctrl-C, then run it again)
+  {command} --help"""
 
 
 @task
-async def translate(number: int, tally: str) -> str:
+async def translate(number: int) -> str:
     """Stands for something slow and dear; it keeps a tally of its calls, outside of Tsuzuki."""
-    with Path(tally).open("a", encoding="utf-8") as calls:  # noqa: ASYNC230 - one short line
+    with _tally().open("a", encoding="utf-8") as calls:
         calls.write(f"{number}\n")
     await asyncio.sleep(random.uniform(0.05, 0.25))
     return f"sentence {number}"
 
 
 @flow
-async def translate_all(items: int, tally: str) -> int:
+async def translate_all(items: int = ITEMS) -> int:
     """Translates so many sentences."""
-    return len(await translate.map(range(items), tally=tally, concurrency=AT_ONCE))
+    return len(await translate.map(range(items), concurrency=AT_ONCE))
+
+
+def _tally() -> Path:
+    return settings.data_dir() / "demo-calls.txt"
 
 
 def main() -> int:
     """Shows it."""
-    folder = settings.data_dir()
-    folder.mkdir(parents=True, exist_ok=True)
-    tally = folder / TALLY
-    tally.unlink(missing_ok=True)
-    url = settings.backend_url(directory=folder)
-
+    _tally().parent.mkdir(parents=True, exist_ok=True)
+    _tally().unlink(missing_ok=True)
     print(f"Tsuzuki: {ITEMS} slow items, {AT_ONCE} at a time. At about item {KILL_AT} the process gets kill -9.\n")
-    _say_command(fresh=True)
-    first = _start(folder, tally, fresh=True)
-    row = asyncio.run(_kill_midway(first, url))
-    print(f"\n*** kill -9 ***  {row.done} of {ITEMS} items are in the journal\n")
-
-    _say_command(fresh=False)
-    code = _start(folder, tally, fresh=False).wait()
-    return _tell(row, tally) if code == 0 else code
-
-
-def _say_command(*, fresh: bool) -> None:
-    print(f"$ tsuzuki run {TARGET} -p items={ITEMS}{' --fresh' if fresh else ''}", flush=True)
-
-
-def _start(folder: Path, tally: Path, *, fresh: bool) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tsuzuki.cli", "run", TARGET, "--data-dir", str(folder)]
-    params = ["-p", f"items={ITEMS}", "-p", f"tally={tally}"]
-    return subprocess.Popen([*command, *params, *(["--fresh"] if fresh else [])])  # noqa: S603 - our own arguments
+    first = _start("--fresh")
+    if not asyncio.run(_reached_the_middle(first)):
+        print("The run ended before it could be killed: there is nothing to show.")
+        return first.wait() or 1
+    first.kill()
+    first.wait()
+    number, before = asyncio.run(_recorded())
+    print(f"\n*** kill -9 ***  {len(before)} of {ITEMS} items are in the journal\n")
+    code = _start().wait()
+    _, after = asyncio.run(_recorded())
+    return code or _tell(number, before, after)
 
 
-async def _kill_midway(process: "subprocess.Popen[bytes]", url: str) -> Run:
-    """Kills the process without any warning, once part of the work is recorded."""
+def _start(*options: str) -> "subprocess.Popen[bytes]":
+    print(" ".join(["$ tsuzuki run", TARGET, *options]), flush=True)
+    return subprocess.Popen([sys.executable, "-m", "tsuzuki.cli", "run", TARGET, *options])  # noqa: S603 - our own
+
+
+async def _reached_the_middle(process: "subprocess.Popen[bytes]") -> bool:
+    """Waits until part of the work is recorded; tells whether the process is still at it."""
     clock = SystemClock()
     patience = clock.monotonic() + PATIENCE
-    async with Runs.open(url) as runs:
+    async with Runs.open() as runs:
         while process.poll() is None and clock.monotonic() < patience:
             row = await _newest(runs)
             if row is not None and row.holder is not None and row.done >= KILL_AT:
-                break
+                return True
             await clock.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    return process.poll() is None
+
+
+async def _recorded() -> tuple[int, list[str]]:
+    """Gives the number of the run, and the key of each recorded item."""
+    async with Runs.open() as runs:
         row = await _newest(runs)
-    if row is None:
-        raise StoreError("the demonstration could not start its run")
-    return row
+        return (0, []) if row is None else (row.number, [item["key"] async for item in runs.items(row.id)])
 
 
 async def _newest(runs: Runs) -> Run | None:
     return max(await runs.list(Query(flow=translate_all.name, limit=5)), key=lambda row: row.number, default=None)
 
 
-def _tell(row: Run, tally: Path) -> int:
-    """Says what the tally proves, and what to try next."""
-    calls = Counter(tally.read_text().split())
-    repeated = sum(calls.values()) - len(calls)
-    command = _command()
+def _tell(number: int, before: list[str], after: list[str]) -> int:
+    """Says what the journal and the tally prove, and what to try next."""
+    calls = Counter(_tally().read_text().split())
+    once = len(after) == len(set(after)) == ITEMS
+    twice = sum(calls[key] > 1 for key in before)
+    under_way = sum(calls[key] - 1 for key in calls.keys() - set(before))
     print(
-        f"\nEvery one of the {ITEMS} items is recorded exactly once. Of the {row.done} that were recorded before the kill,"
-        f"\nnone was called again; {repeated} that were under way at that moment were (at most {AT_ONCE} can be).\n"
-        f"\nTry next:"
-        f"\n  {command} list                   what ran here"
-        f"\n  {command} get {row.number}                  this run"
-        f"\n  {command} items {row.number}                its items"
-        f"\n  {command} run examples/crawl.py  another one: press Ctrl-C, then run it again"
-        f"\n  {command} --help"
+        f"\n{len(set(after))} of {ITEMS} items are recorded, {'each exactly once' if once else 'but NOT each once'}."
+        f"\nOf the {len(before)} recorded before the kill, {twice or 'none'} were called again."
+        f"\nOf the {AT_ONCE} under way at that moment, {under_way} were: nobody can know how far they had come.\n"
     )
-    return 0
+    print(NEXT.format(command=_command(), number=number))
+    return 0 if once and not twice else 1
 
 
 def _command() -> str:

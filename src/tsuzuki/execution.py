@@ -21,6 +21,9 @@ Stop: TypeAlias = Literal["cancel", "release", "lost"]
 SHORT_WAIT: Final = 1.0
 """A `Later` of up to so many seconds is waited for here; for a longer one the run is handed back."""
 
+MOMENT: Final = 0.1
+"""Seconds without a new call after which a run that waits for a `Later` counts as idle."""
+
 
 class Abandoned(BaseException):
     """The grace period is over: whatever still runs is no longer waited for."""
@@ -48,6 +51,7 @@ class Execution:
     replay: Replay = field(default_factory=Replay)
     inherited: Replay | None = None
     active: int = 0
+    begun: int = 0
     stopping: Stop | None = None
     cut: Cut = field(default_factory=Cut)
     not_before: float = 0.0
@@ -137,12 +141,18 @@ class Execution:
         self.active -= 1
         try:
             while (left := until - self.clock.now()) > 0:
-                if left > SHORT_WAIT and self.active <= 0:
+                if left > SHORT_WAIT and await self._quiet():
                     self.stop("release", not_before=min(self._postponed))
                 await self.clock.sleep(min(left, 0.25))
         finally:
             self.active += 1
             self._postponed.remove(until)
+
+    async def _quiet(self) -> bool:
+        """Tells whether nothing else is going on: no call under way, and none begun for a moment of real time."""
+        begun = self.begun
+        await asyncio.sleep(MOMENT)
+        return self.active <= 0 and self.begun == begun and not self.journal.writing
 
     async def blob(self, data: bytes) -> tuple[bytes, str]:
         """Gives JSON as it goes into a fact: itself, or null and the blob that holds it."""

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property, update_wrapper
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 from tsuzuki.codec import Codec, Params, result_codec
 from tsuzuki.context import FRAME, Duplicates, MapOptions, OnError
@@ -151,6 +151,11 @@ class AsyncTask(Task[P, R]):
     def map(
         self, items: Iterable[Any] | AsyncIterable[Any], *, on_error: Literal["collect"], **options: Any
     ) -> Awaitable[Collected[R]]: ...
+    def keyed(self, key: str) -> Callable[P, Awaitable[R]]:  # type: ignore[override] # see the class
+        """Gives the task under an explicit key; see `Task.keyed`."""
+        result: Any = super().keyed(key)
+        return cast("Callable[P, Awaitable[R]]", result)
+
     @overload
     def map(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> Awaitable[list[R]]: ...
     def map(self, items: Any, **options: Any) -> Any:

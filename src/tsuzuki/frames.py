@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from tsuzuki import facts as f
@@ -17,6 +17,9 @@ from tsuzuki.identity import arguments, digest, step_id
 from tsuzuki.maps import Map, MapCall, Sink, Source, run_map, stream_map
 from tsuzuki.runcontext import RunContext
 from tsuzuki.steps import Call, call, refuse_when_stopping
+
+_LONG: Final = 256
+"""Arguments of more bytes are remembered by their digest."""
 
 
 class RunFrame:
@@ -34,7 +37,7 @@ class RunFrame:
         self._item = item
         self.saved: list[f.Artifact] = []
         self.owner: asyncio.Task[Any] | None = None
-        self._made: dict[tuple[str, ...], int] | None = None
+        self._made: dict[tuple[str | bytes, ...], int] | None = None
         self._branches: WeakKeyDictionary[asyncio.Task[Any], str] | None = None
 
     @property
@@ -67,7 +70,7 @@ class RunFrame:
 
     # Who a call is
 
-    def _ordinal(self, *call: str) -> int:
+    def _ordinal(self, *call: str | bytes) -> int:
         """Counts the equal calls made before."""
         if self._made is None:
             self._made = {}
@@ -109,8 +112,9 @@ class RunFrame:
         """Answers a call of a task: a value in a sync function, something to await in an async one."""
         known = self._known(task)
         content = arguments(args, kwargs) if key is None else b"key:" + key.encode("utf-8", "surrogatepass")
-        mark = digest(content)
-        step = step_id(self.id, known.name, mark, self._ordinal(known.name, mark))
+        if len(content) > _LONG:
+            content = digest(content).encode()
+        step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, item=False, blocking=not known.is_async)
         work = call(self.run, known, Call(known, frame, args, kwargs), self.step)

@@ -7,15 +7,16 @@ and how many equal maps that branch started before. The root's id is the same in
 that continues another one finds its items.
 """
 
-import hashlib
 import inspect
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
 ROOT: Final = ""
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def _kind_of(value: Any) -> str:
@@ -39,12 +40,10 @@ _encoder: Final = msgspec.json.Encoder(order="deterministic", enc_hook=_stand_in
 
 def digest(*parts: str | bytes) -> str:
     """Gives 16 characters that stand for these parts."""
-    state = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
-    return urlsafe_b64encode(state.digest()).decode()
+    data = [part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts]
+    lengths = ",".join([str(len(part)) for part in data]).encode()
+    digested = blake2b(b"\0".join((lengths, *data)), digest_size=12).digest()
+    return b2a_base64(digested, newline=False).translate(_URL_SAFE).decode()
 
 
 def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:

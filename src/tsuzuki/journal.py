@@ -76,7 +76,7 @@ class Journal:
         self._waiting: list[Fact] = []
         self._ack: Settled | None = None
         self._timer: asyncio.Handle | None = None
-        self._writing = False
+        self.writing = False
         self.position = claim.run.position
         self.broken: TsuzukiError | None = None
         self.on_broken: Callable[[TsuzukiError], None] | None = None
@@ -88,7 +88,7 @@ class Journal:
         self._waiting.append(fact)
         if self._ack is None:
             self._ack = Settled(loop=self._loop)
-            if not self._writing:
+            if not self.writing:
                 self._schedule()
         return self._ack
 
@@ -97,7 +97,7 @@ class Journal:
         if self.broken is not None:
             return
         self._waiting.append(fact)
-        if self._timer is None and not self._writing:
+        if self._timer is None and not self.writing:
             self._timer = self._loop.call_later(RIDE, self._write)
 
     def close(self) -> None:
@@ -125,12 +125,12 @@ class Journal:
         self._waiting, self._ack = [], None
         if not facts:
             return
-        self._writing = True
+        self.writing = True
         written = asyncio.ensure_future(self._backend.append(self._claim, facts))
         written.add_done_callback(lambda done: self._written(done, ack))
 
     def _written(self, done: "asyncio.Future[int]", ack: Settled | None) -> None:
-        self._writing = False
+        self.writing = False
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
             self._break(error, ack)

@@ -64,7 +64,6 @@ MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
         "Claimed": Status.CANCELLING,
         "CancelAsked": Status.CANCELLING,
         "CancelSeen": Status.CANCELLING,
-        "Released": Status.CANCELLED,
         "RunCompleted": Status.COMPLETED,
         "RunFailed": Status.FAILED,
         "RunCancelled": Status.CANCELLED,
@@ -152,7 +151,13 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
         case f.Claimed():
             return _claimed(run, fact)
         case f.Released():
-            return _released(run, fact)
+            return msgspec.structs.replace(
+                run,
+                holder=None,
+                attempt=run.attempt + 1,
+                not_before=fact.not_before,
+                barren=max(run.barren - 1, 0),
+            )
         case f.CancelAsked():
             return msgspec.structs.replace(
                 run, cancel_asked_at=fact.at, cancel_asked_by=fact.by, cancel_reason=fact.reason
@@ -210,12 +215,6 @@ def _claimed(run: Run, fact: f.Claimed) -> Run:
     )
 
 
-def _released(run: Run, fact: f.Released) -> Run:
-    if run.status is Status.CANCELLED:  # a cancel was asked just before: there is nobody left to settle it
-        return _ended(run, fact)
-    return msgspec.structs.replace(run, holder=None, attempt=run.attempt + 1, not_before=fact.not_before, barren=0)
-
-
 def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
     return msgspec.structs.replace(
         run,
@@ -261,6 +260,13 @@ def claimable(run: Run, at: float, dead: frozenset[str]) -> bool:
     return run.status in ACTIVE and run.holder in dead
 
 
+def holder_facts(run: Run, facts: Sequence[f.Fact]) -> Sequence[f.Fact]:
+    """Says what the holder's facts are by now: handing back a run that is being cancelled cancels it."""
+    if run.status is not Status.CANCELLING or not any(isinstance(fact, f.Released) for fact in facts):
+        return facts
+    return [f.RunCancelled(at=x.at, attempt=x.attempt) if isinstance(x, f.Released) else x for x in facts]
+
+
 def cancel_facts(run: Run, ask: f.CancelAsked, dead: frozenset[str]) -> list[f.Fact]:
     """Says what a cancel request appends; where nobody holds the run it is settled at once."""
     if run.status in TERMINAL:
@@ -275,8 +281,8 @@ def resume_facts(run: Run, ask: f.ResumeAsked) -> list[f.Fact]:
     """Says what a resume request appends; what cannot be resumed is refused with the reason."""
     if run.status in ACTIVE:
         raise MoveRefused(f"run {run.number} is {run.status}: it goes on by itself, there is nothing to resume")
-    if run.status is Status.COMPLETED and not run.failed:
-        raise MoveRefused(f"run {run.number} is COMPLETED and none of its items failed: there is nothing to resume")
+    if run.status is Status.COMPLETED and not (run.failed and ask.failed):
+        raise MoveRefused(f"run {run.number} is COMPLETED and no failed item is to be tried again: nothing to resume")
     return [ask]
 
 

@@ -37,7 +37,7 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
         self._timed += 1
         if self.total is not None:
             left = max(self.total - self.done - self.failed - self.skipped, 0)
-            self.eta = round(left * self._seconds / self._timed / max(lanes, 1), 1)
+            self.eta = round(left * self._seconds / self._timed / max(lanes, 1), 3)
 
     def shown(self) -> dict[str, Any]:
         """Gives what people see of it."""

@@ -127,6 +127,7 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
     run.active += 1
     try:
         while True:
+            run.begun += 1
             tries += 1
             work.frame.begin(tries)
             started = clock.monotonic()

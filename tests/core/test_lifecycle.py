@@ -21,6 +21,7 @@ from tsuzuki.lifecycle import (
     counted,
     fold,
     fold_all,
+    holder_facts,
     moment,
     move,
     only_outcomes,
@@ -57,7 +58,7 @@ COLUMNS = (
 TABLE: dict[Status, tuple[Status | None, ...]] = {
     P: (R, None, G, None, None, None, F, X),
     R: (R, P, G, None, None, C, F, X),
-    G: (G, X, G, G, None, C, F, X),
+    G: (G, None, G, G, None, C, F, X),
     C: (None, None, None, None, P, None, None, None),
     F: (None, None, None, None, P, None, None, None),
     X: (None, None, None, None, P, None, None, None),
@@ -164,11 +165,13 @@ def test_a_claim_sets_the_holder_and_keeps_the_first_start() -> None:
 
 def test_a_release_frees_the_run_for_the_next_attempt() -> None:
     run = fold(running(barren=3), f.Released(at=AT, not_before=AT + 60))
-    assert (run.status, run.holder, run.attempt, run.not_before, run.barren) == (P, None, 2, AT + 60, 0)
+    assert (run.status, run.holder, run.attempt, run.not_before, run.barren) == (P, None, 2, AT + 60, 2)
 
 
-def test_a_release_settles_a_cancel_that_was_asked_just_before() -> None:
-    run = fold_all(running(), [f.CancelAsked(at=AT, by="ann"), f.Released(at=AT, not_before=AT + 60)])
+def test_handing_back_a_run_that_is_being_cancelled_cancels_it() -> None:
+    run = fold(running(), f.CancelAsked(at=AT, by="ann"))
+    [fact] = holder_facts(run, [f.Released(at=AT, not_before=AT + 60)])
+    run = fold(run, fact)
     assert (run.status, run.holder, run.attempt, run.finished_at) == (X, None, 1, stamp(AT))
     assert run.cancel_asked_by == "ann"
 
@@ -283,8 +286,10 @@ def test_what_cannot_be_resumed_is_refused_with_the_reason() -> None:
     for status in ACTIVE:
         with pytest.raises(MoveRefused, match=f"run 7 is {status}: it goes on by itself"):
             resume_facts(a_run(status=status, number=7), ask)
-    with pytest.raises(MoveRefused, match="none of its items failed"):
+    with pytest.raises(MoveRefused, match="no failed item"):
         resume_facts(a_run(status=C), ask)
+    with pytest.raises(MoveRefused, match="no failed item"):
+        resume_facts(a_run(status=C, failed=1), f.ResumeAsked(at=AT, failed=False))
     for run in (a_run(status=C, failed=1), a_run(status=F), a_run(status=X)):
         assert resume_facts(run, ask) == [ask]
 

@@ -16,7 +16,18 @@ from tsuzuki.backends import NO_FINGERPRINTS, Check, Claim, DeadLetter, Entry, H
 from tsuzuki.backends.memory_record import Bell, Record, letter, matches
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import ClaimLost, Conflict, KeyHeld, StoreError
-from tsuzuki.lifecycle import ACTIVE, Run, RunUpdateResult, claim_facts, claimable, fold, fold_all, request_facts
+from tsuzuki.lifecycle import (
+    ACTIVE,
+    Run,
+    RunUpdateResult,
+    Status,
+    claim_facts,
+    claimable,
+    fold,
+    fold_all,
+    holder_facts,
+    request_facts,
+)
 
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
@@ -30,7 +41,7 @@ class MemoryBackend:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._work = Bell(self._clock)
+        self._work = Bell()
         self._records: dict[str, Record] = {}
         self._active: dict[str, Record] = {}
         self._keys: dict[tuple[str, str], Record] = {}
@@ -72,7 +83,7 @@ class MemoryBackend:
     async def changed(self, run_id: str, position: int, timeout: float) -> None:
         record = self._records.get(run_id)
         if record is None or record.row.position <= position:
-            await (record.bell if record else Bell(self._clock)).wait(timeout)
+            await (record.bell if record else Bell()).wait(timeout)
 
     # The log
 
@@ -99,7 +110,7 @@ class MemoryBackend:
             raise Conflict(f"run {run.id} is there already; give every run an id of its own")
         self._check_key(run)
         self._number += 1
-        record = Record(msgspec.structs.replace(run, number=self._number), self._clock)
+        record = Record(msgspec.structs.replace(run, number=self._number))
         self._records[run.id] = record
         if run.idempotency_key is not None:
             self._first[once] = record
@@ -253,6 +264,7 @@ class MemoryBackend:
 
     def _write(self, record: Record, facts: Sequence[f.Fact]) -> None:
         """Folds first, then keeps: a refused fact leaves no trace of its batch."""
+        facts = holder_facts(record.row, facts)
         row, encoded = record.row, [f.encode(fact) for fact in facts]
         for raw in encoded:
             row = fold(row, f.decode(raw))
@@ -262,7 +274,8 @@ class MemoryBackend:
                 self._letters.append(letter(row, fact))
         self._store(record, row)
         record.bell.ring()
-        self._work.ring()
+        if row.holder is None or row.status is Status.CANCELLING:  # to be claimed, or to be seen by its holder
+            self._work.ring()
 
     def _store(self, record: Record, row: Run) -> None:
         """Sets the row, the time of its update and what is found by its status."""

@@ -10,7 +10,6 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import DeadLetter, Entry, Line, Mark, Query
-from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run
 
 MOST_LINES: Final = 20_000
@@ -20,8 +19,7 @@ MOST_LINES: Final = 20_000
 class Bell:
     """Wakes everybody who waits at the moment it rings."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def ring(self) -> None:
@@ -31,21 +29,19 @@ class Bell:
                 waiter.set_result(None)
 
     async def wait(self, timeout: float) -> None:
-        """Waits for the bell, or until the store's clock says that the time is up."""
+        """Waits for the bell, or until the time is up: real time, since it is others who ring."""
         waiter = asyncio.get_running_loop().create_future()
-        sleeper = asyncio.ensure_future(self._clock.sleep(timeout))
         self._waiting.add(waiter)
         try:
-            await asyncio.wait({waiter, sleeper}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiter}, timeout=timeout)
         finally:
             self._waiting.discard(waiter)
-            sleeper.cancel()
 
 
 class Record:
     """A run: its row, its journal, its log and its blobs."""
 
-    def __init__(self, run: Run, clock: Clock) -> None:
+    def __init__(self, run: Run) -> None:
         self.submitted = run
         self.row = run
         self.journal: list[bytes] = []
@@ -54,7 +50,7 @@ class Record:
         self.lines: deque[Line] = deque(maxlen=MOST_LINES)
         self.last_line = 0
         self.blobs: dict[str, bytes] = {}
-        self.bell = Bell(clock)
+        self.bell = Bell()
 
     def entries(self, start: int, stop: int) -> Iterator[Entry]:
         """Reads facts, from the one after `start` up to `stop`."""

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.testing.clock import FakeClock
 from tsuzuki.testing.faulty import Crash, FaultyBackend
+from tsuzuki.testing.running import FinishedRun, run_flow
 
 if TYPE_CHECKING:
     from tsuzuki.testing.contract import BackendContract
 
-# `run_flow` is added here once the engine exists.
-
-__all__ = ["BackendContract", "Crash", "FakeClock", "FaultyBackend", "MemoryBackend"]
+__all__ = ["BackendContract", "Crash", "FakeClock", "FaultyBackend", "FinishedRun", "MemoryBackend", "run_flow"]
 
 
 def __getattr__(name: str) -> Any:

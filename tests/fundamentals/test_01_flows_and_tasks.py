@@ -1,0 +1,356 @@
+"""Flows call tasks; each call is a step whose result is recorded once."""
+
+import asyncio
+import dataclasses
+import datetime as dt
+import threading
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+
+from tests.fundamentals.conftest import RunFlow
+from tsuzuki import GiveUp, Retry, Runs, Status, current, flow, task
+from tsuzuki.errors import BadParams, BadUsage, StepFailure
+
+
+async def test_a_flow_returns_what_its_function_returns(run: RunFlow) -> None:
+    @task
+    async def double(x: int) -> int:
+        return 2 * x
+
+    @flow
+    async def arithmetic(x: int) -> int:
+        return await double(x) + await double(x + 1)
+
+    ended = await run(arithmetic, x=3)
+    assert (ended.status, ended.result) == (Status.COMPLETED, 14)
+
+
+async def test_plain_functions_work_as_well(run: RunFlow) -> None:
+    threads = set()
+
+    @task
+    def double(x: int) -> int:
+        threads.add(threading.current_thread())
+        return 2 * x
+
+    @task
+    async def triple(x: int) -> int:
+        return 3 * x
+
+    @flow
+    def arithmetic(x: int) -> Any:
+        return double(x) + triple(x)  # type: ignore[operator] # a sync flow blocks on async tasks too
+
+    assert (await run(arithmetic, x=3)).result == 15
+    assert threading.main_thread() not in threads
+
+
+async def test_an_async_flow_awaits_sync_tasks_too(run: RunFlow) -> None:
+    @task
+    def double(x: int) -> int:
+        return 2 * x
+
+    @flow
+    async def arithmetic(x: int) -> Any:
+        return await double(x)  # type: ignore[misc] # typed as what it returns outside async code
+
+    assert (await run(arithmetic, x=3)).result == 6
+
+
+async def test_outside_a_run_a_task_is_its_function() -> None:
+    @task
+    def double(x: int) -> int:
+        return 2 * x
+
+    @flow
+    async def arithmetic(xs: list[int]) -> Any:
+        return [await double(1), *(await double.map(xs))]  # type: ignore[misc] # see above
+
+    @flow
+    def plainly(x: int) -> int:
+        current().log.info("nobody listens")
+        return double(x) + int(sum(double.map([1, 2])))
+
+    assert await arithmetic([2, 3]) == [2, 4, 6]
+    assert plainly(1) == 8
+    assert await asyncio.to_thread(double, 4) == 8
+
+
+async def test_params_are_checked_before_a_run_is_accepted(runs: Runs, run: RunFlow) -> None:
+    @flow
+    async def crawl(site: str, depth: int = 2) -> int:
+        return depth
+
+    with pytest.raises(BadParams, match="depth") as refused:
+        await run(crawl, site="a", depth="deep")
+    assert refused.value.problems[0]["loc"] == ["depth"]
+    with pytest.raises(BadParams, match="colour"):
+        await run(crawl, site="a", colour="red")
+    assert await runs.list() == []
+    assert (await run(crawl, site="a", depth="3")).result == 3
+
+
+class Page(pydantic.BaseModel):
+    url: str
+    seen: dt.datetime
+
+
+@dataclasses.dataclass
+class Picture:
+    data: bytes
+    place: Path
+
+
+async def test_models_dataclasses_dates_paths_and_bytes_come_back_as_they_were(run: RunFlow) -> None:
+    page = Page(url="u", seen=dt.datetime(2026, 1, 2, tzinfo=dt.UTC))
+    picture = Picture(b"\xff\x00", Path("a/b"))
+
+    @task
+    async def load(name: str) -> Page:
+        return page
+
+    @task
+    async def draw() -> Picture:
+        return picture
+
+    seen = []
+
+    @flow
+    async def look() -> tuple[Page, Picture]:
+        seen.append((await load("x"), await draw()))
+        return seen[-1]
+
+    assert (await run(look)).result == (page, picture)
+    assert seen == [(page, picture)]
+
+
+async def test_a_flow_receives_the_recorded_value_the_first_time_too(run: RunFlow) -> None:
+    @task
+    async def pair() -> Any:
+        return (1, 2)
+
+    @flow
+    async def look() -> Any:
+        return type(await pair()).__name__
+
+    assert (await run(look)).result == "list"
+
+
+async def test_steps_inside_steps_are_recorded(run: RunFlow) -> None:
+    calls: list[str] = []
+    broken = True
+
+    @task
+    def inner(x: int) -> int:
+        calls.append(f"inner {x}")
+        return x + 1
+
+    @task
+    def outer(x: int) -> int:
+        value = inner(x) + inner(x + 1)
+        calls.append("outer")
+        if broken:
+            raise RuntimeError("not yet")
+        return value
+
+    @flow
+    def nested() -> int:
+        return outer(1)
+
+    assert (await run(nested)).status is Status.FAILED
+    broken = False
+    assert (await run(nested)).result == 5
+    assert calls == ["inner 1", "inner 2", "outer", "outer"]
+
+
+async def test_retries_are_made_and_counted(run: RunFlow) -> None:
+    tries = []
+
+    @task(retry=Retry(attempts=3, backoff=0.001))
+    async def flaky() -> int:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ConnectionError("try again")
+        return len(tries)
+
+    @flow
+    async def patient() -> int:
+        return await flaky()
+
+    assert (await run(patient)).result == 3
+
+
+async def test_only_the_chosen_exceptions_are_retried(run: RunFlow) -> None:
+    tries = []
+
+    @task(retry=Retry(attempts=5, backoff=0.001, on=(ConnectionError,)))
+    async def flaky() -> int:
+        tries.append(1)
+        raise ValueError("no use")
+
+    @flow
+    async def impatient() -> int:
+        return await flaky()
+
+    ended = await run(impatient)
+    assert (ended.status, len(tries)) == (Status.FAILED, 1)
+
+
+async def test_give_up_ends_the_retries_at_once(run: RunFlow) -> None:
+    tries = []
+
+    @task(retry=Retry(attempts=5, backoff=0.001))
+    async def hopeless() -> int:
+        tries.append(1)
+        raise GiveUp("the page is gone")
+
+    @flow
+    async def impatient() -> int:
+        return await hopeless()
+
+    ended = await run(impatient)
+    assert len(tries) == 1
+    assert ended.error is not None
+    assert "the page is gone" in ended.error.message
+
+
+async def test_a_failure_looks_the_same_the_first_time_and_on_replay(run: RunFlow) -> None:
+    seen: list[str] = []
+    first = True
+
+    @task
+    async def fail() -> int:
+        raise ZeroDivisionError("oh")
+
+    @flow
+    async def careful() -> int:
+        try:
+            await fail()
+        except StepFailure as failure:
+            seen.append(f"{failure} {failure.error_type} {failure.tries}")
+        if first:
+            raise RuntimeError("crash")
+        return 1
+
+    assert (await run(careful)).status is Status.FAILED
+    first = False
+    assert (await run(careful)).status is Status.COMPLETED
+    assert seen[0] == seen[1] == "fail failed: ZeroDivisionError: oh ZeroDivisionError 1"
+
+
+async def test_a_timeout_interrupts_an_async_task(run: RunFlow) -> None:
+    @task(timeout=0.05, retry=Retry(attempts=2, backoff=0.001))
+    async def slow() -> int:
+        await asyncio.sleep(60)
+        return 1
+
+    @flow
+    async def impatient() -> int:
+        return await slow()
+
+    ended = await run(impatient)
+    assert ended.error is not None
+    assert "slow failed after 2 tries: TimeoutError: timed out after 0.05 s" in ended.error.message
+
+
+async def test_a_rate_spaces_the_calls(run: RunFlow) -> None:
+    times = []
+
+    @task(rate="50/s")
+    async def ask(x: int) -> float:
+        times.append(asyncio.get_running_loop().time())
+        return times[-1]
+
+    @flow
+    async def asking() -> int:
+        return len(await ask.map(range(5), concurrency=5))
+
+    assert (await run(asking)).result == 5
+    assert times[-1] - times[0] >= 0.075
+
+
+async def test_a_concurrency_limit_holds_across_maps(run: RunFlow) -> None:
+    now = most = 0
+
+    @task(concurrency=2)
+    async def ask(x: int) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+        return x
+
+    @flow
+    async def asking() -> int:
+        both = await asyncio.gather(ask.map(range(10)), ask.map(range(10, 20)))
+        return sum(len(part) for part in both)
+
+    assert (await run(asking)).result == 20
+    assert most == 2
+
+
+async def test_a_shared_limit_holds_for_the_whole_backend(run: RunFlow) -> None:
+    now = most = 0
+
+    @task(limit="gitlab", concurrency=2, rate="500/s")
+    async def ask(x: int) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+        return x
+
+    @flow
+    async def asking(start: int) -> int:
+        return len(await ask.map(range(start, start + 6)))
+
+    both = await asyncio.gather(run(asking, start=0), run(asking, start=10))
+    assert [ended.result for ended in both] == [6, 6]
+    assert most <= 2
+
+
+@pytest.mark.parametrize("rate", ["", "fast", "0/s", "-1/s", "3/week"])
+def test_a_rate_that_makes_no_sense_is_refused(rate: str) -> None:
+    with pytest.raises(BadUsage, match="rate"):
+        task(rate=rate)(lambda: 1)
+
+
+async def test_two_tasks_of_one_name_are_refused(run: RunFlow) -> None:
+    def make(value: int) -> Any:
+        @task(name="same")
+        async def same() -> int:
+            return value
+
+        return same
+
+    one, other = make(1), make(2)
+
+    @flow
+    async def confused() -> int:
+        return int(await one()) + int(await other())
+
+    ended = await run(confused)
+    assert ended.error is not None
+    assert "two tasks of this run are called 'same'" in ended.error.message
+
+
+async def test_artifacts_are_kept_beside_the_result(runs: Runs, run: RunFlow) -> None:
+    @task
+    async def report() -> int:
+        await current().artifacts.save("report.txt", "all is well")
+        return 1
+
+    @flow
+    async def reporting() -> int:
+        return await report()
+
+    ended = await run(reporting)
+    [done] = [e.fact async for e in runs.journal(ended.id) if type(e.fact).__name__ == "StepDone"]
+    [artifact] = done.artifacts  # type: ignore[union-attr] # it is a StepDone
+    assert artifact.name == "report.txt"
+    assert await runs.backend.get_blob(ended.id, artifact.blob) == b"all is well"

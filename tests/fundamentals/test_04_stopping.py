@@ -1,0 +1,250 @@
+"""Cancel is honest; `Later` hands a run back; what was finished is kept."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.fundamentals.conftest import RunFlow
+from tsuzuki import Later, Run, Runs, Status, Worker, current, flow, task
+from tsuzuki.facts import RunCancelled
+from tsuzuki.flow import Flow
+from tsuzuki.lifecycle import RunUpdateResult
+from tsuzuki.testing import FakeClock, run_flow
+
+
+@asynccontextmanager
+async def working(runs: Runs, *flows: Flow[..., Any], grace: float = 5.0) -> AsyncIterator[Worker]:
+    async with Worker(runs.backend, flows, grace=grace) as worker:
+        loop = asyncio.create_task(worker.run())
+        yield worker
+        worker.stop()
+        await loop
+
+
+async def ending(runs: Runs, row: Run) -> RunCancelled:
+    [fact] = [e.fact async for e in runs.journal(row.id) if isinstance(e.fact, RunCancelled)]
+    return fact
+
+
+async def test_an_async_task_is_cancelled_within_a_second(runs: Runs) -> None:
+    started = asyncio.Event()
+    cleaned = []
+
+    @task
+    async def slow(x: int) -> int:
+        if x < 2:
+            return x
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cleaned.append(x)
+        return x
+
+    @flow
+    async def waiting() -> int:
+        return len(await slow.map(range(10), concurrency=3))
+
+    async with working(runs, waiting):
+        row = await runs.submit(waiting)
+        await started.wait()
+        before = asyncio.get_running_loop().time()
+        answer, asked = await runs.cancel(row.id, reason="enough", by="ann")
+        assert (answer, asked.status, asked.cancel_reason) == (RunUpdateResult.UPDATED, Status.CANCELLING, "enough")
+        row = await runs.wait(row.id)
+    assert asyncio.get_running_loop().time() - before < 1.5
+    assert (row.status, row.done, row.error) == (Status.CANCELLED, 2, None)
+    counts = await ending(runs, row)
+    assert counts.finished_anyway == 0
+    assert counts.interrupted == len(cleaned) > 0
+    assert counts.never_started == 10 - 2 - len(cleaned)
+
+
+async def test_a_cancelled_run_keeps_its_finished_items_and_can_go_on(runs: Runs, run: RunFlow) -> None:
+    calls: list[int] = []
+    reached = asyncio.Event()
+    stop = True
+
+    @task
+    async def item(x: int) -> int:
+        calls.append(x)
+        if x == 5 and stop:
+            reached.set()
+            await asyncio.sleep(60)
+        return x
+
+    @flow
+    async def mapping() -> int:
+        return sum(await item.map(range(10), concurrency=1))
+
+    going = asyncio.ensure_future(run(mapping))
+    await reached.wait()
+    [row] = await runs.list()
+    await runs.cancel(row.number)
+    assert (await going).status is Status.CANCELLED
+    stop = False
+    assert (await run(mapping)).result == 45
+    assert calls == [0, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9]
+
+
+async def test_a_sync_task_sees_the_request_and_its_result_is_recorded(runs: Runs) -> None:
+    started, calls = threading.Event(), []
+
+    @task
+    def patient(x: int) -> str:
+        calls.append(x)
+        started.set()
+        while not current().cancelled:
+            threading.Event().wait(0.005)
+        return "stopped in order"
+
+    @flow
+    def waiting() -> int:
+        return len(patient.map(range(5), concurrency=2))
+
+    async with working(runs, waiting):
+        row = await runs.submit(waiting)
+        await asyncio.to_thread(started.wait)
+        await runs.cancel(row.id)
+        row = await runs.wait(row.id)
+    counts = await ending(runs, row)
+    assert (row.status, row.done) == (Status.CANCELLED, len(calls))
+    assert counts.finished_anyway == len(calls)
+    assert counts.never_started == 5 - len(calls)
+
+
+async def test_a_sync_task_that_never_returns_is_given_up_after_the_grace_period(runs: Runs) -> None:
+    started, release = threading.Event(), threading.Event()
+
+    @task
+    def stuck() -> int:
+        started.set()
+        release.wait()
+        return 1
+
+    @flow
+    def waiting() -> int:
+        return stuck()
+
+    async with working(runs, waiting, grace=0.2):
+        row = await runs.submit(waiting)
+        await asyncio.to_thread(started.wait)
+        await runs.cancel(row.id)
+        row = await runs.wait(row.id)
+        release.set()
+    assert row.status is Status.CANCELLED
+    assert (await ending(runs, row)).interrupted == 1
+
+
+async def test_work_that_completed_wins_over_a_late_cancel(runs: Runs) -> None:
+    started = asyncio.Event()
+
+    @flow
+    async def stubborn() -> str:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "done anyway"
+        return "never"
+
+    async with working(runs, stubborn):
+        row = await runs.submit(stubborn)
+        await started.wait()
+        await runs.cancel(row.id)
+        row = await runs.wait(row.id)
+    assert row.status is Status.COMPLETED
+    assert await runs.result(row.id) == "done anyway"
+    assert (await runs.cancel(row.id))[0] is RunUpdateResult.ALREADY_TERMINAL
+
+
+async def test_a_run_that_nobody_executes_is_cancelled_at_once(runs: Runs) -> None:
+    row = await runs.submit("somewhere_else", {"x": 1})
+    answer, row = await runs.cancel(row.id)
+    assert (answer, row.status) == (RunUpdateResult.UPDATED, Status.CANCELLED)
+
+
+async def test_later_waits_without_counting_as_a_try() -> None:
+    clock = FakeClock(autoadvance=True)
+    calls: list[float] = []
+
+    @task
+    async def busy(x: int) -> int:
+        calls.append(clock.now())
+        if len(calls) < 4:
+            raise Later(3600)
+        return x
+
+    @flow
+    async def patient() -> int:
+        return await busy(1)
+
+    run = await run_flow(patient, clock=clock)
+    assert (run.status, run.result, len(calls)) == (Status.COMPLETED, 1, 4)
+    assert calls[-1] - calls[0] >= 3 * 3600
+    assert [type(fact).__name__ for fact in run.facts].count("Released") == 3
+
+
+async def test_later_lets_the_other_items_go_on() -> None:
+    clock = FakeClock(autoadvance=True)
+    done: list[int] = []
+
+    @task
+    async def item(x: int) -> int:
+        if x == 0 and len(done) < 9:
+            raise Later(60)
+        done.append(x)
+        return x
+
+    @flow
+    async def mapping() -> int:
+        return sum(await item.map(range(10), concurrency=2))
+
+    run = await run_flow(mapping, clock=clock)
+    assert run.result == 45
+    assert done[-1] == 0
+    assert sorted(done) == list(range(10))
+
+
+async def test_a_flow_may_say_later_itself() -> None:
+    clock = FakeClock(autoadvance=True)
+    tries: list[float] = []
+
+    @flow
+    async def patient() -> int:
+        tries.append(clock.now())
+        if len(tries) < 3:
+            raise Later(100)
+        return len(tries)
+
+    run = await run_flow(patient, clock=clock)
+    assert (run.result, run.row.attempt) == (3, 3)
+    assert tries[2] - tries[0] >= 200
+
+
+async def test_a_worker_that_stops_hands_its_runs_back(runs: Runs) -> None:
+    started = asyncio.Event()
+    hold = True
+
+    @task
+    async def slow() -> int:
+        started.set()
+        if hold:
+            await asyncio.sleep(60)
+        return 7
+
+    @flow
+    async def waiting() -> int:
+        return await slow()
+
+    async with working(runs, waiting, grace=0.1):
+        row = await runs.submit(waiting)
+        await started.wait()
+    row = await runs.get(row.id)
+    assert (row.status, row.holder, row.attempt) == (Status.PENDING, None, 2)
+    hold = False
+    async with working(runs, waiting):
+        row = await runs.wait(row.id)
+    assert await runs.result(row.id) == 7

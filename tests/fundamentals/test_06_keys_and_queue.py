@@ -1,0 +1,174 @@
+"""One active run for each key, one run for each idempotency key, and a queue by tag and priority."""
+
+import asyncio
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.fundamentals.conftest import RunFlow
+from tsuzuki import Runs, Status, Worker, flow, task
+from tsuzuki.backends import Query, WorkerRecord
+from tsuzuki.errors import BadUsage, KeyHeld, RunNotFound
+from tsuzuki.lifecycle import MOST_CLAIMS
+
+
+async def test_fifty_simultaneous_starts_of_one_key_make_one_run(runs: Runs) -> None:
+    @flow(key="crawl:{site}")
+    async def crawl(site: str) -> int:
+        return 1
+
+    answers = await asyncio.gather(*(runs.submit(crawl, {"site": "a"}) for _ in range(50)), return_exceptions=True)
+    started = [answer for answer in answers if not isinstance(answer, BaseException)]
+    refused = [answer for answer in answers if isinstance(answer, KeyHeld)]
+    assert (len(started), len(refused)) == (1, 49)
+    assert all(error.run_id == started[0].id and f"run {started[0].number}" in str(error) for error in refused)
+    assert (await runs.submit(crawl, {"site": "b"})).key == "crawl:b"
+
+
+async def test_a_key_is_free_again_when_its_run_has_ended(runs: Runs, run: RunFlow) -> None:
+    @flow(key="only")
+    async def failing() -> int:
+        raise RuntimeError("no")
+
+    assert (await run(failing)).status is Status.FAILED
+    assert (await runs.submit(failing)).status is Status.PENDING
+
+
+async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs) -> None:
+    @flow(key="only")
+    async def dying() -> int:
+        return 1
+
+    row = await runs.submit(dying)
+    await runs.backend.beat(WorkerRecord(id="w", host="an earlier boot/"))
+    await runs.backend.claim("w", tags=["default"])
+    with pytest.raises(KeyHeld, match=rf"tsuzuki resume {row.number}\) or .*tsuzuki cancel {row.number}"):
+        await runs.submit(dying)
+    assert (await runs.cancel(row.id))[1].status is Status.CANCELLED
+
+
+async def test_an_idempotency_key_gives_the_first_run_back(runs: Runs) -> None:
+    first = await runs.submit("f", {"x": 1}, idempotency_key="once")
+    again = await runs.submit("f", {"x": 2}, idempotency_key="once")
+    assert again.id == first.id
+    assert (await runs.submit("f", idempotency_key="once", tenant="other")).id != first.id
+
+
+async def test_runs_are_claimed_by_tag_and_priority(runs: Runs) -> None:
+    order: list[int] = []
+
+    @flow
+    async def note(x: int) -> int:
+        order.append(x)
+        return x
+
+    for x, priority in ((1, 0), (2, 5), (3, 5), (4, -1)):
+        await runs.submit(note, {"x": x}, priority=priority)
+    elsewhere = await runs.submit(note, {"x": 9}, tag="gpu")
+    async with Worker(runs.backend, [note], concurrency=1) as worker:
+        loop = asyncio.create_task(worker.run())
+        while len(order) < 4:
+            await runs.backend.changed(elsewhere.id, 10**9, 0.05)
+        worker.stop()
+        await loop
+    assert order == [2, 3, 1, 4]
+    assert (await runs.get(elsewhere.id)).status is Status.PENDING
+
+
+async def test_shared_workers_never_take_private_runs(runs: Runs) -> None:
+    row = await runs.submit("mine", private=True)
+    assert await runs.backend.claim("w", tags=["default"], limit=10) == []
+    assert len(await runs.backend.claim("w", run_id=row.id)) == 1
+
+
+async def test_a_run_may_wait_for_its_time(runs: Runs) -> None:
+    later = await runs.submit("f", not_before=datetime.now(UTC) + timedelta(hours=1))
+    assert await runs.backend.claim("w", tags=["default"], limit=10) == []
+    assert (await runs.get(later.id)).status is Status.PENDING
+    with pytest.raises(ValueError, match="not_before must be timezone-aware"):
+        await runs.submit("f", not_before=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+
+
+async def test_an_unknown_flow_fails_clearly(runs: Runs) -> None:
+    async with Worker(runs.backend, []) as worker:
+        loop = asyncio.create_task(worker.run())
+        row = await runs.wait((await runs.submit("nobody_knows")).id)
+        worker.stop()
+        await loop
+    assert row.status is Status.FAILED
+    assert row.error is not None
+    assert row.error.message.startswith("flow_not_found: no flow called 'nobody_knows'")
+    [letter] = await runs.backend.dead_letters()
+    assert (letter.run_id, letter.reason) == (row.id, "flow_not_found")
+
+
+async def test_a_run_that_kills_its_workers_ends(runs: Runs) -> None:
+    row = await runs.submit("deadly")
+    for number in range(MOST_CLAIMS + 1):
+        claims = await runs.backend.claim(f"w{number}", tags=["default"], dead=frozenset({f"w{number - 1}"}))
+        assert len(claims) == (number < MOST_CLAIMS)
+    row = await runs.get(row.id)
+    assert row.status is Status.FAILED
+    assert row.error is not None
+    assert "20 times without one new outcome" in row.error.message
+
+
+async def test_a_worker_executes_several_runs_at_once(runs: Runs) -> None:
+    barrier = asyncio.Event()
+    inside = 0
+
+    @task
+    async def meet(x: int) -> int:
+        nonlocal inside
+        inside += 1
+        if inside == 5:
+            barrier.set()
+        await barrier.wait()
+        return x
+
+    @flow
+    async def meeting(x: int) -> int:
+        return await meet(x)
+
+    rows = [await runs.submit(meeting, {"x": x}) for x in range(5)]
+    async with Worker(runs.backend, [meeting], concurrency=5) as worker:
+        loop = asyncio.create_task(worker.run())
+        ended = [await runs.wait(row.id) for row in rows]
+        worker.stop()
+        await loop
+    assert {row.status for row in ended} == {Status.COMPLETED}
+
+
+async def test_runs_are_found_by_number_id_and_the_beginning_of_it(runs: Runs) -> None:
+    row = await runs.submit("f")
+    for reference in (row.number, str(row.number), row.id, row.id[:12]):
+        assert (await runs.get(reference)).id == row.id
+    for nobody in ("99", "", "no such run", "* > ;", str(uuid.uuid4()), "dead" * 20):
+        with pytest.raises(RunNotFound, match="run not found"):
+            await runs.get(nobody)
+
+
+async def test_ended_runs_are_purged_by_age(runs: Runs, run: RunFlow) -> None:
+    @flow
+    async def short() -> int:
+        return 1
+
+    ended = await run(short)
+    waiting = await runs.submit(short)
+    assert await runs.purge(older_than=datetime.now(UTC) - timedelta(days=1)) == 0
+    assert await runs.purge(older_than=datetime.now(UTC) + timedelta(seconds=5)) == 1
+    with pytest.raises(RunNotFound):
+        await runs.get(ended.id)
+    assert [row.id for row in await runs.list(Query())] == [waiting.id]
+    with pytest.raises(ValueError, match="older_than"):
+        await runs.purge(older_than=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+
+
+@pytest.mark.parametrize("tag", ["", "a.b", "a b", "*", "é"])
+async def test_a_tag_that_cannot_be_routed_is_refused(runs: Runs, tag: str) -> None:
+    if tag:
+        with pytest.raises(BadUsage, match="tag"):
+            await runs.submit("f", tag=tag)
+    with pytest.raises(BadUsage, match="flow name"):
+        await runs.submit("")

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from tsuzuki.backends import Query
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import numbers, run_from, text
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import TERMINAL, Run, Status
 
 Execute: TypeAlias = Callable[..., sqlite3.Cursor]
 
@@ -47,7 +47,8 @@ def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple
         return found + execute(SQL["list_by_label"], values).fetchall()
     field = next((name for name in _LEADING if values[name] is not None), None)
     statement = SQL[f"list_by_{field}" if field else "list"]
-    for status in query.status or _SETTLED:
+    ended = query.finished_before is not None
+    for status in TERMINAL.intersection(query.status or TERMINAL) if ended else query.status or _SETTLED:
         found += execute(statement, {**values, "status": status.value}).fetchall()
     return found
 

@@ -142,6 +142,7 @@ class Writer:
         self._slow_since: float | None = None
         self._queue: SimpleQueue[_Group | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._alarm: asyncio.TimerHandle | None = None
 
     def put(self, job: Job) -> None:
         """Takes a job; its future is settled when it is written or refused."""
@@ -198,12 +199,13 @@ class Writer:
         self._away = True
         group = _Group(jobs)
         self._queue.put(group)
-        self._loop.call_later(LONGEST_TURN, self._give_up, group)
+        self._alarm = self._loop.call_later(LONGEST_TURN, self._give_up, group)
 
     def _give_up(self, group: _Group) -> None:
         """Refuses what waited too long for its turn: a writer elsewhere is frozen in the middle of its own."""
         if not group.move("given up"):
             return
+        self._alarm = self._loop.call_later(LONGEST_TURN, self._give_up, group)  # for those who come meanwhile
         jobs, self._waiting = [*group.jobs, *self._waiting], []
         error = StoreUnavailable(
             f"{self._path}: another process has been writing for {LONGEST_TURN:.0f} s; if it is stopped, let it go on"
@@ -212,6 +214,8 @@ class Writer:
 
     def _back(self, settled: list[Settled], concerned: Concerned) -> None:
         self._away = False
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._settle(settled, concerned)
         if self._waiting and not self._scheduled:
             self._scheduled = True

@@ -143,6 +143,11 @@ class AsyncTask(Task[P, R]):
         result: Awaitable[R] = FRAME.get().call(self, args, kwargs, None)
         return result
 
+    def keyed(self, key: str) -> Callable[P, Awaitable[R]]:  # type: ignore[override] # see the class
+        """Gives the task under an explicit key; see `Task.keyed`."""
+        result: Any = super().keyed(key)
+        return cast("Callable[P, Awaitable[R]]", result)
+
     @overload
     def map(
         self, items: Iterable[Any] | AsyncIterable[Any], *, keep_results: Literal[False], **options: Any
@@ -151,11 +156,6 @@ class AsyncTask(Task[P, R]):
     def map(
         self, items: Iterable[Any] | AsyncIterable[Any], *, on_error: Literal["collect"], **options: Any
     ) -> Awaitable[Collected[R]]: ...
-    def keyed(self, key: str) -> Callable[P, Awaitable[R]]:  # type: ignore[override] # see the class
-        """Gives the task under an explicit key; see `Task.keyed`."""
-        result: Any = super().keyed(key)
-        return cast("Callable[P, Awaitable[R]]", result)
-
     @overload
     def map(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> Awaitable[list[R]]: ...
     def map(self, items: Any, **options: Any) -> Any:

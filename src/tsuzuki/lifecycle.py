@@ -77,6 +77,17 @@ MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
 MOVING: Final = frozenset(kind for moves in MOVES.values() for kind in moves)
 
 
+def diagram() -> str:
+    """Draws the table as a Mermaid state diagram, for the docs."""
+    lines = ["stateDiagram-v2", "    [*] --> PENDING: Submitted"]
+    for status, moves in MOVES.items():
+        targets: dict[Status, list[str]] = {}
+        for kind, target in moves.items():
+            targets.setdefault(target, []).append(kind)
+        lines += [f"    {status} --> {target}: {', '.join(kinds)}" for target, kinds in targets.items()]
+    return "\n".join(lines)
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a run: what its submission fixed, and the fold of its facts."""
 

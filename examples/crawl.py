@@ -14,7 +14,7 @@ from tsuzuki import Retry, current, flow, task
 @task(retry=Retry(3, backoff=0.05), timeout=10)
 async def fetch(page: int, site: str) -> str:
     await asyncio.sleep(random.uniform(0.02, 0.2))  # the network
-    if page % 97 == 13:
+    if page and page % 97 == 0:
         raise ConnectionError(f"{site} does not answer for page {page}")
     return f"<title>{site}, page {page}</title>"
 

@@ -1,7 +1,7 @@
 """Plain functions, no async: every file of a folder is read once, four at a time.
 
-    tsuzuki run examples/digests.py -p folder=examples
-    python examples/digests.py
+tsuzuki run examples/digests.py -p folder=examples
+python examples/digests.py
 """
 
 import hashlib

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import sys
+import threading
 from collections import deque
 from types import TracebackType
 from typing import Any, Final, Self, TextIO
@@ -44,11 +45,11 @@ class Pace:
         return (finished - seen[0][1]) / passed if passed >= 1 else None
 
 
-def step_line(step: dict[str, Any], rate: float | None, *, bar: bool) -> str:
+def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int = 0) -> str:
     """Gives the line of one step: its name, a bar, counts, percent, rate and what is left."""
     finished = finished_in(step)
     total = step.get("total")
-    parts = [step.get("name") or "flow"]
+    parts = [str(step.get("name") or "flow").ljust(width)]
     if total:
         share = min(finished / total, 1.0)
         full = round(share * BAR)
@@ -71,10 +72,10 @@ def finished_in(step: dict[str, Any]) -> int:
 
 def left_for(step: dict[str, Any], rate: float | None) -> float | None:
     """Gives how long a step will still take: what was just seen counts more than the average so far."""
-    if rate and step.get("total"):
-        return float(max(step["total"] - finished_in(step), 0)) / rate
-    eta: float | None = step.get("eta")
-    return eta
+    if rate is None:
+        eta: float | None = step.get("eta")
+        return eta
+    return float(max(step.get("total", 0) - finished_in(step), 0)) / rate if rate else None
 
 
 class Above:
@@ -86,8 +87,10 @@ class Above:
 
     def write(self, text: str) -> int:
         """Takes the live lines away and writes."""
-        self._progress.clear()
-        return self._stream.write(text)
+        with self._progress.turn:
+            self._progress.clear()
+            self._progress.within_a_line = not text.endswith("\n") if text else self._progress.within_a_line
+            return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -107,6 +110,8 @@ class Progress:
         self._task: asyncio.Task[None] | None = None
         self._streams: tuple[TextIO, TextIO] = (sys.stdout, sys.stderr)
         self.continued = False
+        self.turn = threading.RLock()  # the user's functions print from threads of their own
+        self.within_a_line = False
 
     async def __aenter__(self) -> Self:
         if self._live:
@@ -168,8 +173,9 @@ class Progress:
     def _lines(self, row: Run) -> list[str]:
         at = self._clock.monotonic()
         steps: list[dict[str, Any]] = msgspec.json.decode(bytes(row.progress))
+        width = max((len(step["name"]) for step in steps[:MOST_LINES]), default=0) if self._live else 0
         lines = [
-            step_line(step, self._pace.see(step["step"], finished_in(step), at), bar=self._live)
+            step_line(step, self._pace.see(step["step"], finished_in(step), at), bar=self._live, width=width)
             for step in steps[:MOST_LINES]
         ]
         more = len(steps) - MOST_LINES
@@ -177,11 +183,14 @@ class Progress:
 
     def _draw(self, lines: list[str]) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self.clear()
-        for line in lines:
-            self._screen.write(f"{clipped(line, width)}\n")
-        self._drawn = len(lines)
-        self._screen.flush()
+        with self.turn:
+            self.clear()
+            if self.within_a_line:
+                return
+            for line in lines:
+                self._screen.write(f"{clipped(line, width)}\n")
+            self._drawn = len(lines)
+            self._screen.flush()
 
     def clear(self) -> None:
         """Takes the live lines away."""

@@ -1,0 +1,101 @@
+"""A terminal for tests: a folder of its own with the flows in it, and the real command as a process."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tsuzuki import Run, Runs
+
+PATIENCE = 30.0
+
+
+class Terminal:
+    """Runs `tsuzuki …` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str, stdin: str | None = None) -> "subprocess.Popen[str]":
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tsuzuki.cli", *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def tsuzuki(self, *arguments: str, code: int = 0, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+        """Runs a command to its end, which must be the expected one."""
+        return self.end(self.start(*arguments, stdin=stdin), code=code, stdin=stdin)
+
+    def end(
+        self, process: "subprocess.Popen[str]", *, code: int = 0, stdin: str | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        out, err = process.communicate(stdin, timeout=PATIENCE)
+        assert process.returncode == code, f"exit code {process.returncode}\n{out}\n{err}"
+        assert "tsuzuki/cli" not in err, f"a traceback of ours:\n{err}"
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.tsuzuki(*arguments, "--json", code=code).stdout)
+
+    def lines(self, *arguments: str) -> list[Any]:
+        return [json.loads(line) for line in self.tsuzuki(*arguments).stdout.splitlines()]
+
+    def calls(self) -> list[str]:
+        file = self.folder / "calls.txt"
+        return file.read_text().split() if file.exists() else []
+
+    def bad(self, *names: str) -> None:
+        (self.folder / "bad.txt").write_text("\n".join(names))
+
+    def open_gate(self) -> None:
+        (self.folder / "gate").touch()
+
+    def row(self, reference: int = 1) -> Run:
+        return asyncio.run(self._row(reference))
+
+    async def _row(self, reference: int) -> Run:
+        async with Runs.open(data_dir=str(self.folder / ".tsuzuki")) as runs:
+            return await runs.get(reference)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come to that"
+            time.sleep(0.01)
+
+    def until_held(self, recorded: int, calls: int) -> None:
+        """Waits until a gated run has recorded all that it can, and holds the rest."""
+        self.until(lambda: len(self.calls()) >= calls)
+        self.until(lambda: self.row().done >= recorded)
+
+    def leave(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    shutil.copy(Path(__file__).with_name("flows.py"), tmp_path / "flows.py")
+    terminal = Terminal(tmp_path)
+    terminal.bad()
+    yield terminal
+    terminal.leave()

@@ -1,0 +1,210 @@
+"""`tsuzuki list`, `get`, `logs`, `items` and `export`: what they show, and that they only look."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Terminal
+
+
+def test_runs_are_listed_for_people_and_for_programs(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:gated", "--tags", "night,big")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["b"]', code=5)
+    head, newest, oldest = terminal.tsuzuki("list").stdout.splitlines()
+    assert head.split()[:3] == ["RUN", "FLOW", "STATUS"]
+    assert newest.split()[:3] == ["2", "strict", "FAILED"]
+    assert oldest.split()[:4] == ["1", "gated", "COMPLETED", "20"]
+    assert [row["number"] for row in terminal.json("list")] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        (["--status", "failed"], [2]),
+        (["--status", "failed", "--status", "COMPLETED"], [3, 2, 1]),
+        (["--flow", "gated"], [1]),
+        (["--label", "night"], [1]),
+        (["--tag", "default"], [3, 2, 1]),
+        (["--tag", "gpu"], []),
+        (["--key", "chat:hello"], [3]),
+        (["--limit", "1"], [3]),
+    ],
+)
+def test_the_list_can_be_filtered(terminal: Terminal, filters: list[str], numbers: list[int]) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:gated", "--tags", "night")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["b"]', code=5)
+    terminal.tsuzuki("run", "flows.py:chatty")
+    assert [row["number"] for row in terminal.json("list", *filters)] == numbers
+
+
+def test_a_long_list_is_read_page_by_page(terminal: Terminal) -> None:
+    script = (
+        "import asyncio\nfrom tsuzuki import Runs\n"
+        "async def main():\n    async with Runs.open() as runs:\n"
+        "        await asyncio.gather(*(runs.submit('many', {'n': n}) for n in range(450)))\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=terminal.folder, check=True)
+    numbers = [row["number"] for row in terminal.json("list", "--limit", "430")]
+    assert len(numbers) == len(set(numbers)) == 430
+
+
+def test_a_run_is_found_by_number_by_id_and_by_the_beginning_of_its_id(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:gated")
+    run_id = terminal.row().id
+    for reference in ("1", run_id, run_id[:12]):
+        assert terminal.json("get", reference)["id"] == run_id
+
+
+def test_get_shows_row_error_and_result(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:gated")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["b"]', code=5)
+    shown = terminal.tsuzuki("get", "1").stdout
+    assert "status      COMPLETED" in shown
+    assert "result      380" in shown
+    assert "flows.py:gated" in shown
+    assert "b is bad" in terminal.tsuzuki("get", "2").stdout
+    assert terminal.json("get", "1")["result"] == 380
+
+
+def test_get_shows_progress_and_the_request_to_cancel_while_the_run_is_active(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    terminal.until(lambda: b'"done":10' in bytes(terminal.row().progress))
+    shown = terminal.tsuzuki("get", "1").stdout
+    assert "10/20   50%" in shown
+    assert "RUNNING (executed by" in shown
+    terminal.tsuzuki("cancel", "1", "--reason", "too dear")
+    terminal.end(process, code=7)
+    assert "by cli: too dear" in terminal.tsuzuki("get", "1").stdout
+
+
+def test_a_large_result_is_shown_from_its_blob(terminal: Terminal) -> None:
+    (terminal.folder / "large.py").write_text(
+        "from tsuzuki import flow\n\n@flow\ndef large() -> str:\n    return 'x' * 3_000_000\n"
+    )
+    assert terminal.tsuzuki("run", "large.py").stdout == "x" * 3_000_000 + "\n"
+    assert terminal.json("get", "1")["result"] == "x" * 3_000_000
+
+
+def test_logs_have_what_was_logged_with_its_step_and_item(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:chatty", "-p", "times=2")
+    shown = terminal.tsuzuki("logs", "1").stdout
+    assert "logged hello0" in shown
+    assert "WARNING warned hello1" in shown
+    lines = terminal.lines("logs", "1", "--json")
+    assert {line["name"] for line in lines} == {"speak"}
+    assert [line["number"] for line in lines] == [1, 2, 3, 4]
+
+
+def test_following_the_logs_ends_with_the_run(terminal: Terminal) -> None:
+    (terminal.folder / "slow.py").write_text(
+        "from flows import endless\nfrom tsuzuki import current, flow\n\n"
+        "@flow\ndef slow() -> None:\n    current().log('before')\n    endless()\n    current().log('after')\n"
+    )
+    process = terminal.start("run", "slow.py")
+    terminal.until(terminal.calls)
+    follower = terminal.start("logs", "1", "--follow")
+    assert follower.stdout is not None
+    assert "before" in follower.stdout.readline()
+    terminal.open_gate()
+    assert "after" in terminal.end(follower).stdout
+    terminal.end(process)
+
+
+def test_items_show_how_each_ended(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:partly", "-p", 'names=["a","b"]', code=6)
+    head, *rows = terminal.tsuzuki("items", "1").stdout.splitlines()
+    assert head.split() == ["KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR"]
+    assert sorted(row.split()[1:4] for row in rows) == [["picky", "done", "1"], ["picky", "failed", "1"]]
+    [failed] = terminal.lines("items", "1", "--failed", "--json")
+    assert (failed["task"], failed["outcome"], failed["tries"]) == ("picky", "failed", 1)
+    assert failed["error"] == "ValueError: b is bad"
+
+
+def test_items_that_have_succeeded_since_are_not_failed_any_more(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:partly", "-p", 'names=["a","b"]', code=6)
+    terminal.bad()
+    terminal.tsuzuki("resume", "1")
+    ended = terminal.tsuzuki("items", "1", "--failed")
+    assert ended.stdout == ""
+    assert "no failed items" in ended.stderr
+
+
+def test_an_export_has_the_run_and_every_fact(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:gated")
+    printed = terminal.lines("export", "1")
+    assert "wrote" in terminal.tsuzuki("export", "1", "--format", "jsonl", "-o", "run.jsonl").stderr
+    written = [json.loads(line) for line in (terminal.folder / "run.jsonl").read_text().splitlines()]
+    assert written == printed
+    row, *facts = written
+    assert (row["record"], row["result"]) == ("run", 380)
+    assert [fact["position"] for fact in facts] == list(range(1, row["position"] + 1))
+    assert facts[0]["kind"] == "Submitted"
+    assert facts[-1]["kind"] == "RunCompleted"
+    assert sum(fact["kind"] == "ItemDone" for fact in facts) == row["done"] == 20
+
+
+def test_an_export_that_cannot_be_written_is_told(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:nothing")
+    assert "cannot be written" in terminal.tsuzuki("export", "1", "-o", "nowhere/run.jsonl", code=1).stderr
+
+
+@pytest.mark.parametrize("command", ["get", "logs", "items", "export", "cancel", "resume"])
+def test_an_unknown_run_is_told(terminal: Terminal, command: str) -> None:
+    terminal.tsuzuki("run", "flows.py:nothing")
+    ended = terminal.tsuzuki(command, "99", code=1)
+    assert "run not found: '99'" in ended.stderr
+    assert "[ERR-TSUZUKI-0005]" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([command, "1"] for command in ("get", "logs", "items", "export", "cancel", "resume")),
+        ["purge", "--older-than", "1d"],
+        ["doctor"],
+    ],
+)
+def test_where_there_is_no_store_none_is_made(terminal: Terminal, arguments: list[str]) -> None:
+    ended = terminal.tsuzuki(*arguments, code=1)
+    assert "there is no store at .tsuzuki/tsuzuki.db" in ended.stderr + ended.stdout
+    assert not (terminal.folder / ".tsuzuki").exists()
+
+
+def test_where_there_is_no_store_there_are_no_runs(terminal: Terminal) -> None:
+    assert terminal.json("list") == []
+    assert "no runs" in terminal.tsuzuki("list").stderr
+    assert not (terminal.folder / ".tsuzuki").exists()
+
+
+@pytest.mark.parametrize("where", [["--data-dir", "elsewhere"], ["--backend", "sqlite:elsewhere/tsuzuki.db"]])
+def test_the_store_can_be_elsewhere(terminal: Terminal, where: list[str]) -> None:
+    terminal.tsuzuki("run", "flows.py:gated", *where)
+    assert terminal.json("list", *where)[0]["status"] == "COMPLETED"
+    assert (terminal.folder / "elsewhere" / "tsuzuki.db").exists()
+    assert not (terminal.folder / ".tsuzuki").exists()
+
+
+def test_an_address_that_is_none_is_told(terminal: Terminal) -> None:
+    assert "is no address of a store" in terminal.tsuzuki("list", "--backend", "redis://x", code=1).stderr
+
+
+def test_a_reader_that_leaves_early_is_no_drama(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:gated", "-p", "items=5000", "-p", "hold=5000")
+    process = terminal.start("items", "1")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("KEY")
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait() == 1
+    process.stderr.close()
+    terminal.processes.remove(process)

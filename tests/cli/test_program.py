@@ -1,0 +1,149 @@
+"""The program as a whole: help, version, usage errors, unexpected errors, the demonstration and the examples."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.cli.conftest import Terminal
+from tsuzuki import __version__
+from tsuzuki.cli import main
+from tsuzuki.cli.progress import Pace, step_line
+from tsuzuki.cli.render import duration, shown_json, table
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_version_is_told() -> None:
+    assert CliRunner().invoke(main, ["--version"]).output == f"tsuzuki {__version__}\n"
+
+
+def test_every_command_has_help_and_names_its_store() -> None:
+    assert list(main.commands) == [
+        *("run", "resume", "list", "get", "logs", "items", "export", "cancel", "purge", "doctor")
+    ]
+    for name in main.commands:
+        shown = CliRunner().invoke(main, [name, "--help"])
+        assert shown.exit_code == 0
+        assert "--data-dir" in shown.output
+        assert "--backend" in shown.output
+
+
+@pytest.mark.parametrize("arguments", [["bogus"], ["list", "--bogus"], ["get"], ["list", "--status", "odd"]])
+def test_bad_usage_is_exit_code_1_in_one_line(arguments: list[str]) -> None:
+    ended = CliRunner().invoke(main, arguments)
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.endswith("[ERR-TSUZUKI-0018]\n")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_something_unexpected_is_a_sentence_and_a_traceback_only_with_debug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("tsuzuki.cli.keeping.platform.python_version", broken)
+    short = CliRunner().invoke(main, ["doctor"])
+    assert short.exit_code == 1
+    assert short.stderr == (
+        "error: something unexpected happened: ZeroDivisionError: oh; --debug shows the traceback [ERR-TSUZUKI-0001]\n"
+    )
+    assert "Traceback" in CliRunner().invoke(main, ["doctor", "--debug"]).stderr
+
+
+def test_importing_tsuzuki_does_not_import_the_command_line() -> None:
+    check = "import sys, tsuzuki; sys.exit('click' in sys.modules or 'tsuzuki.cli' in sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_a_terminal_gets_live_lines_and_keeps_what_is_printed(terminal: Terminal) -> None:
+    (terminal.folder / "talk.py").write_text(
+        "from flows import endless\nfrom tsuzuki import current, flow, task\n\n"
+        "@task\ndef one(n: int) -> int:\n    print('said', n)\n"
+        "    if n == 4:\n        endless.function()\n    return n\n\n"
+        "@flow\ndef talk() -> int:\n    return len(one.map(range(8), concurrency=1))\n"
+    )
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "tsuzuki.cli", "run", "talk.py"]
+    process = subprocess.Popen(command, cwd=terminal.folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = read_until(ours, "4/8")
+    terminal.open_gate()
+    shown += read_until(ours, None)
+    assert process.wait() == 0
+    os.close(ours)
+    assert "━━━" in shown
+    assert "50%" in shown
+    assert all(f"said {number}" in shown for number in range(8))
+    assert "is COMPLETED" in shown
+
+
+def read_until(terminal: int, text: str | None) -> str:
+    shown = ""
+    while text is None or text not in shown:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # Linux says so at the end
+            part = b""
+        if not part:
+            break
+        shown += part.decode(errors="replace")
+    return shown
+
+
+def test_the_demonstration_ends_well_by_itself(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tsuzuki.demo"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "*** kill -9 ***" in ended.stdout
+    assert "300 of 300 items are recorded, each exactly once" in ended.stdout
+    assert "before the kill, none were called again" in ended.stdout
+    assert "continuing run 1" in ended.stderr
+    assert str(tmp_path) not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(("name", "params", "code"), [("crawl", ["-p", "pages=98"], 6), ("digests", [], 0)])
+def test_the_examples_run(terminal: Terminal, name: str, params: list[str], code: int) -> None:
+    terminal.tsuzuki("run", str(ROOT / "examples" / f"{name}.py"), *params, code=code)
+
+
+def test_durations_read_well() -> None:
+    told = {
+        0.0123: "0.012s",
+        0.5: "0.5s",
+        1.0: "1s",
+        59.6: "1m",
+        185: "3m 5s",
+        3600: "1h",
+        7800: "2h 10m",
+        90000: "1d 1h",
+    }
+    assert {seconds: duration(seconds) for seconds in told} == told
+
+
+def test_short_json_stays_on_one_line() -> None:
+    assert shown_json(b'{"a":1}') == '{"a": 1}'
+    assert len(shown_json(b"[" + b",".join([b"1234567890"] * 20) + b"]").splitlines()) == 22
+
+
+def test_a_table_lines_up() -> None:
+    assert list(table(("N", "NAME"), [("1", "a"), ("20", "b")], frozenset("N"))) == [" N  NAME", " 1  a", "20  b"]
+
+
+def test_a_step_is_told_with_counts_percent_rate_and_what_is_left() -> None:
+    step = {"step": "s", "name": "fetch", "total": 1000, "done": 490, "failed": 10, "eta": 7.0}
+    assert step_line(step, None, bar=False) == "fetch  500/1,000   50%  ETA 7s  10 failed"
+    assert step_line(step, 100.0, bar=False) == "fetch  500/1,000   50%  100/s  ETA 5s  10 failed"
+    assert step_line({"name": "read", "done": 1200}, 2.5, bar=False) == "read  1,200 done  2.5/s"
+
+
+def test_the_pace_is_what_was_done_lately() -> None:
+    pace = Pace()
+    assert pace.see("s", 5000, at=0.0) is None
+    assert pace.see("s", 5010, at=1.0) == 10
+    assert pace.see("s", 5210, at=11.0) == 20

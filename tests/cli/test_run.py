@@ -1,0 +1,243 @@
+"""`tsuzuki run`: results, params, exit codes, and going on where an earlier run stopped."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Terminal
+
+
+def test_the_result_goes_to_stdout_and_all_else_to_stderr(terminal: Terminal) -> None:
+    ended = terminal.tsuzuki("run", "flows.py:gated", "-p", "items=5")
+    assert ended.stdout == "20\n"
+    assert "run 1 of gated is COMPLETED" in ended.stderr
+    assert "5 done" in ended.stderr
+
+
+def test_a_text_is_printed_as_it_is(terminal: Terminal) -> None:
+    ended = terminal.tsuzuki("run", "flows.py:chatty", "-p", "times=2")
+    assert ended.stdout.splitlines()[-1] == "hello0 hello1"
+
+
+def test_nothing_is_printed_for_no_result(terminal: Terminal) -> None:
+    assert terminal.tsuzuki("run", "flows.py:nothing").stdout == ""
+
+
+def test_quiet_shows_no_progress(terminal: Terminal) -> None:
+    ended = terminal.tsuzuki("run", "flows.py:gated", "--quiet")
+    assert (ended.stdout, ended.stderr) == ("380\n", "")
+
+
+def test_json_is_one_object_whatever_the_flow_prints(terminal: Terminal) -> None:
+    ended = terminal.tsuzuki("run", "flows.py:chatty", "--json")
+    shown = json.loads(ended.stdout)
+    assert "printed hello0" in ended.stderr
+    assert shown["number"] == 1
+    assert shown["status"] == "COMPLETED"
+    assert shown["result"] == "hello0"
+    assert shown["error"] is None
+    assert (shown["done"], shown["failed"], shown["skipped"]) == (1, 0, 0)
+    assert shown["run_id"] == terminal.row().id
+    assert shown["continued"] is False
+
+
+def test_params_come_as_json_as_text_from_files_and_from_stdin(terminal: Terminal) -> None:
+    (terminal.folder / "params.json").write_text('{"items": 3}')
+    assert terminal.tsuzuki("run", "flows.py:gated", "-p", "@params.json").stdout == "6\n"
+    assert terminal.tsuzuki("run", "flows.py:gated", "--params", "params.json", "-p", "items=2").stdout == "2\n"
+    assert terminal.tsuzuki("run", "flows.py:gated", "--params", "-", stdin='{"items": 4}').stdout == "12\n"
+    names = terminal.tsuzuki("run", "flows.py:partly", "-p", 'names=["a", "b"]')
+    assert json.loads(names.stdout) == ["A", "B"]
+
+
+def test_a_value_that_looks_like_a_number_stays_text_where_the_flow_wants_text(terminal: Terminal) -> None:
+    assert terminal.json("run", "flows.py:chatty", "-p", "word=2024")["result"] == "20240"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["flows.py:gated", "-p", "items=many"], "items Input should be a valid integer"),
+        (["flows.py:gated", "-p", "itms=3"], "itms"),
+        (["flows.py:gated", "-p", "items"], "-p name=value"),
+        (["flows.py:gated", "-p", "@nowhere.json"], "nowhere.json"),
+        (["flows.py:gated", "--params", "flows.py"], "one JSON object"),
+        (["flows.py:partly"], "names"),
+        (["flows.py:absent"], "no flow 'absent'; it has chatty, gated"),
+        (["flows.py:not_a_flow"], "not a flow"),
+        (["flows.py:picky"], "only flows can be run"),
+        (["flows.py"], "say which one"),
+        (["absent.py:gated"], "no file absent.py"),
+        (["absent.module:gated"], "no module absent.module"),
+        ([":gated"], "FILE.py:flow"),
+        (["flows.py:gated", "--frsh"], "--fresh"),
+        ([], "Missing argument"),
+    ],
+)
+def test_bad_arguments_are_told_in_one_line_and_leave_no_trace(
+    terminal: Terminal, arguments: list[str], told: str
+) -> None:
+    ended = terminal.tsuzuki("run", *arguments, code=1)
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("error: ")
+    assert len(ended.stderr.splitlines()) == 1
+    assert told in ended.stderr
+    assert "[ERR-TSUZUKI-" in ended.stderr
+    assert not (terminal.folder / ".tsuzuki").exists()
+
+
+def test_a_file_that_cannot_be_imported_shows_its_own_traceback(terminal: Terminal) -> None:
+    (terminal.folder / "broken.py").write_text("def oops():\n    return nowhere\n\noops()\n")
+    ended = terminal.tsuzuki("run", "broken.py:x", code=1)
+    assert 'broken.py", line 2, in oops' in ended.stderr
+    assert "importlib" not in ended.stderr
+    assert "error: broken.py cannot be imported: NameError" in ended.stderr
+
+
+def test_a_file_sees_its_neighbours_and_may_be_named_like_a_module_of_python(terminal: Terminal) -> None:
+    inner = terminal.folder / "inner"
+    inner.mkdir()
+    (inner / "neighbour.py").write_text("WORD = 'next door'\n")
+    (inner / "json.py").write_text(
+        "from neighbour import WORD\nfrom tsuzuki import flow\n\n@flow\ndef only() -> str:\n    return WORD\n"
+    )
+    assert terminal.tsuzuki("run", "inner/json.py").stdout == "next door\n"
+
+
+def test_a_flow_may_be_named_by_module_and_by_its_own_name(terminal: Terminal) -> None:
+    assert terminal.json("run", "flows:chat-ty")["flow"] == "chat-ty"
+
+
+def test_some_failed_items_are_exit_code_6(terminal: Terminal) -> None:
+    terminal.bad("b")
+    ended = terminal.tsuzuki("run", "flows.py:partly", "-p", 'names=["a","b","c"]', code=6)
+    assert json.loads(ended.stdout) == ["A", "C"]
+    assert "tsuzuki items 1 --failed" in ended.stderr
+
+
+def test_a_failed_run_is_exit_code_5_and_shows_the_traceback_of_the_user(terminal: Terminal) -> None:
+    terminal.bad("b")
+    ended = terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b"]', "--json", code=5)
+    assert json.loads(ended.stdout)["status"] == "FAILED"
+    assert "b is bad" in json.loads(ended.stdout)["error"]["message"]
+    assert "in strict" in ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("error: run 1 of strict failed: ")
+    assert last.endswith("[ERR-TSUZUKI-0151]")
+
+
+def test_a_failed_run_goes_on_with_what_failed(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b","c"]', code=5)
+    terminal.bad()
+    ended = terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b","c"]')
+    assert "continuing run 1 of strict: 1 recorded" in ended.stderr
+    assert terminal.calls() == ["a", "b", "b", "c"]
+
+
+def test_a_killed_run_goes_on_where_it_was(terminal: Terminal) -> None:
+    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    first.kill()
+    first.communicate()
+    terminal.open_gate()
+    ended = terminal.tsuzuki("run", "flows.py:gated", "-p", "hold=10", "--json")
+    assert "continuing run 1 of gated: 10 recorded" in ended.stderr
+    shown = json.loads(ended.stdout)
+    assert (shown["result"], shown["done"], shown["continued"]) == (380, 20, True)
+    assert all(terminal.calls().count(str(number)) == 1 for number in range(10))
+
+
+def test_other_params_are_another_run(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["b"]', code=5)
+    assert terminal.json("run", "flows.py:strict", "-p", 'names=["a"]')["number"] == 2
+
+
+def test_fresh_starts_anew(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b"]', code=5)
+    terminal.bad()
+    shown = terminal.json("run", "flows.py:strict", "-p", 'names=["a","b"]', "--fresh")
+    assert (shown["number"], shown["continued"]) == (2, False)
+    assert terminal.calls() == ["a", "b", "a", "b"]
+
+
+def test_a_run_that_continues_another_skips_what_that_has_done(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:partly", "-p", 'names=["a","b"]')
+    shown = terminal.json("run", "flows.py:partly", "-p", 'names=["a","b","c"]', "--continues", "1")
+    assert (shown["number"], shown["skipped"], shown["done"]) == (2, 2, 1)
+    assert terminal.calls() == ["a", "b", "c"]
+    assert "run not found" in terminal.tsuzuki("run", "flows.py:nothing", "--continues", "77", code=1).stderr
+
+
+def test_an_idempotency_key_gives_the_first_run_again(terminal: Terminal) -> None:
+    first = terminal.json("run", "flows.py:gated", "--idempotency-key", "monday")
+    again = terminal.json("run", "flows.py:gated", "--idempotency-key", "monday")
+    assert first["run_id"] == again["run_id"]
+    assert again["result"] == 380
+    assert len(terminal.calls()) == 20
+
+
+def test_flow_run_in_a_script_and_the_command_share_their_runs(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b"]', code=5)
+    terminal.bad()
+    (terminal.folder / "script.py").write_text("import flows\nprint(flows.strict.run(names=['a', 'b']).number)\n")
+    script = subprocess.run(
+        [sys.executable, "script.py"], cwd=terminal.folder, capture_output=True, text=True, check=True
+    )
+    assert script.stdout == "1\n"
+    assert terminal.calls() == ["a", "b", "b"]
+
+
+def test_ctrl_c_stops_cleanly_and_the_run_goes_on_later(terminal: Terminal) -> None:
+    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    first.send_signal(signal.SIGINT)
+    ended = terminal.end(first, code=130)
+    assert "stopping; what has finished is kept" in ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith("[ERR-TSUZUKI-0153]")
+    assert terminal.json("list")[0]["interrupted"] is True
+    terminal.open_gate()
+    again = terminal.tsuzuki("run", "flows.py:gated", "-p", "hold=10")
+    assert "continuing run 1 of gated: 10 recorded" in again.stderr
+    assert again.stdout == "380\n"
+
+
+def test_ctrl_c_twice_leaves_at_once(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:stubborn")
+    terminal.until(terminal.calls)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    said = iter(process.stderr.readline, "")
+    assert any("stopping" in line for line in said)
+    process.send_signal(signal.SIGINT)
+    terminal.end(process, code=130)
+    terminal.open_gate()
+    assert terminal.json("run", "flows.py:stubborn")["continued"] is True
+
+
+def test_a_cancelled_run_is_exit_code_7(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:gated", "-p", "hold=10", "--json")
+    terminal.until_held(recorded=10, calls=14)
+    terminal.tsuzuki("cancel", "1")
+    ended = terminal.end(process, code=7)
+    assert json.loads(ended.stdout)["status"] == "CANCELLED"
+    assert ended.stderr.splitlines()[-1].endswith("[ERR-TSUZUKI-0152]")
+
+
+def test_a_key_in_use_is_told_with_the_run_that_holds_it(terminal: Terminal) -> None:
+    (terminal.folder / "keyed.py").write_text(
+        "from flows import step\nfrom tsuzuki import flow\n\n"
+        "@flow(key='one')\nasync def keyed(other: int = 0) -> int:\n    return sum(await step.map([1], hold=0))\n"
+    )
+    process = terminal.start("run", "keyed.py:keyed")
+    terminal.until(terminal.calls)
+    refused = terminal.tsuzuki("run", "keyed.py:keyed", "-p", "other=1", code=1)
+    assert "[ERR-TSUZUKI-0111]" in refused.stderr
+    terminal.open_gate()
+    terminal.end(process)

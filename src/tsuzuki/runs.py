@@ -241,14 +241,25 @@ class Runs:
     async def items(self, reference: str | int, *, failed: bool = False) -> AsyncIterator[dict[str, Any]]:
         """Gives the recorded steps and items of a run, or only those that failed and have not succeeded since."""
         row, names = await self.get(reference), dict[str, str]()
+        wanted = await self._failures(row.id) if failed else None
         async for entry in self.journal(row.id):
             fact = entry.fact
             if isinstance(fact, f.StepStarted):
                 names[fact.step] = fact.name
-            elif isinstance(fact, f.Outcome):
-                failure = isinstance(fact, f.ItemFailed | f.StepFailed)
-                if not failed or failure:
-                    yield _shown(entry, fact, fact.name or names.get(fact.step, ""))
+            elif isinstance(fact, f.Outcome) and (wanted is None or entry.position in wanted):
+                yield _shown(entry, fact, fact.name or names.get(fact.step, ""))
+
+    async def _failures(self, run_id: str) -> frozenset[int]:
+        """Gives the positions of the failures that no later outcome has replaced."""
+        failures, position = dict[tuple[str, str], int](), 0
+        while marks := await self.backend.outcomes(run_id, after=position):
+            for mark in marks:
+                if mark.kind in f.FAILURES:
+                    failures[mark.step, mark.key] = mark.position
+                else:
+                    failures.pop((mark.step, mark.key), None)
+            position = marks[-1].position
+        return frozenset(failures.values())
 
     async def value(self, reference: str | int, fact: f.Fact) -> Any:
         """Gives the value of a recorded success as plain JSON types, wherever it is kept."""

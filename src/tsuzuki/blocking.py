@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from tsuzuki.execution import Execution
-from tsuzuki.maps import END, Source
+from tsuzuki.streams import END, Source
 
 _AHEAD: Final = 32
 

@@ -136,13 +136,14 @@ class Execution:
 
     async def postpone(self, seconds: float) -> None:
         """Waits for a `Later`; when nothing else is going on and it takes long, the run is handed back."""
-        until = self.clock.now() + seconds
+        elapsed = self.clock.elapsed  # the wall clock may be set back meanwhile, by an hour or more
+        until = elapsed() + seconds
         self._postponed.append(until)
         self.active -= 1
         try:
-            while (left := until - self.clock.now()) > 0:
+            while (left := until - elapsed()) > 0:
                 if left > SHORT_WAIT and await self._quiet():
-                    self.stop("release", not_before=min(self._postponed))
+                    self.stop("release", not_before=self.clock.now() + min(self._postponed) - elapsed())
                 await self.clock.sleep(min(left, 0.25))
         finally:
             self.active += 1

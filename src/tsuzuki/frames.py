@@ -14,9 +14,10 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import arguments, digest, step_id
-from tsuzuki.maps import Map, MapCall, Sink, Source, run_map, stream_map
+from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext
 from tsuzuki.steps import Call, call, refuse_when_stopping
+from tsuzuki.streams import Sink, Source
 
 _LONG: Final = 256
 """Arguments of more bytes are remembered by their digest."""

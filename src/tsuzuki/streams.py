@@ -1,0 +1,143 @@
+"""What a map reads from, and what it hands its outcomes to."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sized
+from typing import Any, Final, Protocol
+
+from tsuzuki.results import Failure
+
+END: Final = object()
+"""What stands for "no more"."""
+
+
+class Sink(Protocol):
+    """Takes the outcomes of a map, each under the number of its item."""
+
+    def open(self) -> int:
+        """Reserves the next place."""
+        ...
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether an item has to wait for room."""
+        ...
+
+    async def room(self) -> None:
+        """Waits until one more item may begin."""
+        ...
+
+
+class KeepAll:
+    """Keeps every outcome, in input order."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.outcomes: list[Any] = []
+
+    def open(self) -> int:
+        """Reserves the next place."""
+        self.outcomes.append(None)
+        return len(self.outcomes) - 1
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        self.outcomes[number] = outcome
+
+    async def room(self) -> None:
+        """Has always room."""
+
+
+class CountOnly:
+    """Keeps nothing but the counts."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.succeeded = 0
+        self.failed = 0
+
+    def open(self) -> int:
+        """Reserves nothing."""
+        return 0
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Counts an outcome."""
+        del number
+        if isinstance(outcome, Failure):
+            self.failed += 1
+        else:
+            self.succeeded += 1
+
+    async def room(self) -> None:
+        """Has always room."""
+
+
+class Window:
+    """Hands outcomes on in input order, and holds the lanes back when nobody takes them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._first = 0
+        self._slots: deque[Any] = deque()
+        self._changed = asyncio.Event()
+        self.closed = False
+
+    def open(self) -> int:
+        """Reserves the next place."""
+        self._slots.append(END)
+        return self._first + len(self._slots) - 1
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        self._slots[number - self._first] = outcome
+        self._changed.set()
+
+    @property
+    def full(self) -> bool:
+        """Whether the reader has to catch up first."""
+        return len(self._slots) >= self._size and not self.closed
+
+    async def room(self) -> None:
+        """Waits until the reader has caught up."""
+        while self.full:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def take(self, over: Callable[[], bool]) -> Any:
+        """Gives the next outcome in order, or END when there will be none."""
+        while not (self._slots and self._slots[0] is not END):
+            if over():
+                return END
+            self._changed.clear()
+            await self._changed.wait()
+        self._first += 1
+        outcome = self._slots.popleft()
+        self._changed.set()
+        return outcome
+
+    def close(self) -> None:
+        """Lets everybody go who waits."""
+        self.closed = True
+        self._changed.set()
+
+
+class Source:
+    """What the lanes pull from: a plain iterator at once, anything else by awaiting."""
+
+    def __init__(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
+        self.total = len(items) if isinstance(items, Sized) else None
+        self.plain: Iterator[Any] | None = iter(items) if isinstance(items, Iterable) else None
+        self._async = None if isinstance(items, Iterable) else items
+        self._turn = asyncio.Lock()
+
+    async def pull(self) -> Any:
+        """Gives the next item of an async input, or END."""
+        assert self._async is not None  # noqa: S101 - plain inputs are pulled directly
+        async with self._turn:  # an async generator serves one at a time
+            return await anext(self._async, END)

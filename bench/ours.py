@@ -2,13 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 from typing import Any, Final
 
-from bench.process import Figures, peak_mb
+from bench.process import Figures, Stopwatch, peak_mb
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.flow import Flow
 from tsuzuki.script import EndedRun, run_here
@@ -71,18 +70,18 @@ def address(folder: Path) -> str:
     return f"sqlite:{folder / 'tsuzuki.db'}"
 
 
-async def ended(folder: Path, work: Flow[..., Any], params: Mapping[str, Any]) -> tuple[EndedRun[Any], float]:
+async def ended(folder: Path, work: Flow[..., Any], count: int) -> tuple[EndedRun[Any], Figures]:
     """Runs a flow here; the time is that of the whole run, from its submission to its recorded end."""
     async with Runs.open(address(folder)) as runs:
-        started = perf_counter()
-        run = await run_here(runs, work, params)
-        return run, perf_counter() - started
+        watch = Stopwatch()
+        run = await run_here(runs, work, {"count": count})
+        return run, watch.figures(count)
 
 
 def _whole_run(folder: Path, work: Flow[..., Any], count: int) -> Figures:
-    run, seconds = asyncio.run(ended(folder, work, {"count": count}))
+    run, figures = asyncio.run(ended(folder, work, count))
     assert (run.status, run.result) == (Status.COMPLETED, count), run.error
-    return {"rate": count / seconds, "seconds": seconds, "mb": peak_mb()}
+    return {**figures, "mb": peak_mb()}
 
 
 def steps(folder: Path, count: int) -> Figures:
@@ -125,29 +124,29 @@ def runs_executed(folder: Path, count: int, concurrency: int) -> Figures:
             last.set()
         return number
 
-    async def enqueue(runs: Runs) -> float:
-        started = perf_counter()
+    async def enqueue(runs: Runs) -> Figures:
+        watch = Stopwatch()
         for number in range(count):
             await runs.submit(no_op_flow, {"number": number})
-        return perf_counter() - started
+        return watch.figures(count)
 
-    async def execute(runs: Runs) -> float:
+    async def execute(runs: Runs) -> Figures:
         async with Worker(runs.backend, [no_op_flow], concurrency=concurrency) as worker:
-            started = perf_counter()
+            watch = Stopwatch()
             working = asyncio.create_task(worker.run())
             await last.wait()
             worker.stop()
             await working  # returns once the last run is recorded
-            return perf_counter() - started
+            return watch.figures(count)
 
-    async def work() -> tuple[float, float]:
+    async def work() -> tuple[Figures, Figures]:
         async with Runs.open(address(folder)) as runs:
-            times = await enqueue(runs), await execute(runs)
+            figures = await enqueue(runs), await execute(runs)
             assert await runs.backend.counts() == {"COMPLETED": count}
-            return times
+            return figures
 
-    enqueuing, executing = asyncio.run(work())
-    return {"enqueued": count / enqueuing, "rate": count / executing, "mb": peak_mb()}
+    enqueued, executed_all = asyncio.run(work())
+    return {"enqueued": enqueued["rate"], **executed_all, "mb": peak_mb()}
 
 
 def latency(folder: Path, count: int) -> Figures:
@@ -194,7 +193,7 @@ async def replayed_flow(count: int) -> int:
 def replay(folder: Path, count: int) -> Figures:
     """Runs the flow in this folder, where it fails after its map; the second time that is a replay."""
     started = perf_counter()
-    run, _ = asyncio.run(ended(folder, replayed_flow, {"count": count}))
+    run, _ = asyncio.run(ended(folder, replayed_flow, count))
     assert run.status is Status.FAILED
     assert run.row.done == count, run.row
     return {"seconds": reached[0] - started, "mb": reached[1]}

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from bench.process import Figures, peak_mb
+from bench.process import Figures, Stopwatch
 
 LANES = 100
 
@@ -25,10 +25,10 @@ def commits(folder: Path, rows: int) -> Figures:
     """Y: one row per commit."""
     connection = connect(folder)
     connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body TEXT)")
-    started = perf_counter()
+    watch = Stopwatch()
     for number in range(rows):
         connection.execute("INSERT INTO rows VALUES (?, ?)", (number, "null"))
-    return {"rate": rows / (perf_counter() - started)}
+    return watch.figures(rows)
 
 
 def fsyncs(folder: Path, count: int) -> Figures:
@@ -77,7 +77,7 @@ def bare_items(folder: Path, count: int) -> Figures:
     connection = connect(folder)
     connection.execute("CREATE TABLE items (key INTEGER PRIMARY KEY, result INTEGER)")
 
-    async def work() -> float:
+    async def work() -> Figures:
         group = GroupCommit(connection, "INSERT INTO items VALUES (?, ?)")
         items = iter(range(count))
 
@@ -85,11 +85,11 @@ def bare_items(folder: Path, count: int) -> Figures:
             for item in items:
                 await group.put((item, await no_op(item)))
 
-        return await timed([lane() for _ in range(LANES)])
+        return await timed([lane() for _ in range(LANES)], count)
 
-    seconds = asyncio.run(work())
+    figures = asyncio.run(work())
     assert connection.execute("SELECT count(*) FROM items").fetchone() == (count,)
-    return {"rate": count / seconds, "mb": peak_mb()}
+    return figures
 
 
 def bare_runs(folder: Path, count: int) -> Figures:
@@ -109,7 +109,7 @@ def bare_runs(folder: Path, count: int) -> Figures:
         ).fetchall():
             yield from (number for (number,) in found)
 
-    async def work() -> float:
+    async def work() -> Figures:
         group = GroupCommit(connection, "UPDATE runs SET status = 'COMPLETED', result = ? WHERE id = ?")
         numbers = claimed()
 
@@ -117,14 +117,14 @@ def bare_runs(folder: Path, count: int) -> Figures:
             for number in numbers:
                 await group.put((await no_op(number), number))
 
-        return await timed([lane() for _ in range(LANES)])
+        return await timed([lane() for _ in range(LANES)], count)
 
-    seconds = asyncio.run(work())
+    figures = asyncio.run(work())
     assert connection.execute("SELECT count(*) FROM runs WHERE status = 'COMPLETED'").fetchone() == (count,)
-    return {"rate": count / seconds}
+    return figures
 
 
-async def timed(lanes: Iterable[Awaitable[None]]) -> float:
-    started = perf_counter()
+async def timed(lanes: Iterable[Awaitable[None]], count: int) -> Figures:
+    watch = Stopwatch()
     await asyncio.gather(*lanes)
-    return perf_counter() - started
+    return watch.figures(count)

@@ -10,7 +10,7 @@ from tsuzuki.backends import Backend, Claim
 from tsuzuki.clock import Clock
 from tsuzuki.errors import NameTaken, TsuzukiError
 from tsuzuki.flow import Task
-from tsuzuki.journal import LARGE, Journal, Replay
+from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
 from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
 from tsuzuki.threads import Threads, Work
@@ -48,7 +48,7 @@ class Execution:
     threads: Threads
     limits: Limits
     grace: float = 30.0
-    replay: Replay = field(default_factory=Replay)
+    replay: Replay = NOTHING_DONE
     inherited: Replay | None = None
     active: int = 0
     begun: int = 0
@@ -58,7 +58,7 @@ class Execution:
     main: "asyncio.Task[Any] | None" = None
     bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    given_up: "asyncio.Future[None]" = field(init=False)
+    over: "asyncio.Future[None]" = field(init=False)
     journal: Journal = field(init=False)
     log: RunLog = field(init=False)
     _tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Execution:
     _telling: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.given_up = self.loop.create_future()
+        self.over = self.loop.create_future()
         self.journal = Journal(self.backend, self.claim, lambda: self.active)
         self.journal.on_broken = self._broken
         self.log = RunLog(self.backend, self.claim.run.id, self.clock, lambda: self.journal.position)
@@ -107,11 +107,12 @@ class Execution:
         """Stops to wait for what still runs: what it returns later is refused, and told."""
         for work in list(self._on_threads):
             work.abandon(Abandoned())
-        self.loop.call_later(0.5, self._give_up)  # what was freed just now has a moment to leave in order
+        self.loop.call_later(0.5, self.finish)  # what was freed just now has a moment to leave in order
 
-    def _give_up(self) -> None:
-        if not self.given_up.done():
-            self.given_up.set_result(None)
+    def finish(self, _: object = None) -> None:
+        """Ends the wait for the flow: it has ended, or is given up."""
+        if not self.over.done():
+            self.over.set_result(None)
 
     def late(self, what: str) -> None:
         """Tells of a function that ended after nobody waited for it any more."""

@@ -65,6 +65,10 @@ class Replay:
         return None if failed and position < self._retried_before else Recorded(position, failed)
 
 
+NOTHING_DONE: Final = Replay()
+"""The index of a run that begins."""
+
+
 class Journal:
     """Records the facts of one claim."""
 

@@ -72,7 +72,8 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
     run.main = asyncio.create_task(work, name=f"tsuzuki-run-{run.claim.run.number}")
     if run.stopping is not None:
         run.main.cancel()
-    await asyncio.wait([run.main, run.given_up], return_when=asyncio.FIRST_COMPLETED)
+    run.main.add_done_callback(run.finish)
+    await run.over
     if run.stopping == "lost":
         _forget(run.main)
         raise run.journal.broken or ClaimLost("another worker holds the run now")

@@ -66,6 +66,7 @@ class Worker:
         self._dead: frozenset[str] = frozenset()
         self._running: dict[str, Execution] = {}
         self._queue: list[Claim] = []
+        self._dropped: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._typical = LOOK
         self._stopping = asyncio.Event()
@@ -185,7 +186,15 @@ class Worker:
         if full:
             await self._freed.wait()
         elif not self._stopping.is_set():
+            await self._work()
+
+    async def _work(self) -> None:
+        """Waits for news; a store that cannot even be read is asked again in a while."""
+        try:
             await self._backend.work(LOOK)
+        except StoreError as error:
+            logger.warning("cannot look for work just now: %s", error)
+            await asyncio.sleep(LOOK)
 
     async def _supervise(self, claim: Claim) -> None:
         started = self._clock.monotonic()
@@ -195,8 +204,10 @@ class Worker:
             logger.warning("run %s: %s", claim.run.number, error)
         except StoreError as error:
             logger.error("run %s stopped: %s", claim.run.number, error)  # noqa: TRY400 - the message says it all
+            self._dropped.add(claim.run.id)
         except Exception:
             logger.exception("run %s stopped: a fault of ours", claim.run.number)
+            self._dropped.add(claim.run.id)
         took = self._clock.monotonic() - started
         self._typical += (took - self._typical) / (4 if took > self._typical else 8)
 
@@ -270,12 +281,25 @@ class Worker:
     async def _watching(self) -> None:
         looked = self._clock.monotonic()
         while True:
-            await self._backend.work(LOOK)
+            await self._work()
             with contextlib.suppress(StoreError):
                 await self._see_cancels()
                 if self._clock.monotonic() - looked >= LOOK:
                     looked = self._clock.monotonic()
                     await self._look_for_the_dead()
+                    await self._take_up_again()
+
+    async def _take_up_again(self) -> None:
+        """Claims anew what a fault made us drop: we hold it still, so that nobody else may have it."""
+        for run_id in tuple(self._dropped):
+            if self._stopping.is_set():
+                return  # others may have it as soon as we have left
+            claims = await self._backend.claim(
+                self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
+            )
+            self._dropped.discard(run_id)
+            self._queue.extend(claims)
+            self._start_queued()
 
     async def _see_cancels(self) -> None:
         if not self._running:

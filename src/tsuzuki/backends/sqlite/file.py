@@ -72,6 +72,9 @@ def inspect(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(_HEADER)) != _HEADER:
             raise NotAStore(f"{path} is not a SQLite file; choose another file")
+    # Even to look leaves a file of locks beside it, with the same permissions, which would have to be mended too.
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        raise StoreUnavailable(f"{path} cannot be written; make the file and its folder writable for this user")
     try:
         mark, present, tables = patiently(lambda: _look_at(path), PATIENCE)
     except sqlite3.Error as error:
@@ -83,8 +86,6 @@ def inspect(path: Path) -> None:
             f"{path} was written by a newer Tsuzuki (its version is {present}, this one knows {NEWEST}); "
             "upgrade tsuzuki, or choose another file"
         )
-    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        raise StoreUnavailable(f"{path} cannot be written; make the file and its folder writable for this user")
 
 
 def _look_at(path: Path) -> tuple[int, int, int]:

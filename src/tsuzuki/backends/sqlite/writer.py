@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from os.path import samestat
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
@@ -133,6 +134,7 @@ class Writer:
         committed: Callable[[AbstractSet[str], bool], None],
     ) -> None:
         self._connection, self._turnstile, self._path = connection, turnstile, path
+        self._file = path.stat()
         self._times = Times(connection, clock)
         self._perform, self._committed = perform, committed
         self._loop = asyncio.get_running_loop()
@@ -257,6 +259,8 @@ class Writer:
 
     def _write(self, jobs: list[Job], *, patient: bool) -> tuple[list[Settled], Concerned]:
         """Writes a group; when something unexpected happens to one of them, each on its own."""
+        if (removed := self._removed()) is not None:
+            return [(job, None, removed) for job in jobs], NOBODY
         begin(self._connection, patient=patient)
         try:
             transaction = Transaction(self._connection, self._times)
@@ -265,6 +269,15 @@ class Writer:
             return [(job, None, fault(error, self._path)) for job in jobs], NOBODY
         except Exception:  # noqa: BLE001 - told to the job it belongs to, below
             return self._one_by_one(jobs)
+
+    def _removed(self) -> StoreUnavailable | None:
+        """A file that was removed or replaced still takes writes, but nobody would ever find them."""
+        try:
+            if samestat(self._path.stat(), self._file):
+                return None
+        except OSError:
+            pass
+        return StoreUnavailable(f"{self._path} was removed or replaced while it was in use; put it back, or start anew")
 
     def _one_by_one(self, jobs: list[Job]) -> tuple[list[Settled], Concerned]:
         settled: list[Settled] = []

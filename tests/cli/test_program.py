@@ -13,13 +13,19 @@ from tests.cli.conftest import Terminal
 from tsuzuki import __version__
 from tsuzuki.cli import main
 from tsuzuki.cli.progress import Pace, step_line
-from tsuzuki.cli.render import duration, shown_json, table
+from tsuzuki.cli.render import clipped, duration, shown_json, table
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_version_is_told() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == f"tsuzuki {__version__}\n"
+
+
+def test_without_a_command_there_is_help() -> None:
+    ended = CliRunner().invoke(main, [])
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("Usage: tsuzuki")
 
 
 def test_every_command_has_help_and_names_its_store() -> None:
@@ -133,6 +139,14 @@ def test_short_json_stays_on_one_line() -> None:
 
 def test_a_table_lines_up() -> None:
     assert list(table(("N", "NAME"), [("1", "a"), ("20", "b")], frozenset("N"))) == [" N  NAME", " 1  a", "20  b"]
+
+
+def test_wide_signs_take_two_columns_and_control_signs_steer_nothing() -> None:
+    rows = [("続き", "a"), ("x\ny", "\x1b[31mred")]
+    assert list(table(("KEY", "ERROR"), rows)) == ["KEY   ERROR", "続き  a", "x y   \\x1b[31mred"]
+    assert clipped("続続続続", 5) == "続続…"
+    assert clipped("abcdef", 6) == "abcdef"
+    assert clipped("abcdefg", 6) == "abcde…"
 
 
 def test_a_step_is_told_with_counts_percent_rate_and_what_is_left() -> None:

@@ -59,7 +59,7 @@ async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool) -> i
 
 async def _ended_before(runs: Runs, limit: float) -> int:
     query = Query(status=tuple(sorted(TERMINAL)), finished_before=stamp(limit), limit=sys.maxsize)
-    return len([row.number async for row in pages(runs, query)])
+    return sum([1 async for _ in pages(runs, query)])
 
 
 def _agreed(those: str) -> bool:

@@ -71,8 +71,9 @@ def _failed(place: str, error: BaseException) -> BadUsage:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)] if own else []
-    click.echo("".join([*lines, *traceback.format_exception_only(error)]), err=True, nl=False)
-    return BadUsage(f"{place} cannot be imported: {type(error).__name__}: {error}; nothing was started")
+    said = traceback.format_exception_only(error)  # also of an exception whose str() raises
+    click.echo("".join([*lines, *said]), err=True, nl=False)
+    return BadUsage(f"{place} cannot be imported: {said[-1].strip()}; nothing was started")
 
 
 def _chosen(module: ModuleType, place: str, name: str) -> Flow[..., Any]:

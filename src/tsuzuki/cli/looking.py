@@ -145,7 +145,7 @@ def _told(row: Run, gone: frozenset[str], data: bytes) -> Iterator[tuple[str, st
     for step in msgspec.json.decode(bytes(row.progress)):
         yield "progress", step_line(step, None, bar=True)
     if row.error is not None:
-        yield "error", row.error.traceback.rstrip() or f"{row.error.type}: {row.error.message}"
+        yield "error", render.users_part(row.error.traceback) or f"{row.error.type}: {row.error.message}"
     if row.status is Status.COMPLETED:
         yield "result", render.result_text(data)
 
@@ -235,7 +235,7 @@ def _item(item: dict[str, Any]) -> tuple[str, ...]:
         _OUTCOMES.get(item["kind"], "failed"),
         f"{item['tries']}",
         render.duration(item["took"]),
-        render.one_line(item.get("error", "")),
+        item.get("error", ""),
     )
 
 

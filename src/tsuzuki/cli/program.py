@@ -63,6 +63,9 @@ class Program(click.Group):
             code = _reader_left()
         except (click.Abort, KeyboardInterrupt):
             code = _told("interrupted", code=INTERRUPTED)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            code = 1
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "tsuzuki"
             code = _told(f"{error.format_message().rstrip('.')}; `{where} --help` tells more", BadUsage.error_id)
@@ -89,7 +92,12 @@ def _reader_left() -> int:
     return 1
 
 
-@click.group(cls=Program, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    "tsuzuki",
+    cls=Program,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, message="tsuzuki %(version)s")
 def main() -> None:
     """Durable runs for Python."""

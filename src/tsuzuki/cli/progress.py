@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TextIO
 import click
 import msgspec
 
-from tsuzuki.cli.render import clipped, counted, duration, recorded
+from tsuzuki.cli.render import clipped, columns, counted, duration, one_line, padded, recorded
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import TsuzukiError
 from tsuzuki.lifecycle import Run
@@ -49,7 +49,7 @@ def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int
     """Gives the line of one step: its name, a bar, counts, percent, rate and what is left."""
     finished = finished_in(step)
     total = step.get("total")
-    parts = [str(step.get("name") or "flow").ljust(width)]
+    parts = [padded(step.get("name") or "flow", width)]
     if total:
         share = min(finished / total, 1.0)
         full = round(share * BAR)
@@ -61,7 +61,7 @@ def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int
     eta = left_for(step, rate)
     parts += [f"ETA {duration(eta)}"] if eta is not None and finished < (total or 0) else []
     parts += [f"{step[word]:,} {word}" for word in ("failed", "skipped") if step.get(word)]
-    parts += [step["text"]] if step.get("text") else []
+    parts += [one_line(step["text"])] if step.get("text") else []
     return "  ".join(parts)
 
 
@@ -173,7 +173,7 @@ class Progress:
     def _lines(self, row: Run) -> list[str]:
         at = self._clock.monotonic()
         steps: list[dict[str, Any]] = msgspec.json.decode(bytes(row.progress))
-        width = max((len(step["name"]) for step in steps[:MOST_LINES]), default=0) if self._live else 0
+        width = max((columns(step["name"]) for step in steps[:MOST_LINES]), default=0) if self._live else 0
         lines = [
             step_line(step, self._pace.see(step["step"], finished_in(step), at), bar=self._live, width=width)
             for step in steps[:MOST_LINES]

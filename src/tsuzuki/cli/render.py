@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Final
+from unicodedata import east_asian_width
 
 import click
 import msgspec
@@ -16,6 +18,7 @@ from tsuzuki.runs import plain
 
 NARROW: Final = 100
 """A JSON value that fits into so many columns is shown on one line."""
+_OURS: Final = f'  File "{Path(__file__).parents[1]}{os.sep}'
 _TINY: Final = 0.1
 _SAMPLE: Final = 200
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -92,9 +95,10 @@ def record(run: Run, gone: frozenset[str]) -> dict[str, Any]:
 
 def counts(run: Run) -> str:
     """Gives what a run has done: 998 done, 2 failed."""
-    told = [f"{run.done:,} done"] if run.done or not run.steps else []
+    told = [f"{run.done:,} done"] if run.done else []
     told += [f"{number:,} {word}" for word, number in (("failed", run.failed), ("skipped", run.skipped)) if number]
-    return ", ".join([*told, *([counted(run.steps, "step")] if run.steps else [])])
+    told += [counted(run.steps, "step")] if run.steps else []
+    return ", ".join(told) or "no items"
 
 
 def recorded(run: Run) -> int:
@@ -104,15 +108,23 @@ def recorded(run: Run) -> int:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[str] = frozenset()) -> Iterator[str]:
     """Gives the lines of a table; its columns are as wide as its first rows need, so that it can stream."""
-    source = iter(rows)
+    source = ([one_line(cell) for cell in row] for row in rows)
     sample = list(islice(source, _SAMPLE))
-    widths = [max(len(row[at]) for row in (head, *sample)) for at in range(len(head))]
+    widths = [max(columns(row[at]) for row in (head, *sample)) for at in range(len(head))]
     for row in chain([head], sample, source):
-        cells = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for name, cell, width in zip(head, row, widths, strict=True)
-        ]
+        cells = [padded(cell, width, right=name in right) for name, cell, width in zip(head, row, widths, strict=True)]
         yield fitted("  ".join(cells).rstrip())
+
+
+def columns(text: str) -> int:
+    """Gives how many columns of a terminal a text takes: 続き takes four."""
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(sign) in "WF") for sign in text)
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Fills a text up to so many columns."""
+    space = " " * (width - columns(text))
+    return space + text if right else text + space
 
 
 def fitted(line: str) -> str:
@@ -124,12 +136,33 @@ def fitted(line: str) -> str:
 
 def clipped(line: str, width: int) -> str:
     """Cuts a line that is too long."""
-    return line if len(line) <= width else f"{line[: max(width - 1, 1)]}…"
+    if columns(line) <= width:
+        return line
+    while columns(line) >= width and line:
+        line = line[: -max((columns(line) - width) // 2, 1)]
+    return f"{line}…"
 
 
 def one_line(text: str) -> str:
-    """Gives a text without its line breaks."""
-    return " ".join(text.split())
+    """Gives a text without line breaks and signs that would steer a terminal."""
+    return " ".join(text.split()) if text.isprintable() else "".join(map(_printable, " ".join(text.split())))
+
+
+def _printable(sign: str) -> str:
+    return sign if sign.isprintable() else f"\\x{ord(sign):02x}"
+
+
+def users_part(trace: str) -> str:
+    """Gives a traceback without the frames of Tsuzuki itself."""
+    kept, ours = list[str](), False
+    for line in trace.rstrip().splitlines():
+        if line.startswith('  File "'):
+            ours = line.startswith(_OURS)
+        elif not line.startswith("    "):
+            ours = False
+        if not ours:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def near(path: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from tsuzuki.cli.loading import load_flow
 from tsuzuki.cli.params import read_params
 from tsuzuki.cli.progress import Progress
-from tsuzuki.cli.render import counts, put, result_text, took
+from tsuzuki.cli.render import counts, put, result_text, took, users_part
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import Flow
@@ -160,7 +160,7 @@ async def _tell(runs: Runs, row: Run, progress: Progress, *, as_json: bool) -> N
         lasted = "" if progress.continued else f" in {took(row)}"
         progress.say(f"run {row.number} of {row.flow} is {row.status}{lasted}: {counts(row)}{told}")
     if row.error is not None and row.error.traceback:
-        click.echo(row.error.traceback.rstrip(), err=True)
+        click.echo(users_part(row.error.traceback), err=True)
     if as_json:
         put(_object(row, data, continued=progress.continued))
     elif row.status is Status.COMPLETED and data != b"null":

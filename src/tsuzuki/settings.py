@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from tsuzuki.errors import BadUsage
+
 PREFIX: Final = "TSUZUKI_"
 
 
@@ -33,7 +35,7 @@ def _seconds(name: str, default: float) -> float:
     try:
         value = float(text) if text else default
     except ValueError:
-        raise ValueError(f"{PREFIX}{name} must be a number of seconds, not {text!r}") from None
+        raise BadUsage(f"{PREFIX}{name} must be a number of seconds, not {text!r}") from None
     if value <= 0:
-        raise ValueError(f"{PREFIX}{name} must be above 0, not {text!r}")
+        raise BadUsage(f"{PREFIX}{name} must be above 0, not {text!r}")
     return value

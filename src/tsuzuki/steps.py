@@ -185,6 +185,8 @@ async def invoke(run: Execution, work: Call) -> Any:
             value = await _before(task.timeout, task.function(*work.args, **work.kwargs))
         _finished(run, frame)
         return value
+    except SystemExit as error:  # it would end this whole process, and with it everybody else's work
+        raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error
     except asyncio.CancelledError:
         if task.is_async:
             _interrupted(run, frame)

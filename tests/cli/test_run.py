@@ -124,9 +124,20 @@ def test_a_failed_run_is_exit_code_5_and_shows_the_traceback_of_the_user(termina
     assert json.loads(ended.stdout)["status"] == "FAILED"
     assert "b is bad" in json.loads(ended.stdout)["error"]["message"]
     assert "in strict" in ended.stderr
+    assert "src/tsuzuki" not in ended.stderr
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("error: run 1 of strict failed: ")
     assert last.endswith("[ERR-TSUZUKI-0151]")
+
+
+def test_sys_exit_in_a_task_fails_its_run_and_not_the_program(terminal: Terminal) -> None:
+    (terminal.folder / "leaving.py").write_text(
+        "import sys\nfrom tsuzuki import flow, task\n\n@task\ndef leave() -> None:\n    sys.exit(3)\n\n"
+        "@task\nasync def leave_too() -> None:\n    sys.exit(4)\n\n"
+        "@flow\ndef plain() -> None:\n    leave()\n\n@flow\nasync def loop() -> None:\n    await leave_too()\n"
+    )
+    assert "leave called sys.exit(3)" in terminal.json("run", "leaving.py:plain", code=5)["error"]["message"]
+    assert "leave_too called sys.exit(4)" in terminal.json("run", "leaving.py:loop", code=5)["error"]["message"]
 
 
 def test_a_failed_run_goes_on_with_what_failed(terminal: Terminal) -> None:

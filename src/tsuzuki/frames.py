@@ -19,6 +19,8 @@ from tsuzuki.runcontext import RunContext
 from tsuzuki.steps import Call, call, refuse_when_stopping
 from tsuzuki.streams import Sink, Source
 
+_AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
+"""Inputs that can be read at any time, by anybody."""
 _LONG: Final = 256
 """Arguments of more bytes are remembered by their digest."""
 
@@ -93,6 +95,15 @@ class RunFrame:
         task = self._task()
         return "" if task is None or self._branches is None else self._branches.get(task, "")
 
+    def _input_of_a_branch(self, items: Iterable[Any] | AsyncIterator[Any]) -> str:
+        """Names a branch that begins with a map by the input of it: its order among the others means nothing.
+
+        An input that is read on the way cannot be known yet; `name=` tells such maps apart.
+        """
+        if self._task() is None or not isinstance(items, _AT_HAND):
+            return ""
+        return digest(arguments((items if isinstance(items, set | frozenset) else list(items),), {}))
+
     def _opens(self, step: str) -> None:
         """Lets a call name its branch if it is the first one there."""
         task = self._task()
@@ -100,6 +111,7 @@ class RunFrame:
             if self._branches is None:
                 self._branches = WeakKeyDictionary()
             self._branches.setdefault(task, step)
+            self.run.branches.add(task)
 
     def begin(self, tries: int) -> None:
         """Begins a try: its calls are counted anew, so that they find what the try before recorded."""
@@ -156,13 +168,13 @@ class RunFrame:
     ) -> Callable[[Sink], Map]:
         known = self._known(task)
         mark = digest(arguments((how.name,), shared))
-        branch = self._branch()
+        branch = self._branch() or self._input_of_a_branch(items)
         step = step_id(self.id, known.name, f"map:{mark}:{branch}", self._ordinal(known.name, mark, branch))
         self._opens(step)
         blocking = not known.is_async
         frame = partial(_item_frame, self.run, step, known.name, blocking=blocking)
         source: Callable[[], Source] = partial(Source, items)
-        if bridge is not None and not isinstance(items, list | tuple | range | dict | set | frozenset):
+        if bridge is not None and not isinstance(items, _AT_HAND):
             if not isinstance(items, Iterable):
                 raise BadUsage(f"{known.name}.map: an async iterable needs an async flow")
             source = partial(Pumped, items, bridge)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.acceptance.invariants import check_journal
-from tsuzuki import Retry, Runs, Status, Worker, flow, task
+from tsuzuki import Retry, Runs, Status, Worker, current, flow, task
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, WorkerRecord
 from tsuzuki.errors import StepFailure, StoreError, TsuzukiError
@@ -20,14 +20,25 @@ from tsuzuki.testing import Crash, FaultyBackend, MemoryBackend, builders
 
 CALLS: Counter[str] = Counter()
 """How often each call was made, by its name and argument."""
+MADE: Counter[int] = Counter()
+"""How many calls each attempt made; a thread of a crashed one may still be making some."""
 TRIED: Counter[str] = Counter()
 
 
 @pytest.fixture(autouse=True)
 def no_calls_yet() -> Iterator[None]:
-    CALLS.clear()
-    TRIED.clear()
+    forget()
     yield
+
+
+def forget() -> None:
+    for counter in (CALLS, MADE, TRIED):
+        counter.clear()
+
+
+def called(name: str) -> None:
+    CALLS[name] += 1
+    MADE[current().attempt] += 1
 
 
 async def some_time() -> None:
@@ -39,14 +50,14 @@ async def some_time() -> None:
 @task
 async def load(name: str) -> list[str]:
     await some_time()
-    CALLS[f"load {name}"] += 1
+    called(f"load {name}")
     return [f"{name}{number}" for number in range(3)]
 
 
 @task
 async def clean(chunk: str) -> str:
     await some_time()
-    CALLS[f"clean {chunk}"] += 1
+    called(f"clean {chunk}")
     if chunk == "b1":
         raise ValueError("b1 is always broken")
     return chunk.upper()
@@ -54,14 +65,14 @@ async def clean(chunk: str) -> str:
 
 @task
 def sign(text: str) -> str:
-    CALLS[f"sign {text}"] += 1
+    called(f"sign {text}")
     return f"<{text}>"
 
 
 @task
 async def bind(name: str) -> str:
     pages = await clean.map([f"{name}{number}" for number in range(3)], key=lambda page: page[-1], concurrency=2)
-    CALLS[f"bind {name}"] += 1
+    called(f"bind {name}")
     return await sign("".join(pages))
 
 
@@ -70,7 +81,7 @@ async def second_time(name: str) -> str:
     TRIED[name] += 1
     if TRIED[name] % 2:
         raise ConnectionError("not the first time")
-    CALLS[f"second_time {name}"] += 1
+    called(f"second_time {name}")
     return name
 
 
@@ -122,21 +133,21 @@ async def recorded(backend: Backend, run_id: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("after", [False, True], ids=["before it is written", "after it was written"])
 async def test_a_crash_at_any_append_changes_nothing_and_repeats_nothing_recorded(after: bool) -> None:
     expected = await undisturbed()
-    once = Counter(CALLS)
+    once = CALLS.total()
     number, crashed = 0, True
     while crashed:
         number += 1
-        CALLS.clear()
+        forget()
         inner = MemoryBackend()
         run_id = await start(inner)
         faulty = FaultyBackend(inner, fail="append", at=number, crash=True, after=after)
         with contextlib.suppress(Crash, TsuzukiError):
             await carry_out(faulty, run_id)
         crashed = faulty.crashed
-        before, known = CALLS.total(), len(await recorded(inner, run_id))
+        known = len(await recorded(inner, run_id))
         assert await carry_out(inner, run_id) == expected
         await check_journal(inner, run_id)
-        assert CALLS.total() - before == once.total() - known, f"crash at append {number}: exactly the rest is called"
+        assert MADE[2] == once - known, f"crash at append {number}: exactly the rest is called"
     assert number > 10, "there were too few writes for this to mean anything"
 
 
@@ -154,7 +165,6 @@ async def _replay_of_a_prefix(cut: float, seed: int) -> None:
     facts = [entry.fact for entry in await builders.journal(whole, run_id)]
     body = [fact for fact in facts if not isinstance(fact, f.Submitted | f.Claimed | f.RunCompleted | f.Unknown)]
 
-    CALLS.clear()
     prefix = body[: round(cut * len(body))]
     backend = MemoryBackend()
     copy = await start(backend)
@@ -179,3 +189,58 @@ async def test_a_lost_acknowledgement_stops_the_run_and_the_next_start_finds_wha
     assert await carry_out(backend, run_id) == expected
     assert written <= await recorded(backend, run_id)
     await check_journal(backend, run_id)
+
+
+@task
+async def stamp(of: tuple[str, int]) -> str:
+    await some_time()
+    return f"{of[0]}{of[1]}"
+
+
+async def straight_to_the_map(name: str) -> str:
+    await asyncio.sleep(random.uniform(0, 0.01))
+    return ",".join(await stamp.map([(name, number) for number in range(3)], key=lambda of: of[1]))
+
+
+@flow
+async def unordered() -> list[str]:
+    return await asyncio.gather(*(straight_to_the_map(name) for name in "abcdef"))
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+async def test_pipelines_that_begin_with_a_map_in_any_order_get_their_own_items_back(number: int) -> None:
+    backend = MemoryBackend()
+    run = await Runs(backend).submit(unordered, private=True)
+    faulty = FaultyBackend(backend, fail="append", at=number, crash=True, after=True)
+    with contextlib.suppress(Crash, TsuzukiError):
+        async with Worker(faulty, [unordered], tags=()) as worker:
+            await worker.carry_out(run.id)
+    async with Worker(backend, [unordered], tags=()) as worker:
+        await worker.carry_out(run.id)
+    assert await Runs(backend).result(run.id) == [f"{name}0,{name}1,{name}2" for name in "abcdef"]
+    await check_journal(backend, run.id)
+
+
+@task
+def leaf(number: int) -> int:
+    return number + 1
+
+
+@task
+def branch(number: int) -> int:
+    below: list[int] = leaf.map(range(3))
+    return leaf(number) + sum(below)
+
+
+@flow
+def tree(items: int) -> int:
+    branches: list[int] = branch.map(range(items), concurrency=100)
+    return sum(branches)
+
+
+async def test_sync_tasks_that_wait_for_sync_tasks_never_run_out_of_threads() -> None:
+    backend = MemoryBackend()
+    run = await Runs(backend).submit(tree, {"items": 200}, private=True)
+    async with Worker(backend, [tree], tags=()) as worker:
+        await asyncio.wait_for(worker.carry_out(run.id), 60)
+    assert await Runs(backend).result(run.id) == sum(number + 1 + 6 for number in range(200))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakSet
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
@@ -52,11 +53,14 @@ class Execution:
     inherited: Replay | None = None
     active: int = 0
     begun: int = 0
+    unsettled: int = 0
+    given_up: bool = False
     stopping: Stop | None = None
     cut: Cut = field(default_factory=Cut)
     not_before: float = 0.0
     main: "asyncio.Task[Any] | None" = None
     bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
+    branches: "WeakSet[asyncio.Task[Any]]" = field(default_factory=WeakSet)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     over: "asyncio.Future[None]" = field(init=False)
     journal: Journal = field(init=False)
@@ -102,12 +106,27 @@ class Execution:
         for task in (self.main, *self.bridged):
             if task is not None:
                 task.cancel()
+        for task in list(self.branches):
+            if not task.cancelling():  # whoever waits for it may have passed the cancellation on
+                task.cancel()
 
     def abandon(self) -> None:
         """Stops to wait for what still runs: what it returns later is refused, and told."""
         for work in list(self._on_threads):
             work.abandon(Abandoned())
-        self.loop.call_later(0.5, self.finish)  # what was freed just now has a moment to leave in order
+        self.loop.call_later(0.5, self._give_up)  # what was freed just now has a moment to leave in order
+
+    def _give_up(self) -> None:
+        self.given_up = True
+        self.finish()
+
+    async def settled(self) -> None:
+        """Waits until every call and map that a stop found under way has ended and is recorded, or is given up.
+
+        The flow may be over before: `gather` leaves as soon as one of its branches does.
+        """
+        while self.unsettled > 0 and not self.given_up:
+            await asyncio.sleep(0.002)
 
     def finish(self, _: object = None) -> None:
         """Ends the wait for the flow: it has ended, or is given up."""

@@ -74,7 +74,9 @@ class Map:
         if not self._task.is_async:
             run.threads.at_least(self._lanes)
         lanes = [asyncio.create_task(self._lane(), name=f"tsuzuki-lane-{self._task.name}") for _ in range(self._lanes)]
+        run.unsettled += 1
         cancelled = await settle(lanes)
+        run.unsettled -= 1
         run.log.finished(self._step)
         if cancelled or run.stopping is not None:
             if self._source.total is not None:

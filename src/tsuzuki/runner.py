@@ -29,7 +29,9 @@ async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
     try:
         ending = await _ending(run, flow)
         await run.log.flush()
-        await run.journal.record(ending)
+        kept = run.journal.record(ending)
+        run.journal.close()  # at once: nothing may follow the end, not even in the same write
+        await kept
     finally:
         run.journal.close()
 
@@ -74,6 +76,8 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         run.main.cancel()
     run.main.add_done_callback(run.finish)
     await run.over
+    if run.stopping in ("cancel", "release"):
+        await run.settled()
     if run.stopping == "lost":
         _forget(run.main)
         raise run.journal.broken or ClaimLost("another worker holds the run now")

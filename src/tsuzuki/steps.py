@@ -69,6 +69,15 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
     found = run.replay.find(frame.step, frame.key)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
+    run.unsettled += 1
+    try:
+        return await _recorded(run, task, work, parent)
+    finally:
+        run.unsettled -= 1
+
+
+async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
+    frame = work.frame
     identity = {"step": frame.step, "key": frame.key, "name": task.name}
     run.journal.note(run.fact(f.StepStarted, parent=parent, **identity))
     try:

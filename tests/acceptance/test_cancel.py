@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 from tests.acceptance.flows import catalog
 from tests.acceptance.invariants import calls_in, check_journal
 from tests.acceptance.processes import Child, started, until
-from tsuzuki import Run, Runs, Status
+from tsuzuki import Run, Runs, Status, Worker, flow, task
 from tsuzuki import facts as f
 from tsuzuki.lifecycle import RunUpdateResult
-from tsuzuki.testing import builders
+from tsuzuki.testing import MemoryBackend, builders
 
 
 @contextlib.asynccontextmanager
@@ -134,3 +135,47 @@ async def test_the_run_of_a_killed_worker_is_cancelled_at_once(tmp_path: Path) -
         worker.kill()
         assert (await runs.cancel(run.id))[1].status is Status.CANCELLED
         await check_journal(runs.backend, run.id)
+
+
+@task
+async def double(number: int) -> int:
+    await asyncio.sleep(random.uniform(0, 0.002))
+    return number * 2
+
+
+@task
+def square(number: int) -> int:
+    time.sleep(random.uniform(0, 0.002))
+    return number**2
+
+
+@flow
+async def mixed(items: int) -> int:
+    doubled, squared = await asyncio.gather(
+        double.map(range(items), concurrency=7), square.map(range(items), concurrency=5)
+    )
+    return sum(doubled) + sum(squared)
+
+
+async def test_at_whatever_moment_a_run_is_cancelled_its_counts_add_up_to_its_items() -> None:
+    await asyncio.gather(*(cancelled_after(random.randrange(1, 110)) for _ in range(20)))
+
+
+async def cancelled_after(done: int) -> None:
+    backend = MemoryBackend()
+    runs = Runs(backend)
+    run = await runs.submit(mixed, {"items": 60}, private=True)
+    async with Worker(backend, [mixed], tags=()) as worker:
+        work = asyncio.create_task(worker.carry_out(run.id))
+        while (row := await runs.get(run.id)).done < done and not row.status.terminal:
+            await asyncio.sleep(0)
+        await runs.cancel(run.id)
+        row = await asyncio.wait_for(work, 30)
+    await check_journal(backend, run.id)
+    end = (await builders.journal(backend, run.id))[-1].fact
+    if row.status is Status.COMPLETED:
+        assert row.done == 120
+        return
+    assert isinstance(end, f.RunCancelled)
+    assert row.done + end.never_started + end.interrupted == 120, (row.done, end)
+    assert end.finished_anyway <= row.done

@@ -1,0 +1,59 @@
+"""A script that runs its own flow: interrupted in order, cancelled from elsewhere, and poisoned."""
+
+import asyncio
+import json
+import signal
+import time
+from pathlib import Path
+
+from tests.acceptance.invariants import calls_in, check_journal, only_run, repeated
+from tests.acceptance.processes import finished, started, until
+from tsuzuki import Runs, Status
+from tsuzuki.testing import builders
+
+ITEMS = 600
+
+
+async def test_a_script_that_is_interrupted_once_keeps_what_was_finished_and_goes_on(tmp_path: Path) -> None:
+    with started("thousand", ITEMS, folder=tmp_path) as child:
+        await until(lambda: len(calls_in(tmp_path)) > 100, "it is under way")
+        child.send(signal.SIGINT)
+        assert child.ended() != 0
+        assert "RunInterrupted" in child.complained
+        assert "start it again to go on" in child.complained
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        row = await only_run(runs)
+        assert (row.status, row.holder) == (Status.PENDING, None)
+        assert (await builders.kinds(runs.backend, row.id))[-1] == "Released"
+        assert len(calls_in(tmp_path)) == row.done, "every call that returned was recorded"
+    assert len(json.loads(finished("thousand", ITEMS, folder=tmp_path))) == ITEMS
+    assert repeated(calls_in(tmp_path)) == 0
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        assert len(await check_journal(runs.backend, row.id)) == ITEMS
+
+
+async def test_a_script_can_be_cancelled_from_another_process(tmp_path: Path) -> None:
+    with started("thousand", 5000, folder=tmp_path) as child:
+        await until(lambda: len(calls_in(tmp_path)) > 100, "it is under way")
+        async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+            asked = time.monotonic()
+            await runs.cancel(1)
+            row = await asyncio.wait_for(runs.wait(1), 60)
+            assert time.monotonic() - asked < 1
+            assert row.status is Status.CANCELLED
+            await check_journal(runs.backend, row.id)
+        assert child.ended() != 0
+        assert "RunStopped" in child.complained
+
+
+async def test_two_starts_of_one_script_do_not_do_the_same_work(tmp_path: Path) -> None:
+    """While the first one lives its run is its own: the second is a run of its own, not a second pair of hands."""
+    with started("thousand", ITEMS, folder=tmp_path) as first:
+        await until(lambda: len(calls_in(tmp_path)) > 50, "the first is under way")
+        first_half = finished("thousand", 10, folder=tmp_path)
+        assert len(json.loads(first_half)) == 10
+        assert first.ended() == 0, first.complained
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        rows = await runs.list()
+        assert sorted(row.done for row in rows) == [10, ITEMS]
+        assert {row.attempt for row in rows} == {1}

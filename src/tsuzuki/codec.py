@@ -16,6 +16,7 @@ import typing_extensions
 
 from tsuzuki.errors import BadParams, BadUsage, NotJSON, ValueChanged
 from tsuzuki.identity import digest
+from tsuzuki.results import Collected
 
 _encode: Final = msgspec.json.Encoder().encode
 _PLAIN: Final[frozenset[type]] = frozenset({int, str, bool, type(None)})
@@ -53,8 +54,10 @@ class Codec:
         """Gives the JSON of a value."""
         try:
             if self._adapter is None:
-                return pydantic_core.to_json(value, bytes_mode="base64", inf_nan_mode="constants")
-            return self._adapter.dump_json(value, warnings="none")
+                return pydantic_core.to_json(
+                    value, bytes_mode="base64", inf_nan_mode="constants", fallback=_plain_or_refused
+                )
+            return self._adapter.dump_json(value, warnings="none", fallback=_plain_or_refused)
         except (pydantic_core.PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             raise NotJSON(
                 f"{short(value)} ({type(value).__name__}) cannot be recorded as JSON: {error}. "
@@ -76,6 +79,15 @@ class Codec:
     @cached_property
     def _adapter(self) -> "pydantic.TypeAdapter[Any] | None":
         return None if self._annotation is Any else _adapter(self._annotation)
+
+
+def _plain_or_refused(value: Any) -> Any:
+    """Lets the outcomes of a map be recorded as the list they are."""
+    if isinstance(value, Collected):
+        return list(value)
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _told(error: ValueError) -> str:

@@ -36,7 +36,9 @@ def redact(text: str) -> str:
 
 
 def problem(error: BaseException) -> Problem:
-    """Gives what is kept of an exception; one whose `str()` raises is told by its type."""
+    """Gives what is kept of an exception; one whose `str()` raises is told by its type, a group of one by its one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
     try:
         message = str(error)
     except Exception as broken:  # noqa: BLE001 - whatever it raises, the failure itself must be told

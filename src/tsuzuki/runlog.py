@@ -117,7 +117,7 @@ def _text(value: object) -> str:
 
 
 class Capture(logging.Handler):
-    """Brings standard logging inside a run into the run's log.
+    """Brings standard logging inside a run into the run's log; one handler, however many workers listen.
 
     Where the program has not configured logging at all, info lines are let through too, and warnings still
     reach stderr as they would without us.
@@ -125,10 +125,14 @@ class Capture(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
+        self._listeners = 0
         self._level: int | None = None
 
     def install(self) -> None:
         """Starts to listen."""
+        self._listeners += 1
+        if self._listeners > 1:
+            return
         root = logging.getLogger()
         if not root.handlers and root.level == logging.WARNING:
             self._level = root.level
@@ -137,6 +141,9 @@ class Capture(logging.Handler):
 
     def remove(self) -> None:
         """Stops to listen and leaves everything as it was."""
+        self._listeners -= 1
+        if self._listeners > 0:
+            return
         root = logging.getLogger()
         root.removeHandler(self)
         if self._level is not None:
@@ -150,3 +157,7 @@ class Capture(logging.Handler):
             take(record)
         if self._level is not None and record.levelno >= logging.WARNING and logging.lastResort is not None:
             logging.lastResort.handle(record)
+
+
+CAPTURE: Final = Capture()
+"""Standard logging belongs to the process, and so does this."""

@@ -15,13 +15,13 @@ from tsuzuki import facts as f
 from tsuzuki import settings
 from tsuzuki.backends import Backend, Claim, Query, WorkerRecord
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.errors import BadUsage, ClaimLost, StoreError
+from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.limits import Limits
 from tsuzuki.presence import Presence, Watch, this_host
-from tsuzuki.runlog import Capture
+from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import execute
 from tsuzuki.threads import Threads
 
@@ -79,8 +79,7 @@ class Worker:
         self._presence = Presence(self.id)
         self._threads = Threads()
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
-        self._capture = Capture()
-        self._capture.install()
+        CAPTURE.install()
         self._fingerprints = {name: flow.fingerprint for name, flow in self._flows.items()}
         self._started_at = self._clock.now()
         await self._beat()
@@ -104,7 +103,7 @@ class Worker:
             with contextlib.suppress(StoreError):
                 await self._beat(state="STOPPED_GRACEFUL")
         finally:
-            self._capture.remove()
+            CAPTURE.remove()
             self._threads.close()
             self._presence.close()
 
@@ -137,8 +136,13 @@ class Worker:
                 raise ClaimLost(f"run {run_id} is gone")
             if row.status.terminal or self._stopping.is_set():
                 return row
-            if not claims and row.holder is not None and row.holder not in self._dead:
-                return row
+            if not claims:
+                if row.version > f.VERSION:
+                    raise NewerStore(f"a newer Tsuzuki wrote run {row.number}; upgrade to go on with it")
+                if row.holder is not None and row.holder not in self._dead:
+                    return row
+                await asyncio.sleep(0.01)  # somebody else was quicker; look again what became of it
+                await self._look_for_the_dead()
             if not await self._wait_until(row.not_before):
                 return row
 
@@ -157,7 +161,7 @@ class Worker:
     def _room(self) -> int:
         """Says how many runs to claim: the free places, and more ahead the shorter runs are."""
         ahead = min(int(AHEAD / max(self._typical, 1e-4)), MOST_AHEAD)
-        return self._concurrency + ahead - len(self._running) - len(self._queue)
+        return self._concurrency + ahead - len(self._tasks) - len(self._queue)
 
     async def _claim(self, limit: int) -> list[Claim]:
         try:
@@ -170,7 +174,7 @@ class Worker:
             return []
 
     def _start_queued(self) -> None:
-        while self._queue and len(self._running) < self._concurrency and not self._stopping.is_set():
+        while self._queue and len(self._tasks) < self._concurrency and not self._stopping.is_set():
             claim = self._queue.pop(0)
             task = asyncio.create_task(self._supervise(claim), name=f"tsuzuki-claim-{claim.run.number}")
             self._tasks.add(task)
@@ -317,8 +321,7 @@ class Worker:
     async def _flushing(self) -> None:
         while True:
             await asyncio.sleep(FLUSH)
-            for run in list(self._running.values()):
-                await run.log.flush()
+            await asyncio.gather(*(run.log.flush() for run in self._running.values()))
 
 
 def _by_name(flows: Iterable[Flow[..., Any]]) -> dict[str, Flow[..., Any]]:

@@ -281,3 +281,12 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], told: s
         cube.map([1], **options)
     with pytest.raises(BadUsage, match="needs a list"):
         cube.map("a text is not a list of items")
+
+
+async def test_the_outcomes_of_a_map_can_be_returned_as_they_are(run: RunFlow) -> None:
+    @flow
+    async def mapping() -> Any:
+        return await picky.map([1, 2], on_error="collect")
+
+    failure = {"key": "1", "error": "1 is odd", "error_type": "ValueError", "attempts": 1}
+    assert (await run(mapping)).result == [failure, 2]

@@ -146,3 +146,26 @@ async def test_followers_see_every_fact_in_order_also_late_ones(runs: Runs) -> N
     assert await middle == late[20:]
     assert late[0][1] == "Submitted"
     assert late[-1][1] == "RunCompleted"
+
+
+async def test_a_line_is_written_once_however_many_workers_there_are(runs: Runs, run: RunFlow) -> None:
+    @flow
+    async def talking() -> int:
+        logging.getLogger("library").warning("once")
+        return 1
+
+    async with Worker(runs.backend), Worker(runs.backend):
+        ended = await run(talking)
+    assert [line.text async for line in runs.log(ended.id)] == ["once"]
+
+
+async def test_an_error_in_a_task_group_is_told_as_itself(run: RunFlow) -> None:
+    @flow
+    async def grouping() -> int:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+            raise KeyError("the one")
+
+    error = (await run(grouping)).error
+    assert error is not None
+    assert (error.type, error.message) == ("KeyError", "'the one'")

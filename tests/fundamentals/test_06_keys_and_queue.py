@@ -172,3 +172,25 @@ async def test_a_tag_that_cannot_be_routed_is_refused(runs: Runs, tag: str) -> N
             await runs.submit("f", tag=tag)
     with pytest.raises(BadUsage, match="flow name"):
         await runs.submit("")
+
+
+async def test_a_worker_executes_no_more_runs_at_once_than_asked_for(runs: Runs) -> None:
+    now = most = 0
+
+    @flow
+    async def counting(x: int) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(now, most)
+        await asyncio.sleep(0.001)
+        now -= 1
+        return x
+
+    rows = [await runs.submit(counting, {"x": x}) for x in range(40)]
+    async with Worker(runs.backend, [counting], concurrency=3) as worker:
+        loop = asyncio.create_task(worker.run())
+        for row in rows:
+            await runs.wait(row.id)
+        worker.stop()
+        await loop
+    assert most == 3

@@ -78,7 +78,14 @@ async def ended(folder: Path, work: Flow[..., Any], count: int) -> tuple[EndedRu
         return run, watch.figures(count)
 
 
+async def warmed_up(work: Flow[..., Any]) -> None:
+    """Runs a flow of one item in memory first: what is imported on first use is not the work that is measured."""
+    async with Runs.open("memory:") as runs:
+        await run_here(runs, work, {"count": 1})
+
+
 def _whole_run(folder: Path, work: Flow[..., Any], count: int) -> Figures:
+    asyncio.run(warmed_up(work))
     run, figures = asyncio.run(ended(folder, work, count))
     assert (run.status, run.result) == (Status.COMPLETED, count), run.error
     return {**figures, "mb": peak_mb()}

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakSet
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
@@ -16,12 +15,16 @@ from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
 from tsuzuki.threads import Threads, Work
 
-Stop: TypeAlias = Literal["cancel", "release", "lost"]
-"""Why a run stops before its end: somebody asked, it is handed back, or it is not ours any more."""
+Stop: TypeAlias = Literal["cancel", "release", "lost", "ended"]
+"""Why work stops: somebody asked, the run is handed back, it is not ours any more, or its flow is over."""
 
 SHORT_WAIT: Final = 1.0
 """A `Later` of up to so many seconds is waited for here; for a longer one the run is handed back."""
 
+PASSING: Final = 0.02
+"""How long a cancellation may take on its way through those who wait for each other (seconds)."""
+LANE: Final = "tsuzuki-lane-"
+"""How the names of the tasks begin that carry out the items of a map."""
 MOMENT: Final = 0.1
 """Seconds without a new call after which a run that waits for a `Later` counts as idle."""
 
@@ -53,14 +56,13 @@ class Execution:
     inherited: Replay | None = None
     active: int = 0
     begun: int = 0
-    unsettled: int = 0
     given_up: bool = False
     stopping: Stop | None = None
     cut: Cut = field(default_factory=Cut)
     not_before: float = 0.0
     main: "asyncio.Task[Any] | None" = None
     bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
-    branches: "WeakSet[asyncio.Task[Any]]" = field(default_factory=WeakSet)
+    under_way: set["asyncio.Task[Any] | None"] = field(default_factory=set)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     over: "asyncio.Future[None]" = field(init=False)
     journal: Journal = field(init=False)
@@ -106,15 +108,19 @@ class Execution:
         for task in (self.main, *self.bridged):
             if task is not None:
                 task.cancel()
-        for task in list(self.branches):
-            if not task.cancelling():  # whoever waits for it may have passed the cancellation on
-                task.cancel()
+        self.loop.call_later(PASSING, self._stop_strays)
 
     def abandon(self) -> None:
         """Stops to wait for what still runs: what it returns later is refused, and told."""
         for work in list(self._on_threads):
             work.abandon(Abandoned())
         self.loop.call_later(0.5, self._give_up)  # what was freed just now has a moment to leave in order
+
+    def _stop_strays(self) -> None:
+        """Interrupts the branches that nobody who waits for them has interrupted; lanes follow their map."""
+        for task in self.under_way:
+            if task is not None and not task.cancelling() and not task.get_name().startswith(LANE):
+                task.cancel()
 
     def _give_up(self) -> None:
         self.given_up = True
@@ -125,7 +131,7 @@ class Execution:
 
         The flow may be over before: `gather` leaves as soon as one of its branches does.
         """
-        while self.unsettled > 0 and not self.given_up:
+        while self.under_way and not self.given_up:
             await asyncio.sleep(0.002)
 
     def finish(self, _: object = None) -> None:
@@ -147,6 +153,19 @@ class Execution:
         self.abandon()
 
     # Calls
+
+    def enter(self) -> "asyncio.Task[Any] | None":
+        """Notes that the current task has a call or a map under way; gives None if it had one already."""
+        task = asyncio.current_task()
+        if task in self.under_way:
+            return None
+        self.under_way.add(task)
+        return task
+
+    def leave(self, task: "asyncio.Task[Any] | None") -> None:
+        """Notes that what was entered has settled."""
+        if task is not None:
+            self.under_way.discard(task)
 
     def track(self, work: Work) -> Work:
         """Keeps a call on a thread in mind until it ends."""

@@ -111,7 +111,6 @@ class RunFrame:
             if self._branches is None:
                 self._branches = WeakKeyDictionary()
             self._branches.setdefault(task, step)
-            self.run.branches.add(task)
 
     def begin(self, tries: int) -> None:
         """Begins a try: its calls are counted anew, so that they find what the try before recorded."""

@@ -11,7 +11,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends import Entry
 from tsuzuki.context import MapOptions, item_key
 from tsuzuki.errors import DuplicateItem, ItemsFailure, StepFailure
-from tsuzuki.execution import Execution
+from tsuzuki.execution import LANE, Execution
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
@@ -73,10 +73,10 @@ class Map:
         )
         if not self._task.is_async:
             run.threads.at_least(self._lanes)
-        lanes = [asyncio.create_task(self._lane(), name=f"tsuzuki-lane-{self._task.name}") for _ in range(self._lanes)]
-        run.unsettled += 1
+        lanes = [asyncio.create_task(self._lane(), name=LANE + self._task.name) for _ in range(self._lanes)]
+        entered = run.enter()
         cancelled = await settle(lanes)
-        run.unsettled -= 1
+        run.leave(entered)
         run.log.finished(self._step)
         if cancelled or run.stopping is not None:
             if self._source.total is not None:

@@ -24,6 +24,9 @@ _NOTHING_YET: Final = 2
 """The position of a run that was submitted and claimed, and has done nothing."""
 
 
+_CANCELLED: Final = f.Problem("CancelledError", "the flow was cancelled from inside, by its own code or a task's")
+
+
 async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
     """Carries a claimed run as far as it goes; raises only when the store or the claim is lost."""
     try:
@@ -76,7 +79,9 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         run.main.cancel()
     run.main.add_done_callback(run.finish)
     await run.over
-    if run.stopping in ("cancel", "release"):
+    if run.stopping is None and run.under_way:  # branches that the flow has left behind
+        run.stop("ended")
+    if run.stopping not in (None, "lost"):
         await run.settled()
     if run.stopping == "lost":
         _forget(run.main)
@@ -86,7 +91,7 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         _forget(run.main)
         return _stopped(run)
     if run.main.cancelled():
-        return _stopped(run)
+        return _stopped(run) if run.stopping in ("cancel", "release") else run.fact(f.RunFailed, error=_CANCELLED)
     error = run.main.exception()
     match error:
         case None:

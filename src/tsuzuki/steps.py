@@ -69,11 +69,11 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
     found = run.replay.find(frame.step, frame.key)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
-    run.unsettled += 1
+    entered = run.enter()
     try:
         return await _recorded(run, task, work, parent)
     finally:
-        run.unsettled -= 1
+        run.leave(entered)
 
 
 async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:

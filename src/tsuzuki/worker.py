@@ -82,8 +82,12 @@ class Worker:
         CAPTURE.install()
         self._fingerprints = {name: flow.fingerprint for name, flow in self._flows.items()}
         self._started_at = self._clock.now()
-        await self._beat()
-        await self._look_for_the_dead()
+        try:
+            await self._beat()
+            await self._look_for_the_dead()
+        except BaseException:
+            self._close()
+            raise
         self._loops = [
             asyncio.create_task(self._beating(), name="tsuzuki-heartbeat"),
             asyncio.create_task(self._watching(), name="tsuzuki-watch"),
@@ -103,9 +107,12 @@ class Worker:
             with contextlib.suppress(StoreError):
                 await self._beat(state="STOPPED_GRACEFUL")
         finally:
-            CAPTURE.remove()
-            self._threads.close()
-            self._presence.close()
+            self._close()
+
+    def _close(self) -> None:
+        CAPTURE.remove()
+        self._threads.close()
+        self._presence.close()
 
     def stop(self) -> None:
         """Takes no more runs; `run()` returns once those under way have ended or the grace period is over."""

@@ -131,7 +131,7 @@ class Execution:
 
         The flow may be over before: `gather` leaves as soon as one of its branches does.
         """
-        while self.under_way and not self.given_up:
+        while self.under_way and not self.given_up:  # noqa: ASYNC110 - only while a run stops; calls pay nothing for it
             await asyncio.sleep(0.002)
 
     def finish(self, _: object = None) -> None:

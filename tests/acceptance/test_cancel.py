@@ -54,8 +54,11 @@ async def test_sync_tasks_that_look_see_the_request_and_what_they_return_is_kept
     async with under_way(tmp_path, catalog.watchful, {"items": 10}, calls=4) as (runs, run, _):
         row, end = await cancelled(runs, run, within=1.0)
         assert (row.done, end.interrupted, end.finished_anyway, end.never_started) == (4, 0, 4, 6)
-        values = [await runs.value(run.id, e.fact) for e in await builders.journal(runs.backend, run.id)
-                  if isinstance(e.fact, f.ItemDone)]
+        values = [
+            await runs.value(run.id, e.fact)
+            for e in await builders.journal(runs.backend, run.id)
+            if isinstance(e.fact, f.ItemDone)
+        ]
         assert sorted(values) == [f"{number} saw it" for number in range(4)]
 
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,9 +25,8 @@ TRIED: Counter[str] = Counter()
 
 
 @pytest.fixture(autouse=True)
-def no_calls_yet() -> Iterator[None]:
+def no_calls_yet() -> None:
     forget()
-    yield
 
 
 def forget() -> None:

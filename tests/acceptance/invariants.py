@@ -1,6 +1,7 @@
 """What must hold of a run's journal whatever happened to the processes that wrote it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -51,7 +52,7 @@ async def only_run(runs: Runs) -> Run:
 
 
 def check_nothing_acknowledged_was_called_again(
-    calls: list[tuple[int, str]], recorded: list[tuple[str, f.Outcome]]
+    calls: list[tuple[int, str]], recorded: Sequence[tuple[str, f.Outcome]]
 ) -> None:
     """A call whose success was recorded in one attempt is made in no later one."""
     latest: dict[str, int] = {}

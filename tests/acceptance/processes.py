@@ -50,6 +50,10 @@ class Child:
     def complained(self) -> str:
         return self._err.read_text()
 
+    async def speaks(self) -> None:
+        """Waits until it has said something."""
+        await until(lambda: self.said or not self.running(), "it says something")
+
     def running(self) -> bool:
         return self._process.poll() is None
 

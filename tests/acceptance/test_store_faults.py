@@ -117,7 +117,7 @@ async def test_of_fifty_starts_of_one_key_one_wins_and_the_others_are_told_which
     with contextlib.ExitStack() as stack:
         starters = [stack.enter_context(started("starts", folder=tmp_path)) for _ in range(5)]
         for starter in starters:
-            await until(lambda starter=starter: starter.said, "it is ready")
+            await starter.speaks()
         (tmp_path / "go").touch()
         answers = []
         for starter in starters:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tsuzuki.flow import Flow
 from tsuzuki.testing import FaultyBackend, MemoryBackend
 
 
-async def ended(backend: Backend, flow: Flow[..., object], seconds: float = 10) -> Run:
+async def ended(backend: Backend, flow: Flow[..., Any], seconds: float = 10) -> Run:
     run = await Runs(backend).submit(flow, private=True)
     async with Worker(backend, [flow], tags=()) as worker:
         row = await asyncio.wait_for(worker.carry_out(run.id), seconds)

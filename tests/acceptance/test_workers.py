@@ -23,7 +23,7 @@ def made(folder: Path, task: str) -> int:
 async def ready(*workers: Child) -> list[str]:
     """Waits until workers say their ids."""
     for worker in workers:
-        await until(lambda worker=worker: worker.said or not worker.running(), "the worker says that it is there")
+        await worker.speaks()
     return [worker.said.splitlines()[0].strip('"') for worker in workers]
 
 

@@ -5,9 +5,11 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.acceptance.flows.calls import called
 from tsuzuki import current, flow, task
+from tsuzuki.flow import Flow
 
 
 @task
@@ -26,7 +28,7 @@ def whole(parts: list[str]) -> str:
 
 @flow
 async def small(number: int) -> str:
-    return await whole(await part.map([(number, n) for n in range(4)], key=lambda of: of[1], concurrency=2))
+    return await whole(await part.map([(number, n) for n in range(4)], key=lambda of: of[1], concurrency=2))  # type: ignore[misc, no-any-return] # a sync task, awaited in an async flow
 
 
 def wait_for(file: str) -> None:
@@ -82,7 +84,7 @@ def attentive(number: int) -> str:
 
 @flow
 def watchful(items: int) -> list[str]:
-    return attentive.map(range(items), concurrency=4)
+    return attentive.map(range(items), concurrency=4)  # type: ignore[no-any-return] # typed by its task
 
 
 @task
@@ -94,7 +96,7 @@ def deaf(number: int) -> int:
 
 @flow
 async def stubborn(items: int) -> list[int]:
-    return await deaf.map(range(items), concurrency=items)
+    return await deaf.map(range(items), concurrency=items)  # type: ignore[no-any-return] # typed by its task
 
 
 @flow
@@ -104,4 +106,4 @@ def hasty() -> str:
     return "returned whatever was asked"
 
 
-FLOWS = [small, signed, deadly, patient, watchful, stubborn, hasty]
+FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty]

@@ -60,17 +60,20 @@ class Released(Fact, frozen=True, kw_only=True):
 
 
 class _Named(Fact, frozen=True, kw_only=True):
-    """A fact about one step: its id, the task's name, and its explicit key where it has one."""
+    """A fact about one step: its id, the task's name, its explicit key where it has one, and who called it."""
 
     step: str
     key: str = ""
     name: str = ""
+    parent: str = ""
 
 
 class StepStarted(_Named, frozen=True, kw_only=True):
-    """A step began; a map begins with the number of its items where that is known."""
+    """A step began; a map begins with the number of its items where that is known.
 
-    parent: str = ""
+    A step that ends before this was written leaves it out: its outcome says when it began.
+    """
+
     map: bool = False
     total: int | None = None
 

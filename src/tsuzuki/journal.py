@@ -5,8 +5,9 @@ as done only after `record` was acknowledged.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,7 +15,7 @@ from tsuzuki.backends import Backend, Claim, Entry
 from tsuzuki.errors import ClaimLost, NotAStore, StoreError, TsuzukiError
 from tsuzuki.facts import FAILURES, Fact, ItemDone, ItemFailed, ItemSkipped, Outcome, StepDone, StepFailed
 from tsuzuki.keyindex import KeyIndex
-from tsuzuki.threads import Settled
+from tsuzuki.settled import Settled
 
 LINGER: Final = 0.002
 """How long a write waits for company while many calls are under way (seconds)."""
@@ -80,6 +81,7 @@ class Journal:
         self._waiting: list[Fact] = []
         self._ack: Settled | None = None
         self._timer: asyncio.Handle | None = None
+        self._ride: asyncio.Handle | None = None
         self.writing = False
         self.position = claim.run.position
         self.broken: TsuzukiError | None = None
@@ -96,16 +98,50 @@ class Journal:
                 self._schedule()
         return self._ack
 
+    def conclude(self, fact: Fact, begun: Fact) -> "Settled":
+        """Writes the outcome of a step, at once where it is alone; that it began is left out if not written yet."""
+        if self._waiting and self._waiting[-1] is begun:
+            self._waiting.pop()
+        if self.writing or self._ack is not None or self.broken is not None or self._busy():
+            return self.record(fact)
+        self._waiting.append(fact)
+        written = self._write()
+        return written if isinstance(written, Settled) else self._acknowledged(written)
+
+    def _acknowledged(self, written: "asyncio.Future[int]") -> Settled:
+        """Gives a future that cannot be cancelled for one that can."""
+        ack = Settled(loop=self._loop)
+        written.remove_done_callback(self._written)
+        written.add_done_callback(partial(self._written, ack=ack))
+        return ack
+
     def note(self, fact: Fact) -> None:
         """Writes a fact that nobody waits for: it rides along with the next write, or goes alone after a while."""
         if self.broken is not None:
             return
         self._waiting.append(fact)
-        if self._timer is None and not self.writing:
-            self._timer = self._loop.call_later(RIDE, self._write)
+        if self._ride is None:
+            self._ride = self._loop.call_later(RIDE, self._go_alone)
+
+    def _go_alone(self) -> None:
+        self._ride = None
+        if self._waiting and self._timer is None and not self.writing:
+            self._write()
+
+    def end(self, fact: Fact) -> Awaitable[Any]:
+        """Writes the last fact, with all that waits; await what it gives. Nothing may follow, not even with it."""
+        if self.writing or self._ack is not None or self.broken is not None:
+            kept: Awaitable[Any] = self.record(fact)
+        else:
+            facts, self._waiting = [*self._waiting, fact], []
+            kept = self._backend.append(self._claim, facts)
+        self.close()
+        return kept
 
     def close(self) -> None:
         """Refuses whatever comes after the end of the run."""
+        if self._ride is not None:
+            self._ride.cancel()
         self.broken = self.broken or ClaimLost("the run has ended here: this call came too late and is not recorded")
 
     async def fetch(self, positions: Sequence[int]) -> list[Entry]:
@@ -113,27 +149,34 @@ class Journal:
         return await self._backend.fetch(self._claim.run.id, positions)
 
     def _schedule(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_soon(self._linger)
+        if self._timer is None:
+            self._timer = self._loop.call_soon(self._linger)
 
     def _linger(self) -> None:
+        self._timer = None
+        if not self._waiting or self.writing:
+            return
         if self._busy() > len(self._waiting):
-            self._timer = self._loop.call_later(LINGER, self._write)
+            self._timer = self._loop.call_later(LINGER, self._after_lingering)
         else:
             self._write()
 
-    def _write(self) -> None:
+    def _after_lingering(self) -> None:
+        self._timer = None
+        if self._waiting and not self.writing:
+            self._write()
+
+    def _write(self) -> "asyncio.Future[int]":
+        """Writes what waits."""
         self._timer = None
         facts, ack = self._waiting, self._ack
         self._waiting, self._ack = [], None
-        if not facts:
-            return
         self.writing = True
         written = asyncio.ensure_future(self._backend.append(self._claim, facts))
-        written.add_done_callback(lambda done: self._written(done, ack))
+        written.add_done_callback(self._written if ack is None else partial(self._written, ack=ack))
+        return written
 
-    def _written(self, done: "asyncio.Future[int]", ack: Settled | None) -> None:
+    def _written(self, done: "asyncio.Future[int]", ack: Settled | None = None) -> None:
         self.writing = False
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:

@@ -32,9 +32,7 @@ async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
     try:
         ending = await _ending(run, flow)
         await run.log.flush()
-        kept = run.journal.record(ending)
-        run.journal.close()  # at once: nothing may follow the end, not even in the same write
-        await kept
+        await run.journal.end(ending)
     finally:
         run.journal.close()
 

@@ -13,7 +13,7 @@ from tsuzuki.context import FRAME, Frame
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
 from tsuzuki.execution import Abandoned, Execution
 from tsuzuki.flow import Flow, Task
-from tsuzuki.journal import failure_of, success_of
+from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
 from tsuzuki.threads import Work
@@ -78,16 +78,18 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
 
 async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
     frame = work.frame
-    identity = {"step": frame.step, "key": frame.key, "name": task.name}
-    run.journal.note(run.fact(f.StepStarted, parent=parent, **identity))
+    identity = {"step": frame.step, "key": frame.key, "name": task.name, "parent": parent}
+    begun = run.fact(f.StepStarted, **identity)
+    run.journal.note(begun)
     try:
         done = await perform(run, task, work)
     except Failed as failed:
         kept = problem(failed.error)
-        await run.journal.record(run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries))
+        outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries)
+        await run.journal.conclude(outcome, begun)
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
-    data, blob = await run.blob(done.data)
-    await run.journal.record(
+    data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
+    await run.journal.conclude(
         run.fact(
             f.StepDone,
             **identity,
@@ -96,7 +98,8 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
             took=done.took,
             tries=done.tries,
             artifacts=tuple(frame.saved),
-        )
+        ),
+        begun,
     )
     leave_if_stopping(run)
     return done.value

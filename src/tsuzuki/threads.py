@@ -14,16 +14,9 @@ from itertools import count
 from queue import SimpleQueue
 from typing import Any, Final
 
+from tsuzuki.settled import Settled
+
 _names: Final = count(1)
-
-
-class Settled(asyncio.Future[Any]):
-    """A future that only its owner ends: cancelling the task that awaits it takes effect when it is done."""
-
-    def cancel(self, msg: Any | None = None) -> bool:
-        """Refuses; the waiting task raises `CancelledError` once the future is done."""
-        del msg
-        return False
 
 
 class Work(Settled):

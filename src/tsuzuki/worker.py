@@ -124,12 +124,12 @@ class Worker:
     async def run(self) -> None:
         """Claims and executes until stopped."""
         while not self._stopping.is_set():
-            free = self._room()
-            claims = await self._claim(free) if free > 0 else []
+            room = self._room()
+            claims = await self._claim(room) if room > 0 else []
             self._queue.extend(claims)
             self._start_queued()
             if not claims:
-                await self._rest(full=free <= 0)
+                await self._rest(full=room <= 0)
         await self._drain()
 
     async def carry_out(self, run_id: str) -> Run:
@@ -166,9 +166,12 @@ class Worker:
         return not self._stopping.is_set()
 
     def _room(self) -> int:
-        """Says how many runs to claim: the free places, and more ahead the shorter runs are."""
+        """Says how many runs to claim: the free places, and more ahead the shorter runs are; many at once, or none."""
         ahead = min(int(AHEAD / max(self._typical, 1e-4)), MOST_AHEAD)
-        return self._concurrency + ahead - len(self._tasks) - len(self._queue)
+        most = self._concurrency + ahead
+        room = most - len(self._tasks) - len(self._queue)
+        idle = not self._queue and len(self._tasks) < self._concurrency
+        return room if idle or room > most // 2 else 0
 
     async def _claim(self, limit: int) -> list[Claim]:
         try:

@@ -14,7 +14,6 @@ import msgspec
 from tsuzuki.facts import Fact, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 
-
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -37,10 +37,11 @@ class Errand:
 class Append:
     """A batch of facts of a holder; batches of outcomes that wait together are written together."""
 
-    __slots__ = ("claim", "columns", "facts", "future", "heavy")
+    __slots__ = ("claim", "columns", "facts", "first", "future", "heavy")
 
-    def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any]) -> None:
+    def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any], *, first: bool) -> None:
         self.claim, self.facts, self.future, self.heavy = claim, facts, future, False
+        self.first = first  # nothing was appended under this claim before: its row is known
         self.columns = [fact_columns(fact) for fact in facts]
 
     def drop_recorded(self, transaction: Transaction, number: int) -> None:
@@ -61,17 +62,23 @@ def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
     """Does the jobs of a group in their order; outcomes of one claim wait for each other until something else comes."""
     settled: list[Settled] = []
     outcomes: dict[tuple[str, str, int], list[Append]] = {}
+    ends: list[tuple[Append, Run]] = []
     for job in jobs:
-        if isinstance(job, Append) and only_outcomes(job.facts):
-            claim = job.claim
-            outcomes.setdefault((claim.run.id, claim.worker, claim.attempt), []).append(job)
-            continue
+        if isinstance(job, Append):
+            if only_outcomes(job.facts):
+                claim = job.claim
+                outcomes.setdefault((claim.run.id, claim.worker, claim.attempt), []).append(job)
+                continue
+            if job.first and not transaction.careful and (row := _ended(job)) is not None:
+                ends.append((job, row))
+                continue
         _append_outcomes(transaction, outcomes, settled)
         try:
             settled.append((job, _perform_one(transaction, job), None))
         except REFUSALS as refusal:
             settled.append((job, None, refusal))
     _append_outcomes(transaction, outcomes, settled)
+    _append_ends(transaction, ends, settled)
     return settled
 
 
@@ -135,40 +142,51 @@ def append_moves(transaction: Transaction, batch: Append) -> int:
     claim = batch.claim
     if transaction.careful:
         batch.drop_recorded(transaction, claim.run.number)
-    elif (position := _end_unread(transaction, batch)) is not None:
-        return position
     run = read_run(transaction, claim.run.id)
     if run is None or (run.holder, run.attempt) != (claim.worker, claim.attempt):
         raise lost(claim)
     return write(transaction, run, holder_facts(run, batch.facts)).position
 
 
-def _end_unread(transaction: Transaction, batch: Append) -> int | None:
-    """Ends a run from the row of its claim, if that is still the row: short runs are not read again."""
-    claim = batch.claim
-    run = claim.run
-    if (run.holder, run.attempt) != (claim.worker, claim.attempt):
-        return None
+class NotAsClaimed(Exception):
+    """A run has changed since it was claimed, so that its end must be folded from its row: each job by itself."""
+
+
+def _ended(batch: Append) -> Run | None:
+    """Folds the end of a run into the row of its claim: short runs are not read again."""
     try:
-        row = fold_all(run, batch.facts)
-    except MoveRefused:  # since the claim, somebody asked for a cancel: the row must be read
+        row = fold_all(batch.claim.run, batch.facts)
+    except MoveRefused:
         return None
-    if not row.status.terminal:
-        return None
-    fence = (run.number, run.id, claim.worker, claim.attempt, run.position)
-    row = msgspec.structs.replace(row, updated_at=transaction.stamp())
-    if not transaction.execute(SQL["end_run"], (*folded(row), *fence)).rowcount:
-        return None
-    _follow(transaction, run, row, batch.facts, batch.columns)
-    return row.position
+    return row if row.status.terminal else None
 
 
-def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact]) -> Run:
+def _append_ends(transaction: Transaction, ends: list[tuple[Append, Run]], settled: list[Settled]) -> None:
+    """Ends runs that did nothing but end, all with one statement; if one of them is not as it was, none."""
+    rows = []
+    for batch, ended in ends:
+        run = batch.claim.run
+        row = msgspec.structs.replace(ended, updated_at=transaction.stamp())
+        rows.append((*folded(row), run.number, run.id, batch.claim.worker, batch.claim.attempt, run.position))
+        _follow(transaction, run, row, batch.facts, batch.columns)
+        settled.append((batch, row.position, None))
+    if rows and transaction.executemany(SQL["end_run"], rows).rowcount != len(rows):
+        raise NotAsClaimed
+
+
+def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:
     """Folds facts into a row and writes both; gives the row."""
     row = msgspec.structs.replace(fold_all(run, facts), updated_at=transaction.stamp())
     transaction.execute(SQL["write_run"], (*folded(row), run.number))
-    _follow(transaction, run, row, facts, [fact_columns(fact) for fact in facts])
+    _follow(transaction, run, row, facts, columns or [fact_columns(fact) for fact in facts])
     return row
+
+
+def write_all(transaction: Transaction, rows: Sequence[tuple[Run, Sequence[f.Fact], Run]]) -> None:
+    """Writes rows that were read in this transaction and folded since, with the facts that changed them."""
+    transaction.executemany(SQL["write_run"], [(*folded(row), run.number) for run, _, row in rows])
+    for run, facts, row in rows:
+        _follow(transaction, run, row, facts, [fact_columns(fact) for fact in facts])
 
 
 def _follow(transaction: Transaction, run: Run, row: Run, facts: Sequence[f.Fact], columns: Sequence[Columns]) -> None:

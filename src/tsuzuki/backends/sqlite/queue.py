@@ -12,7 +12,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Claim
-from tsuzuki.backends.sqlite.journal import insert, read_run, write
+from tsuzuki.backends.sqlite.journal import insert, read_run, write, write_all
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import as_submitted, entry_from, fact_columns, folded, numbers, run_from, submitted
 from tsuzuki.backends.sqlite.writer import Transaction
@@ -88,14 +88,19 @@ def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
     while len(claims) < wanted.limit:
         found = _find(transaction, wanted, wanted.limit - len(claims))
         taken = [run for run in found if claimable(run, transaction.now, wanted.dead)]
-        for run in taken:
-            facts = claim_facts(run, wanted.worker, transaction.now, wanted.fingerprints.get(run.flow, ""))
-            row = write(transaction, run, facts)
+        rows = [(run, *_taken(transaction, run, wanted)) for run in taken]
+        write_all(transaction, rows)
+        for run, _, row in rows:
             if not row.status.terminal:
                 claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))
         if not taken or wanted.run_id is not None:
             break
     return claims
+
+
+def _taken(transaction: Transaction, run: Run, wanted: Wanted) -> tuple[list[f.Fact], Run]:
+    facts = claim_facts(run, wanted.worker, transaction.now, wanted.fingerprints.get(run.flow, ""))
+    return facts, msgspec.structs.replace(fold_all(run, facts), updated_at=transaction.stamp())
 
 
 def _find(transaction: Transaction, wanted: Wanted, limit: int) -> list[Run]:

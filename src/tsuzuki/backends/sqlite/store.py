@@ -23,7 +23,8 @@ from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line
 from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Run, RunUpdateResult
+from tsuzuki.lifecycle import Run, RunUpdateResult, only_outcomes
+from tsuzuki.settled import Settled
 
 Answer = TypeVar("Answer")
 
@@ -51,6 +52,7 @@ class SqliteBackend:
             perform=journal.perform,
             committed=self._bell.ring,
         )
+        self._begun: set[tuple[str, int]] = set()  # the claims under which something was appended
         self._closed = False
 
     @classmethod
@@ -70,9 +72,15 @@ class SqliteBackend:
     # The journal
 
     def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Awaitable[int]:
-        future: asyncio.Future[int] = self._loop.create_future()
+        future = Settled(loop=self._loop)
+        begun = (claim.run.id, claim.attempt)
+        first = begun not in self._begun
+        if only_outcomes(facts):
+            self._begun.add(begun)
+        else:
+            self._begun.discard(begun)
         try:
-            job = journal.Append(claim, facts, future)
+            job = journal.Append(claim, facts, future, first=first)
         except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
             future.set_exception(error)
         else:

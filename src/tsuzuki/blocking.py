@@ -74,6 +74,7 @@ class Pumped(Source):
     def __init__(self, items: Iterable[Any], bridge: Bridge) -> None:
         super().__init__(())
         self.total = None
+        self.distinct = False
         self.plain = None
         self._iterator = iter(items)
         self._bridge = bridge

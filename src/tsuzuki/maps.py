@@ -57,6 +57,7 @@ class Map:
         lanes, total = call.how.concurrency, source.total
         self._lanes = lanes if total is None else max(1, min(lanes, total))
         self._progress = call.run.log.step(call.step, call.how.name or call.task.name, total)
+        self._progress.lanes = self._lanes
 
     async def work(self) -> None:
         """Runs the lanes until the input is used up; raises the first failure after the others have settled."""
@@ -86,22 +87,23 @@ class Map:
             raise self._error
 
     async def _lane(self) -> None:
-        plain, run = self._source.plain, self._run
+        plain, run, sink = self._source.plain, self._run, self._sink
         find, key_of, name = run.replay.find, self._how.key, self._task.name
+        done_before, told_apart = len(run.replay) > 0, self._source.distinct and key_of is None
         try:
             while self._error is None and run.stopping is None:
-                if self._sink.full:
+                if sink.full:
                     await self._flush()
-                    await self._sink.room()
+                    await sink.room()
                 item = next(plain, END) if plain is not None else await self._source.pull()
                 if item is END:
                     break
                 key = item_key(name, item, key_of)
-                if not self._seen.put("", key, 1) and self._repeats(key):
+                if not told_apart and not self._seen.put("", key, 1) and self._repeats(key):
                     continue
                 self._started += 1
-                number = self._sink.open()
-                if (found := find(self._step, key)) is not None:
+                number = sink.open()
+                if done_before and (found := find(self._step, key)) is not None:
                     await self._know(number, key, found.position, failed=found.failed, inherited=False)
                 elif run.inherited is not None and (found := run.inherited.find(self._step, key)) is not None:
                     await self._know(number, key, found.position, failed=False, inherited=True)
@@ -193,16 +195,16 @@ class Map:
     # What is done now
 
     async def _item(self, number: int, key: str, item: Any) -> None:
-        run, task = self._run, self._task
+        run, task, progress = self._run, self._task, self._progress
         frame = self._frame(key)
-        self._progress.running += 1
+        progress.running += 1
         try:
             done = await perform(run, task, Call(task, frame, (item,), self._shared))
         except Failed as failed:
             await self._fail(number, key, failed)
             return
         finally:
-            self._progress.running -= 1
+            progress.running -= 1
         data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
         await run.journal.record(
             f.ItemDone(
@@ -217,16 +219,19 @@ class Map:
                 artifacts=tuple(frame.saved),
             )
         )
-        self._progress.done += 1
-        self._count(done.took)
+        progress.done += 1
+        progress.seconds += done.took
+        run.log.dirty = True
         self._sink.put(number, done.value)
-        leave_if_stopping(run)
+        if run.stopping is not None:
+            leave_if_stopping(run)
 
     async def _fail(self, number: int, key: str, failed: Failed) -> None:
         kept = problem(failed.error)
         fact = self._run.fact(f.ItemFailed, step=self._step, key=key, error=kept, took=failed.took, tries=failed.tries)
         await self._run.journal.record(fact)
-        self._count(failed.took)
+        self._progress.seconds += failed.took
+        self._run.log.dirty = True
         self._failed(number, key, kept, failed.tries, failed.error)
         leave_if_stopping(self._run)
 
@@ -235,10 +240,6 @@ class Map:
         self._sink.put(number, Failure(key, kept.message, kept.type, tries))
         if self._how.on_error == "fail":
             self._stop(items_failure(failure(self._task.name, key, kept, tries), cause))
-
-    def _count(self, took: float) -> None:
-        self._progress.took(took, self._lanes)
-        self._run.log.dirty = True
 
 
 def items_failure(first: StepFailure, cause: BaseException | None) -> ItemsFailure:

@@ -28,21 +28,20 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
     running: int = 0
     eta: float | None = None
     text: str = ""
-    _seconds: float = 0.0
-    _timed: int = 0
-
-    def took(self, seconds: float, lanes: int) -> None:
-        """Takes the duration of one more item into the estimate."""
-        self._seconds += seconds
-        self._timed += 1
-        if self.total is not None:
-            left = max(self.total - self.done - self.failed - self.skipped, 0)
-            self.eta = round(left * self._seconds / self._timed / max(lanes, 1), 3)
+    lanes: int = 1
+    seconds: float = 0.0
+    """How long the items took together; nobody but `shown` looks at it."""
 
     def shown(self) -> dict[str, Any]:
-        """Gives what people see of it."""
+        """Gives what people see of it, with an estimate from how long its items took."""
+        ended = self.done + self.failed
+        if self.total is not None and self.seconds:
+            left = max(self.total - ended - self.skipped, 0)
+            self.eta = round(left * self.seconds / max(ended, 1) / self.lanes, 3)
         plain: dict[str, Any] = msgspec.to_builtins(self)
-        return {name: value for name, value in plain.items() if not name.startswith("_")}
+        plain.pop("seconds", None)
+        plain.pop("lanes", None)
+        return plain
 
 
 class RunLog:

@@ -9,6 +9,8 @@ from tsuzuki.results import Failure
 
 END: Final = object()
 """What stands for "no more"."""
+_SMALL: Final = 100_000
+"""Lists of so many texts are looked through at once; larger ones item by item."""
 
 
 class Sink(Protocol):
@@ -132,6 +134,7 @@ class Source:
 
     def __init__(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
         self.total = len(items) if isinstance(items, Sized) else None
+        self.distinct = _are_distinct(items)
         self.plain: Iterator[Any] | None = iter(items) if isinstance(items, Iterable) else None
         self._async = None if isinstance(items, Iterable) else items
         self._turn = asyncio.Lock()
@@ -141,3 +144,12 @@ class Source:
         assert self._async is not None  # noqa: S101 - plain inputs are pulled directly
         async with self._turn:  # an async generator serves one at a time
             return await anext(self._async, END)
+
+
+def _are_distinct(items: Iterable[Any] | AsyncIterator[Any]) -> bool:
+    """Tells whether no item can come twice, where that is cheap to know."""
+    if isinstance(items, range):
+        return True
+    if isinstance(items, list | tuple) and len(items) <= _SMALL and all(type(item) is str for item in items):
+        return len(set(items)) == len(items)
+    return False

@@ -106,7 +106,7 @@ INSERT INTO facts (run, position, kind, step, key, attempt, body) VALUES (?, ?, 
 -- outcome: Tells whether an outcome is recorded.
 SELECT 1 FROM facts
 WHERE run = ? AND step = ? AND key = ? AND attempt = ?
-    AND kind IN ('StepDone', 'StepFailed', 'ItemDone', 'ItemFailed', 'ItemSkipped');
+    AND step IS NOT NULL;
 
 -- facts: Reads a stretch of a journal.
 SELECT position, kind, step, key, body FROM facts
@@ -119,7 +119,7 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND position IN (SELECT value
 -- marks: Reads the outcomes and the resumes that retry failures, without their values.
 SELECT position, kind, coalesce(step, ''), coalesce(key, '') FROM facts
 WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ?
-    AND (kind IN ('StepDone', 'StepFailed', 'ItemDone', 'ItemFailed', 'ItemSkipped')
+    AND (step IS NOT NULL
         OR kind = 'ResumeAsked' AND coalesce(json_extract(body, '$.failed'), 1))
 ORDER BY position LIMIT ?;
 

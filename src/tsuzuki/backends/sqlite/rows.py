@@ -118,9 +118,9 @@ def as_submitted(run: Run) -> Run:
 
 
 def fact_columns(fact: f.Fact) -> Columns:
-    """Gives kind, step, key, attempt and body of a fact; the body is without its step and key."""
+    """Gives kind, step, key, attempt and body of a fact; the body of an outcome is without its step and key."""
     kind = type(fact).__name__
-    if isinstance(fact, _NAMED):
+    if isinstance(fact, f.Outcome):
         rest = msgspec.structs.replace(fact, step="", key="")
         return kind, fact.step, fact.key, fact.attempt, f.encode(rest).decode()
     return kind, None, None, fact.attempt, f.encode(fact).decode()
@@ -156,6 +156,3 @@ def text(value: object) -> str:
 def numbers(values: Sequence[int]) -> str:
     """Writes numbers as a JSON list, for `json_each`."""
     return text(list(values))
-
-
-_NAMED: Final = (f.Outcome, f.StepStarted)

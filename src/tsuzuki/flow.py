@@ -59,6 +59,7 @@ class Task(Generic[P, R]):
         self.interval = None if rate is None else interval_of(rate)
         self.concurrency = concurrency
         self.limit = limit
+        self.limited = rate is not None or concurrency is not None
         self.is_async = inspect.iscoroutinefunction(function)
         update_wrapper(self, function)
 

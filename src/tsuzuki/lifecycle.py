@@ -75,6 +75,7 @@ MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
 """From a status, by a fact, to a status. What is not here does not happen."""
 
 MOVING: Final = frozenset(kind for moves in MOVES.values() for kind in moves)
+_MOVERS: Final = frozenset(f.KINDS[kind] for kind in MOVING)
 
 
 def diagram() -> str:
@@ -210,7 +211,7 @@ def counted(run: Run, tally: f.Tally) -> Run:
 
 def only_outcomes(facts: Sequence[f.Fact]) -> bool:
     """Tells whether no fact of a batch can change the status."""
-    return not any(type(fact).__name__ in MOVING for fact in facts)
+    return _MOVERS.isdisjoint(map(type, facts))
 
 
 def _claimed(run: Run, fact: f.Claimed) -> Run:

@@ -89,6 +89,7 @@ class Map:
     async def _lane(self) -> None:
         plain, run, sink = self._source.plain, self._run, self._sink
         find, key_of, name = run.replay.find, self._how.key, self._task.name
+        me = asyncio.current_task()
         done_before, told_apart = len(run.replay) > 0, self._source.distinct and key_of is None
         try:
             while self._error is None and run.stopping is None:
@@ -110,7 +111,7 @@ class Map:
                 else:
                     if self._known:
                         await self._flush()
-                    await self._item(number, key, item)
+                    await self._item(number, key, item, me)
             await self._flush()
         except asyncio.CancelledError:
             raise
@@ -194,9 +195,10 @@ class Map:
 
     # What is done now
 
-    async def _item(self, number: int, key: str, item: Any) -> None:
+    async def _item(self, number: int, key: str, item: Any, lane: "asyncio.Task[Any] | None") -> None:
         run, task, progress = self._run, self._task, self._progress
         frame = self._frame(key)
+        frame.owner = lane
         progress.running += 1
         try:
             done = await perform(run, task, Call(task, frame, (item,), self._shared))

@@ -141,10 +141,11 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
         while True:
             run.begun += 1
             tries += 1
-            work.frame.begin(tries)
+            if tries > 1:
+                work.frame.begin(tries)
             started = clock.monotonic()
             try:
-                value = await _limited(run, task, work)
+                value = await (_limited(run, task, work) if task.limited else invoke(run, work))
                 data, value = task.codec.record(value)
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
@@ -174,8 +175,6 @@ async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: 
 
 
 async def _limited(run: Execution, task: Task[..., Any], work: Call) -> Any:
-    if task.interval is None and task.concurrency is None:
-        return await invoke(run, work)
     await run.limits.enter(task)
     try:
         return await invoke(run, work)
@@ -190,12 +189,14 @@ async def invoke(run: Execution, work: Call) -> Any:
     try:
         if not task.is_async:
             return await _on_thread(run, work)
-        frame.owner = asyncio.current_task()
+        if frame.owner is None:
+            frame.owner = asyncio.current_task()
         if task.timeout is None:
             value = await task.function(*work.args, **work.kwargs)
         else:
             value = await _before(task.timeout, task.function(*work.args, **work.kwargs))
-        _finished(run, frame)
+        if run.stopping is not None:
+            _finished(run, frame)
         return value
     except SystemExit as error:  # it would end this whole process, and with it everybody else's work
         raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error

@@ -102,6 +102,20 @@ def _make_ours(connection: sqlite3.Connection, turnstile: Turnstile, path: Path)
     turnstile.enter()
     try:
         patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall(), PATIENCE)
+        new = version(connection) == 0
         transact(connection, lambda: migrate(connection, path))
+        if new:
+            _make_room(connection)
     finally:
         turnstile.leave()
+
+
+def _make_room(connection: sqlite3.Connection) -> None:
+    """Makes a new file and its log as large as they will soon be: writing into space that is there is a third faster.
+
+    A crash in between leaves a table that holds nothing anybody looks for; space that cannot be had is not needed.
+    """
+    with contextlib.suppress(sqlite3.OperationalError):
+        transact(connection, lambda: connection.execute(SQL["take_room"]))
+        transact(connection, lambda: connection.execute(SQL["give_room"]))
+        connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()

@@ -13,6 +13,12 @@
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
 SELECT count(*) FROM sqlite_schema;
 
+-- take_room: Fills as much of the write-ahead log as fits between two checkpoints.
+INSERT INTO meta (name, value) VALUES ('room', zeroblob(4100000));
+
+-- give_room: Gives the space in the file back, to be used by runs.
+DELETE FROM meta WHERE name = 'room';
+
 -- latest: Finds the last `updated_at` that was given out; `clock` remembers those of purged runs.
 SELECT max(
     (SELECT value FROM meta WHERE name = 'clock'),

@@ -154,9 +154,8 @@ class Execution:
 
     # Calls
 
-    def enter(self) -> "asyncio.Task[Any] | None":
-        """Notes that the current task has a call or a map under way; gives None if it had one already."""
-        task = asyncio.current_task()
+    def enter(self, task: "asyncio.Task[Any] | None") -> "asyncio.Task[Any] | None":
+        """Notes that a task has a call or a map under way; gives None if it had one already."""
         if task in self.under_way:
             return None
         self.under_way.add(task)

@@ -42,7 +42,11 @@ def digest(*parts: str | bytes) -> str:
     """Gives 16 characters that stand for these parts."""
     data = [part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts]
     lengths = ",".join([str(len(part)) for part in data]).encode()
-    digested = blake2b(b"\0".join((lengths, *data)), digest_size=12).digest()
+    return _digested(b"\0".join((lengths, *data)))
+
+
+def _digested(data: bytes) -> str:
+    digested = blake2b(data, digest_size=12).digest()
     return b2a_base64(digested, newline=False).translate(_URL_SAFE).decode()
 
 
@@ -55,8 +59,9 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
 
 
 def step_id(parent: str, name: str, content: bytes | str, ordinal: int) -> str:
-    """Gives the id of a step."""
-    return digest(parent, name, content, str(ordinal))
+    """Gives the id of a step; a parent's id has 16 characters or none, JSON has no zero byte."""
+    text = content if isinstance(content, bytes) else content.encode()
+    return _digested(b"%b\0%b\0%b\0%d" % (parent.encode(), name.encode("utf-8", "surrogatepass"), text, ordinal))
 
 
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:

@@ -75,7 +75,7 @@ class Map:
         if not self._task.is_async:
             run.threads.at_least(self._lanes)
         lanes = [asyncio.create_task(self._lane(), name=LANE + self._task.name) for _ in range(self._lanes)]
-        entered = run.enter()
+        entered = run.enter(asyncio.current_task())
         cancelled = await settle(lanes)
         run.leave(entered)
         run.log.finished(self._step)

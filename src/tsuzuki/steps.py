@@ -69,7 +69,8 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
     found = run.replay.find(frame.step, frame.key)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
-    entered = run.enter()
+    frame.owner = asyncio.current_task()
+    entered = run.enter(frame.owner)
     try:
         return await _recorded(run, task, work, parent)
     finally:

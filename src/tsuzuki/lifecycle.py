@@ -7,6 +7,8 @@ the HTTP 409, and the diagram in the docs is generated from it.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
+from math import floor
 from typing import Final
 
 import msgspec
@@ -135,6 +137,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 def stamp(at: float) -> str:
     """Writes a Unix time as UTC ISO 8601 with seconds and `+00:00`."""
+    return _second(floor(at))
+
+
+@lru_cache(maxsize=64)
+def _second(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 

@@ -72,7 +72,7 @@ def _tell_change(run: Execution, flow: Flow[..., Any]) -> None:
 async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any]) -> f.Fact:
     frame = root_frame(run, flow.name, blocking=not flow.is_async)
     work = invoke(run, Call(flow, frame, (), params))
-    run.main = asyncio.create_task(work, name=f"tsuzuki-run-{run.claim.run.number}")
+    run.main = run.loop.create_task(work)
     if run.stopping is not None:
         run.main.cancel()
     run.main.add_done_callback(run.finish)

@@ -76,6 +76,7 @@ class Worker:
     # Life
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
         self._presence = Presence(self.id)
         self._threads = Threads()
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
@@ -186,7 +187,7 @@ class Worker:
     def _start_queued(self) -> None:
         while self._queue and len(self._tasks) < self._concurrency and not self._stopping.is_set():
             claim = self._queue.pop(0)
-            task = asyncio.create_task(self._supervise(claim), name=f"tsuzuki-claim-{claim.run.number}")
+            task = self._loop.create_task(self._supervise(claim))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
 

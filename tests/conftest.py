@@ -14,6 +14,9 @@ from typing import TypeVar
 
 import pytest
 
+# Before anything imports them: the assertions of the shared contract explain themselves when they fail.
+pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
+
 Thing = TypeVar("Thing")
 
 PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping

@@ -67,6 +67,8 @@ async def test_what_ends_within_the_grace_period_is_kept_and_what_ends_later_is_
 ) -> None:
     async with under_way(tmp_path, catalog.stubborn, {"items": 3}, calls=3, grace=1.5) as (runs, run, worker):
         await runs.cancel(run.id)
+        while "CancelSeen" not in await builders.kinds(runs.backend, run.id):
+            await asyncio.sleep(0.01)
         for number in (0, 1):
             (tmp_path / f"go-{number}").touch()
         row = await asyncio.wait_for(runs.wait(run.id), 60)

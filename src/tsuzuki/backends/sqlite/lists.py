@@ -14,6 +14,8 @@ Execute: TypeAlias = Callable[..., sqlite3.Cursor]
 
 _LEADING: Final = ("key", "flow", "tag", "tenant", "private")
 """The fields that have an index of their own, the most selective first."""
+_COUNTED: Final = frozenset({"key", "flow", "tag"})
+"""The fields that may be rare enough to lead a search by label."""
 _SETTLED: Final = frozenset(Status) - {Status.RUNNING, Status.CANCELLING}
 _WORTH_A_RANGE: Final = 2
 """A shorter beginning of an id matches so many runs that the newest few are found sooner by looking."""
@@ -41,16 +43,42 @@ def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple
     if query.digest and execute(SQL["digests"], (query.digest, _FEW + 1)).fetchall()[0][0] <= _FEW:
         return execute(SQL["list_by_digest"], values).fetchall()
     found = execute(SQL["list_held"], values).fetchall()
-    if query.holder is not None:
+    statuses = _statuses(query)
+    if query.holder is not None or not statuses:
         return found
-    if query.label is not None:
+    field = _leading(execute, query, values, statuses)
+    if field == "label":
         return found + execute(SQL["list_by_label"], values).fetchall()
-    field = next((name for name in _LEADING if values[name] is not None), None)
     statement = SQL[f"list_by_{field}" if field else "list"]
-    ended = query.finished_before is not None
-    for status in TERMINAL.intersection(query.status or TERMINAL) if ended else query.status or _SETTLED:
+    for status in statuses:
         found += execute(statement, {**values, "status": status.value}).fetchall()
     return found
+
+
+def _statuses(query: Query) -> frozenset[Status]:
+    """Gives the statuses to look through beside the held runs."""
+    asked = frozenset(query.status or Status)
+    return asked & (TERMINAL if query.finished_before is not None else _SETTLED)
+
+
+def _leading(execute: Execute, query: Query, values: dict[str, Any], statuses: frozenset[Status]) -> str | None:
+    """Chooses the index to go by: two fields that have one together, a field that few runs share, or the first."""
+    given = [name for name in _LEADING if values[name] is not None]
+    if query.label is not None:
+        rare = (name for name in given if name in _COUNTED and _few(execute, name, values, statuses))
+        return next(rare, "label")
+    if "flow" in given and "tag" in given and "key" not in given:
+        return "flow_and_tag"
+    return given[0] if given else None
+
+
+def _few(execute: Execute, name: str, values: dict[str, Any], statuses: frozenset[Status]) -> bool:
+    left = _FEW
+    for status in statuses:
+        if left >= 0:
+            counted = execute(SQL[f"few_by_{name}"], {**values, "status": status.value, "few": left + 1})
+            left -= counted.fetchall()[0][0]
+    return left >= 0
 
 
 def _values(query: Query, limit: int) -> dict[str, Any]:

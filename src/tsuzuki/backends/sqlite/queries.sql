@@ -189,6 +189,7 @@ ORDER BY heartbeat_at DESC, id;
     AND (:holder IS NULL OR holder = :holder)
     AND (:finished_before IS NULL OR finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
+    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 
 -- list: Lists runs that nobody holds, of one status.
 SELECT updated_at, number FROM runs INDEXED BY runs_listed
@@ -205,6 +206,29 @@ SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_tag
 WHERE holder IS NULL AND status = :status AND tag = :tag {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
+-- list_by_flow_and_tag: Lists runs that nobody holds, of one status, flow and tag.
+SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_flow_and_tag
+WHERE holder IS NULL AND status = :status AND flow = :flow AND tag = :tag {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- few_by_flow: Counts the runs that nobody holds, of one status and flow, as far as it matters.
+SELECT count(*) FROM (
+    SELECT 1 FROM runs INDEXED BY runs_listed_by_flow
+    WHERE holder IS NULL AND status = :status AND flow = :flow LIMIT :few
+);
+
+-- few_by_tag: Counts the runs that nobody holds, of one status and tag, as far as it matters.
+SELECT count(*) FROM (
+    SELECT 1 FROM runs INDEXED BY runs_listed_by_tag
+    WHERE holder IS NULL AND status = :status AND tag = :tag LIMIT :few
+);
+
+-- few_by_key: Counts the runs that nobody holds, of one status and key, as far as it matters.
+SELECT count(*) FROM (
+    SELECT 1 FROM runs INDEXED BY runs_listed_by_key
+    WHERE holder IS NULL AND status = :status AND key = :key AND key IS NOT NULL LIMIT :few
+);
+
 -- list_by_tenant: Lists runs that nobody holds, of one status and tenant.
 SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_tenant
 WHERE holder IS NULL AND status = :status AND tenant = :tenant {rest}
@@ -218,7 +242,6 @@ ORDER BY updated_at DESC LIMIT :limit;
 -- list_by_digest: Lists runs of one flow with the same params.
 SELECT updated_at, number FROM runs INDEXED BY runs_by_digest
 WHERE digest = :digest AND digest <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
-    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 ORDER BY updated_at DESC LIMIT :limit;
 
 -- digests: Counts the runs of one flow with the same params, as far as it matters.
@@ -246,19 +269,16 @@ ORDER BY labels.updated_at DESC LIMIT :limit;
 -- list_held: Lists runs that somebody holds; there are few.
 SELECT updated_at, number FROM runs INDEXED BY runs_held
 WHERE holder IS NOT NULL AND status IN (SELECT value FROM json_each(:statuses)) {rest}
-    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 ORDER BY updated_at DESC LIMIT :limit;
 
 -- list_by_id: Lists runs by the beginning of their id.
 SELECT updated_at, number FROM runs
 WHERE id >= :prefix AND id < :prefix || char(0x10ffff) AND status IN (SELECT value FROM json_each(:statuses)) {rest}
-    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 ORDER BY updated_at DESC LIMIT :limit;
 
 -- list_by_number: Finds a run by its number.
 SELECT updated_at, number FROM runs
 WHERE number = :number AND status IN (SELECT value FROM json_each(:statuses)) {rest}
-    AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 ORDER BY updated_at DESC LIMIT :limit;
 
 -- counts: Counts runs by status.

@@ -71,6 +71,7 @@ CREATE INDEX runs_held ON runs (holder)
 CREATE INDEX runs_listed ON runs (status, updated_at, finished_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_flow ON runs (status, flow, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_tag ON runs (status, tag, updated_at) WHERE holder IS NULL;
+CREATE INDEX runs_listed_by_flow_and_tag ON runs (status, flow, tag, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_tenant ON runs (status, tenant, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_private ON runs (status, private, updated_at) WHERE holder IS NULL;
 CREATE INDEX runs_listed_by_key ON runs (status, key, updated_at) WHERE holder IS NULL AND key IS NOT NULL;

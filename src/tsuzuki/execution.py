@@ -1,7 +1,7 @@
 """The state of one run while it is executed: what steps, maps and frames share."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -70,7 +70,7 @@ class Execution:
     _tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     _postponed: list[float] = field(default_factory=list)
     _on_threads: set[Work] = field(default_factory=set)
-    _telling: set["asyncio.Task[None]"] = field(default_factory=set)
+    _afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.over = self.loop.create_future()
@@ -143,9 +143,13 @@ class Execution:
         """Tells of a function that ended after nobody waited for it any more."""
         self.log.line(f"{what} ended after it had been given up; its result is refused", "warning")
         if self.journal.broken is not None:  # the run has ended here: nobody else writes its log any more
-            telling = self.loop.create_task(self.log.flush())
-            self._telling.add(telling)
-            telling.add_done_callback(self._telling.discard)
+            self.afterwards(self.log.flush())
+
+    def afterwards(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does something that nobody waits for."""
+        task = self.loop.create_task(work)
+        self._afterwards.add(task)
+        task.add_done_callback(self._afterwards.discard)
 
     def _broken(self, error: TsuzukiError) -> None:
         del error

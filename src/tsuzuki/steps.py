@@ -41,6 +41,7 @@ class Call:
     frame: CallFrame
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    thread: Work | None = None
 
 
 @dataclass(slots=True)
@@ -180,7 +181,10 @@ async def _limited(run: Execution, task: Task[..., Any], work: Call) -> Any:
     try:
         return await invoke(run, work)
     finally:
-        await run.limits.leave(task)
+        if work.thread is None or work.thread.ended:
+            await run.limits.leave(task)
+        else:  # given up, but still at work: it keeps its place until it really ends
+            work.thread.then = lambda: run.afterwards(run.limits.leave(task))
 
 
 async def invoke(run: Execution, work: Call) -> Any:
@@ -234,7 +238,9 @@ async def _before(timeout: float, awaited: Awaitable[Any]) -> Any:
 async def _on_thread(run: Execution, work: Call) -> Any:
     frame, timeout = work.frame, work.task.timeout
     what = f"{frame.name}[{frame.key}]" if frame.key else frame.name
-    started = run.threads.start(copy_context(), work.task.function, work.args, work.kwargs, lambda: run.late(what))
+    started = work.thread = run.threads.start(
+        copy_context(), work.task.function, work.args, work.kwargs, lambda: run.late(what)
+    )
     timer = None
     if timeout is not None:
         error = TimeoutError(f"timed out after {timeout:g} s")

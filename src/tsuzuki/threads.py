@@ -36,6 +36,8 @@ class Work(Settled):
         self.args = args
         self.kwargs = kwargs
         self.late = late
+        self.ended = False
+        self.then: Callable[[], None] | None = None
 
     def abandon(self, error: BaseException) -> None:
         """Ends the wait; the thread goes on, and its result will be refused."""
@@ -120,6 +122,9 @@ class Threads:
         while self._ended:
             work, succeeded, value = self._ended.popleft()
             self._busy -= 1
+            work.ended = True
+            if work.then is not None:
+                work.then()
             if work.done():
                 work.late()
             elif succeeded:

@@ -70,6 +70,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._typical = LOOK
         self._stopping = asyncio.Event()
+        self._resting: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -119,6 +120,8 @@ class Worker:
         """Takes no more runs; `run()` returns once those under way have ended or the grace period is over."""
         self._stopping.set()
         self._freed.set()
+        if self._resting is not None:
+            self._resting.cancel()
 
     # Work
 
@@ -201,7 +204,8 @@ class Worker:
         if full:
             await self._freed.wait()
         elif not self._stopping.is_set():
-            await self._work()
+            self._resting = asyncio.create_task(self._work())
+            await asyncio.wait([self._resting])
 
     async def _work(self) -> None:
         """Waits for news; a store that cannot even be read is asked again in a while."""

@@ -354,3 +354,29 @@ async def test_artifacts_are_kept_beside_the_result(runs: Runs, run: RunFlow) ->
     [artifact] = done.artifacts  # type: ignore[union-attr] # it is a StepDone
     assert artifact.name == "report.txt"
     assert await runs.backend.get_blob(ended.id, artifact.blob) == b"all is well"
+
+
+async def test_a_sync_call_that_timed_out_keeps_its_place_until_it_really_ends(run: RunFlow) -> None:
+    release = threading.Event()
+    inside: list[int] = []
+
+    @task(concurrency=1, timeout=0.05)
+    def stuck(x: int) -> int:
+        inside.append(x)
+        if x == 0:
+            release.wait()
+        return x
+
+    @flow
+    async def waiting() -> int:
+        pages = await stuck.map(range(2), concurrency=2, on_error="collect")
+        return len(pages.failed)
+
+    going = asyncio.ensure_future(run(waiting))
+    while not inside:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.15)  # the first call has timed out by now, and its thread still runs
+    assert inside == [0]
+    release.set()
+    assert (await going).result == 1
+    assert inside == [0, 1]

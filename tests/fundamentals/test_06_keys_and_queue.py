@@ -194,3 +194,14 @@ async def test_a_worker_executes_no_more_runs_at_once_than_asked_for(runs: Runs)
         worker.stop()
         await loop
     assert most == 3
+
+
+async def test_an_idle_worker_stops_at_once(runs: Runs) -> None:
+    async with Worker(runs.backend, []) as worker:
+        loop = asyncio.create_task(worker.run())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        worker.stop()
+        started = asyncio.get_running_loop().time()
+        await loop
+    assert asyncio.get_running_loop().time() - started < 0.5

@@ -93,5 +93,7 @@ def test_every_statement_is_used_and_explained() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("*.py"))
     text = (PACKAGE / "queries.sql").read_text(encoding="utf-8")
     for name in queries.SQL:
-        assert f'"{name}"' in code or f"{{{name}}}" in text or name.startswith(("list_by_", "few_by_")), f"nobody uses {name}"
+        assert f'"{name}"' in code or f"{{{name}}}" in text or name.startswith(("list_by_", "few_by_")), (
+            f"nobody uses {name}"
+        )
         assert re.search(rf"^-- {name}: [A-Z].*\.$", text, re.MULTILINE), f"{name} needs one sentence"

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki import settings
@@ -289,6 +290,20 @@ class Runs:
         ):
             count += await self.backend.purge([row.id for row in rows])
         return count
+
+    async def rebuild(self) -> int:
+        """Folds the journal of every run anew and writes its row; gives the number of rows that were wrong."""
+        wrong, before = 0, None
+        while rows := await self.backend.search(Query(before=before, limit=500)):
+            before = (rows[-1].updated_at, rows[-1].id)
+            for row in rows:
+                if row.status in TERMINAL or not await self._lives(row):  # a living holder keeps its own row right
+                    wrong += await self._rebuilt(row)
+        return wrong
+
+    async def _rebuilt(self, row: Run) -> bool:
+        after = await self.backend.rebuild(row.id)
+        return after is not None and replace(after, updated_at=0.0) != replace(row, updated_at=0.0)
 
     async def examine(self) -> Sequence[Check]:
         """Examines the store."""

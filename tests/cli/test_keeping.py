@@ -97,3 +97,12 @@ def test_a_store_that_cannot_be_used_is_explained_and_left_as_it_is(terminal: Te
     for command in (["list"], ["get", "1"], ["run", "flows.py:nothing"]):
         assert told in terminal.tsuzuki(*command, code=1).stderr
     assert file.read_bytes() == before
+
+
+def test_rows_that_disagree_with_their_journals_are_rebuilt(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:nothing")
+    with closing(sqlite3.connect(terminal.folder / ".tsuzuki" / "tsuzuki.db")) as connection, connection:
+        connection.execute("UPDATE runs SET done = 41, position = 40, status = 'FAILED'")
+    assert "rebuild them with tsuzuki doctor --rebuild" in terminal.tsuzuki("doctor", code=1).stdout
+    assert "1 rows were wrong and are mended" in terminal.tsuzuki("doctor", "--rebuild").stdout
+    assert [(row["status"], row["done"]) for row in terminal.json("list")] == [("COMPLETED", 0)]

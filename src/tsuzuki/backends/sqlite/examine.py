@@ -54,7 +54,7 @@ def _agreement(connection: sqlite3.Connection) -> Check:
         "journals",
         ok=False,
         text=f"{disagreeing} of {runs} rows disagree with their journals "
-        f"({facts} facts, {expected} expected): rebuild them",
+        f"({facts} facts, {expected} expected): rebuild them with tsuzuki doctor --rebuild",
     )
 
 

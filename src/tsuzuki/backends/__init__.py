@@ -11,7 +11,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tsuzuki.facts import Fact, Unknown
+from tsuzuki.errors import ClaimLost, KeyHeld
+from tsuzuki.facts import Fact, RunFailed, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -91,6 +92,32 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     error: str
     at: float
+
+
+def dead_letter(run: Run, fact: RunFailed) -> DeadLetter:
+    """Writes the dead letter of a run that failed."""
+    return DeadLetter(
+        run_id=run.id,
+        number=run.number,
+        flow=run.flow,
+        tag=run.tag,
+        reason=fact.reason,
+        error=fact.error.message,
+        at=fact.at,
+    )
+
+
+def claim_lost(claim: Claim) -> ClaimLost:
+    """Says that a claim is over."""
+    return ClaimLost(
+        f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
+        "the run ended, was handed back or was claimed again; stop working on it"
+    )
+
+
+def key_held(key: str | None, number: int, status: str, run_id: str) -> KeyHeld:
+    """Says which active run holds a key."""
+    return KeyHeld(f"the key {key!r} is held by run {number}, which is {status}: wait for it, or cancel it", run_id)
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

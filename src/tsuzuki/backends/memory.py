@@ -12,10 +12,24 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import NO_FINGERPRINTS, Check, Claim, DeadLetter, Entry, Holding, Line, Mark, Query, WorkerRecord
-from tsuzuki.backends.memory_record import Bell, Record, letter, matches
+from tsuzuki.backends import (
+    NO_FINGERPRINTS,
+    Check,
+    Claim,
+    DeadLetter,
+    Entry,
+    Holding,
+    Line,
+    Mark,
+    Query,
+    WorkerRecord,
+    claim_lost,
+    dead_letter,
+    key_held,
+)
+from tsuzuki.backends.memory_record import Bell, Record, matches
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.errors import ClaimLost, Conflict, KeyHeld, StoreError
+from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.lifecycle import (
     ACTIVE,
     Run,
@@ -256,10 +270,7 @@ class MemoryBackend:
     def _held(self, claim: Claim) -> Record:
         record = self._active.get(claim.run.id)
         if record is None or (record.row.holder, record.row.attempt) != (claim.worker, claim.attempt):
-            raise ClaimLost(
-                f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
-                "the run ended, was handed back or was claimed again; stop working on it"
-            )
+            raise claim_lost(claim)
         return record
 
     def _write(self, record: Record, facts: Sequence[f.Fact]) -> None:
@@ -271,7 +282,7 @@ class MemoryBackend:
         for fact, raw in zip(facts, encoded, strict=True):
             record.keep(fact, raw)
             if isinstance(fact, f.RunFailed):
-                self._letters.append(letter(row, fact))
+                self._letters.append(dead_letter(row, fact))
         self._store(record, row)
         record.bell.ring()
         if row.holder is None or row.status is Status.CANCELLING:  # to be claimed, or to be seen by its holder
@@ -291,11 +302,7 @@ class MemoryBackend:
     def _check_key(self, run: Run) -> None:
         holder = self._keys.get((run.tenant, run.key)) if run.key is not None else None
         if holder is not None:
-            raise KeyHeld(
-                f"the key {run.key!r} is held by run {holder.row.number}, which is {holder.row.status}: "
-                "wait for it, or cancel it",
-                holder.row.id,
-            )
+            raise key_held(run.key, holder.row.number, holder.row.status, holder.row.id)
 
     def _candidates(self, tags: Sequence[str], run_id: str | None) -> list[Record]:
         if run_id is not None:

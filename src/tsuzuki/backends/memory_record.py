@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import DeadLetter, Entry, Line, Mark, Query
+from tsuzuki.backends import Entry, Line, Mark, Query
 from tsuzuki.lifecycle import Run
 
 MOST_LINES: Final = 20_000
@@ -95,19 +95,6 @@ class Record:
 def identity(outcome: f.Outcome) -> tuple[str, str, int]:
     """Says which outcomes are the same one: the first write of them wins."""
     return outcome.step, outcome.key, outcome.attempt
-
-
-def letter(run: Run, fact: f.RunFailed) -> DeadLetter:
-    """Writes the dead letter of a run that failed."""
-    return DeadLetter(
-        run_id=run.id,
-        number=run.number,
-        flow=run.flow,
-        tag=run.tag,
-        reason=fact.reason,
-        error=fact.error.message,
-        at=fact.at,
-    )
 
 
 def matches(run: Run, query: Query) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim, DeadLetter
+from tsuzuki.backends import Claim, claim_lost, dead_letter
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import (
     Columns,
@@ -21,7 +21,7 @@ from tsuzuki.backends.sqlite.rows import (
     text,
 )
 from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction
-from tsuzuki.errors import ClaimLost, MoveRefused
+from tsuzuki.errors import MoveRefused
 from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes
 
 
@@ -124,7 +124,7 @@ def append_outcomes(transaction: Transaction, batches: Sequence[Append]) -> list
     }
     found = transaction.execute(SQL["count_outcomes"], counted).fetchall()
     if not found:
-        raise lost(claim)
+        raise claim_lost(claim)
     number, last = found[0]
     position = last - len(facts)
     columns = [columns for batch in batches for columns in batch.columns]
@@ -144,7 +144,7 @@ def append_moves(transaction: Transaction, batch: Append) -> int:
         batch.drop_recorded(transaction, claim.run.number)
     run = read_run(transaction, claim.run.id)
     if run is None or (run.holder, run.attempt) != (claim.worker, claim.attempt):
-        raise lost(claim)
+        raise claim_lost(claim)
     return write(transaction, run, holder_facts(run, batch.facts)).position
 
 
@@ -196,7 +196,7 @@ def _follow(transaction: Transaction, run: Run, row: Run, facts: Sequence[f.Fact
         transaction.execute(SQL["move_labels"], (row.updated_at, run.number))
     for fact in facts:
         if isinstance(fact, f.RunFailed):
-            transaction.execute(SQL["insert_dead_letter"], (text(_letter(run, fact)),))
+            transaction.execute(SQL["insert_dead_letter"], (text(dead_letter(run, fact)),))
     transaction.runs.add(run.id)
     transaction.rings |= row.holder is None  # it waits or has ended: somebody may claim it, or was waiting for it
 
@@ -210,23 +210,3 @@ def read_run(transaction: Transaction, run_id: str) -> Run | None:
     """Reads a row inside the transaction."""
     rows = transaction.execute(SQL["run_by_id"], (run_id,)).fetchall()
     return run_from(rows[0]) if rows else None
-
-
-def lost(claim: Claim) -> ClaimLost:
-    """Says that a claim is over."""
-    return ClaimLost(
-        f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
-        "the run ended, was handed back or was claimed again; stop working on it"
-    )
-
-
-def _letter(run: Run, fact: f.RunFailed) -> DeadLetter:
-    return DeadLetter(
-        run_id=run.id,
-        number=run.number,
-        flow=run.flow,
-        tag=run.tag,
-        reason=fact.reason,
-        error=fact.error.message,
-        at=fact.at,
-    )

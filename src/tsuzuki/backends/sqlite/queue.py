@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim
+from tsuzuki.backends import Claim, key_held
 from tsuzuki.backends.sqlite.journal import insert, read_run, write, write_all
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import as_submitted, entry_from, fact_columns, folded, numbers, run_from, submitted
@@ -53,7 +53,7 @@ def _key_held(transaction: Transaction, run: Run) -> KeyHeld | None:
     if not found:
         return None
     run_id, number, status = found[0]
-    return KeyHeld(f"the key {run.key!r} is held by run {number}, which is {status}: wait for it, or cancel it", run_id)
+    return key_held(run.key, number, status, run_id)
 
 
 def candidates(

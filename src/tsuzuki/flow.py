@@ -2,9 +2,9 @@
 
 import inspect
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cached_property, update_wrapper
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from tsuzuki.codec import Codec, Params, result_codec
 from tsuzuki.context import FRAME, Duplicates, MapOptions, OnError
@@ -15,6 +15,31 @@ from tsuzuki.retry import ONCE, Retry
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Items: TypeAlias = Iterable[Any] | AsyncIterable[Any]
+Key: TypeAlias = Callable[[Any], object] | None
+
+if TYPE_CHECKING:
+    # A sync task gives its results in a sync flow, and something to await in an async one. No type knows which flow is
+    # around a call, so these are both. Nothing is ever made of them.
+
+    class MapList(list[R]):
+        """The results of a map, or what is awaited for them."""
+
+        def __await__(self) -> Generator[Any, Any, list[R]]: ...
+
+    class MapCollected(Collected[R]):
+        """The outcomes of a map, or what is awaited for them."""
+
+        def __await__(self) -> Generator[Any, Any, Collected[R]]: ...
+
+    class MapCounts(Counts, frozen=True):
+        """The counts of a map, or what is awaited for them."""
+
+        def __await__(self) -> Generator[Any, Any, Counts]: ...
+
+    class Stream(Iterator[R], AsyncIterator[R]):
+        """The results of a stream, for `for` or for `async for`."""
+
 
 _RATE = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*/\s*(?P<unit>s|sec|second|m|min|minute|h|hour)\s*")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -81,6 +106,11 @@ class Task(Generic[P, R]):
         result: R = FRAME.get().call(self, args, kwargs, None)
         return result
 
+    def step(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """The call as something to await, for typed async code; at run time the same call."""
+        result: Awaitable[R] = FRAME.get().call(self, args, kwargs, None)
+        return result
+
     def keyed(self, key: str) -> Callable[P, R]:
         """Gives the task under an explicit key, which then identifies the step instead of its arguments."""
 
@@ -90,12 +120,35 @@ class Task(Generic[P, R]):
 
         return call
 
+    @overload
     def map(
         self,
-        items: Iterable[Any] | AsyncIterable[Any],
+        items: Items,
         *,
         concurrency: int = 8,
-        key: Callable[[Any], object] | None = None,
+        key: Key = None,
+        on_error: Literal["fail"] = "fail",
+        keep_results: Literal[True] = True,
+        duplicates: Duplicates = "error",
+        name: str = "",
+        **shared: Any,
+    ) -> "MapList[R]": ...
+    @overload
+    def map(
+        self, items: Items, *, on_error: Literal["collect"], keep_results: Literal[True] = True, **options: Any
+    ) -> "MapCollected[R]": ...
+    @overload
+    def map(self, items: Items, *, keep_results: Literal[False], **options: Any) -> "MapCounts": ...
+    @overload
+    def map(
+        self, items: Items, *, keep_results: bool, on_error: OnError = "fail", **options: Any
+    ) -> "MapList[R] | MapCollected[R] | MapCounts": ...
+    def map(
+        self,
+        items: Items,
+        *,
+        concurrency: int = 8,
+        key: Key = None,
         on_error: OnError = "fail",
         keep_results: bool = True,
         duplicates: Duplicates = "error",
@@ -110,12 +163,26 @@ class Task(Generic[P, R]):
         how = MapOptions(concurrency, key, on_error, keep_results, duplicates, name)
         return FRAME.get().map(self, _iterable(self.name, items), shared, how)
 
+    @overload
     def stream(
         self,
-        items: Iterable[Any] | AsyncIterable[Any],
+        items: Items,
         *,
         concurrency: int = 8,
-        key: Callable[[Any], object] | None = None,
+        key: Key = None,
+        on_error: Literal["fail"] = "fail",
+        duplicates: Duplicates = "error",
+        name: str = "",
+        **shared: Any,
+    ) -> "Stream[R]": ...
+    @overload
+    def stream(self, items: Items, *, on_error: Literal["collect"], **options: Any) -> "Stream[R | Failure]": ...
+    def stream(
+        self,
+        items: Items,
+        *,
+        concurrency: int = 8,
+        key: Key = None,
         on_error: OnError = "fail",
         duplicates: Duplicates = "error",
         name: str = "",
@@ -149,24 +216,50 @@ class AsyncTask(Task[P, R]):
         result: Any = super().keyed(key)
         return cast("Callable[P, Awaitable[R]]", result)
 
+    @overload  # type: ignore[override] # see the class
+    def map(
+        self,
+        items: Items,
+        *,
+        concurrency: int = 8,
+        key: Key = None,
+        on_error: Literal["fail"] = "fail",
+        keep_results: Literal[True] = True,
+        duplicates: Duplicates = "error",
+        name: str = "",
+        **shared: Any,
+    ) -> Awaitable[list[R]]: ...
     @overload
     def map(
-        self, items: Iterable[Any] | AsyncIterable[Any], *, keep_results: Literal[False], **options: Any
-    ) -> Awaitable[Counts]: ...
-    @overload
-    def map(
-        self, items: Iterable[Any] | AsyncIterable[Any], *, on_error: Literal["collect"], **options: Any
+        self, items: Items, *, on_error: Literal["collect"], keep_results: Literal[True] = True, **options: Any
     ) -> Awaitable[Collected[R]]: ...
     @overload
-    def map(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> Awaitable[list[R]]: ...
-    def map(self, items: Any, **options: Any) -> Any:
+    def map(self, items: Items, *, keep_results: Literal[False], **options: Any) -> Awaitable[Counts]: ...
+    @overload
+    def map(
+        self, items: Items, *, keep_results: bool, on_error: OnError = "fail", **options: Any
+    ) -> Awaitable[list[R]] | Awaitable[Collected[R]] | Awaitable[Counts]: ...
+    def map(self, items: Items, **options: Any) -> Any:
         """Calls the task for each item; see `Task.map`."""
         return super().map(items, **options)
 
-    def stream(self, items: Iterable[Any] | AsyncIterable[Any], **options: Any) -> AsyncIterator[R | Failure]:
+    @overload  # type: ignore[override] # see the class
+    def stream(
+        self,
+        items: Items,
+        *,
+        concurrency: int = 8,
+        key: Key = None,
+        on_error: Literal["fail"] = "fail",
+        duplicates: Duplicates = "error",
+        name: str = "",
+        **shared: Any,
+    ) -> AsyncIterator[R]: ...
+    @overload
+    def stream(self, items: Items, *, on_error: Literal["collect"], **options: Any) -> AsyncIterator[R | Failure]: ...
+    def stream(self, items: Items, **options: Any) -> Any:
         """Gives the results while the work goes on; see `Task.stream`."""
-        result: AsyncIterator[R | Failure] = super().stream(items, **options)
-        return result
+        return super().stream(items, **options)
 
 
 @overload

@@ -201,7 +201,7 @@ async def test_results_need_not_be_kept(run: RunFlow) -> None:
 async def test_results_can_be_streamed_in_order(run: RunFlow) -> None:
     @flow
     async def streaming() -> list[int]:
-        return [result async for result in square.stream(range(300), concurrency=20)]  # type: ignore[misc] # none fails
+        return [result async for result in square.stream(range(300), concurrency=20)]
 
     assert (await run(streaming)).result == [x * x for x in range(300)]
 

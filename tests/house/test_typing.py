@@ -1,9 +1,11 @@
 """The decorators keep parameters and results typed: `make check` reads this file, pytest runs it."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from pathlib import Path
 from typing import assert_type
 
 from tsuzuki import flow, task
+from tsuzuki.context import OnError
 from tsuzuki.results import Collected, Counts, Failure
 from tsuzuki.script import EndedRun
 
@@ -23,27 +25,131 @@ def measure(text: str) -> int:
     return length(text)
 
 
+@flow
+def measure_all(texts: list[str]) -> list[int]:
+    return length.map(texts)
+
+
+@flow
+async def measure_twice(texts: list[str]) -> list[int]:
+    one_by_one = [await length.step(text) for text in texts]
+    at_once = await length.map(texts)
+    streamed = [found async for found in length.stream(texts)]
+    return one_by_one + at_once + streamed
+
+
 @flow(key="crawl:{site}")
 async def crawl(site: str, urls: list[str]) -> dict[str, int]:
     pages = await fetch.map(urls)
     return {site: len(pages)}
 
 
+# ------------------------------------------------------------------------------------------- the examples of the guide
+
+
+@task
+def parse(text: str) -> dict[str, int]:
+    return {"words": len(text.split())}
+
+
+@flow
+def count(paths: list[str]) -> int:
+    parsed = parse.map(Path(path).read_text() for path in paths)
+    return sum(page["words"] for page in parsed)
+
+
+@flow
+async def count_awaiting(texts: list[str]) -> int:
+    first = await parse.step(texts[0])
+    parsed = await parse.map(texts[1:])
+    return sum(page["words"] for page in [first, *parsed])
+
+
+@flow
+async def look(urls: list[str]) -> list[bytes]:
+    pages = await fetch.map(
+        urls,
+        concurrency=8,
+        key=lambda url: url,
+        on_error="collect",
+        keep_results=True,
+        duplicates="error",
+        retries=2,
+    )
+    assert_type(pages, Collected[bytes])
+    assert_type(pages.succeeded, list[bytes])
+    assert_type(pages.failed, list[Failure])
+    return [page async for page in fetch.stream(urls)]
+
+
+# ------------------------------------------------------------------------------------------------ read by mypy, not run
+
+
 def calls_keep_their_types() -> None:
     assert_type(length("a"), int)
+    assert_type(length.step("a"), Awaitable[int])
     assert_type(fetch("u", retries=2), Awaitable[bytes])
+    assert_type(fetch.step("u", retries=2), Awaitable[bytes])
     assert_type(fetch.keyed("k")("u"), Awaitable[bytes])
     assert_type(measure("a"), int)
     assert_type(crawl("a", urls=[]), Awaitable[dict[str, int]])
     length(3)  # type: ignore[arg-type] # a wrong argument is an error
+    length.step(3)  # type: ignore[arg-type] # there as well
     fetch("u", tries=3)  # type: ignore[call-arg] # an unknown one too
 
 
-def maps_keep_their_types() -> None:
+def maps_keep_their_types(keep: bool, on_error: OnError) -> None:
     assert_type(fetch.map(["u"]), Awaitable[list[bytes]])
-    assert_type(fetch.map(["u"], on_error="collect"), Awaitable[Collected[bytes]])
+    assert_type(fetch.map(["u"], on_error="fail", keep_results=True, retries=2), Awaitable[list[bytes]])
+    assert_type(fetch.map(["u"], on_error="collect", concurrency=2), Awaitable[Collected[bytes]])
     assert_type(fetch.map(["u"], keep_results=False), Awaitable[Counts])
-    assert_type(fetch.stream(["u"]), AsyncIterator[bytes | Failure])
+    assert_type(fetch.map(["u"], keep_results=False, on_error="collect"), Awaitable[Counts])
+    assert_type(
+        fetch.map(["u"], keep_results=keep),
+        Awaitable[list[bytes]] | Awaitable[Collected[bytes]] | Awaitable[Counts],
+    )
+    assert_type(fetch.map(["u"], on_error=on_error), Awaitable[list[bytes]] | Awaitable[Collected[bytes]])
+    fetch.map(["u"], concurrency="8")  # type: ignore[call-overload] # options are typed
+    fetch.map(["u"], on_error="ignore")  # type: ignore[call-overload] # and so are their words
+
+
+def maps_of_sync_tasks_are_their_results_in_a_sync_flow() -> None:
+    results: list[int] = length.map(["a"])
+    collected: Collected[int] = length.map(["a"], on_error="collect")
+    counts: Counts = length.map(["a"], keep_results=False, on_error="collect")
+    assert_type(length.map(["a"])[0], int)
+    assert_type(length.map(["a"], on_error="collect").succeeded, list[int])
+    assert_type(length.map(["a"], keep_results=False).total, int)
+    wrong: list[str] = length.map(["a"])  # type: ignore[assignment] # the results are those of the task
+    del results, collected, counts, wrong
+
+
+async def maps_of_sync_tasks_are_awaited_in_an_async_flow(keep: bool, on_error: OnError) -> None:
+    assert_type(await length.map(["a"]), list[int])
+    assert_type(await length.map(["a"], on_error="collect"), Collected[int])
+    assert_type(await length.map(["a"], keep_results=False), Counts)
+    assert_type(await length.map(["a"], keep_results=False, on_error="collect"), Counts)
+    assert_type(await length.map(["a"], keep_results=keep), list[int] | Collected[int] | Counts)
+    assert_type(await length.map(["a"], on_error=on_error), list[int] | Collected[int])
+    length.map(["a"], concurrency="8")  # type: ignore[call-overload] # options are typed
+
+
+async def streams_keep_their_types(on_error: OnError) -> None:
+    assert_type(fetch.stream(["u"]), AsyncIterator[bytes])
+    assert_type(fetch.stream(["u"], on_error="fail", retries=2), AsyncIterator[bytes])
+    assert_type(fetch.stream(["u"], on_error="collect"), AsyncIterator[bytes | Failure])
+    assert_type(fetch.stream(["u"], on_error=on_error), AsyncIterator[bytes] | AsyncIterator[bytes | Failure])
+    for found in length.stream(["a"]):
+        assert_type(found, int)
+    for outcome in length.stream(["a"], on_error="collect"):
+        assert_type(outcome, int | Failure)
+    async for later in length.stream(["a"]):
+        assert_type(later, int)
+    async for later_outcome in length.stream(["a"], on_error="collect"):
+        assert_type(later_outcome, int | Failure)
+    iterator: Iterator[int] = length.stream(["a"])
+    async_iterator: AsyncIterator[int] = length.stream(["a"])
+    del iterator, async_iterator
 
 
 def runs_keep_their_types() -> None:
@@ -52,7 +158,29 @@ def runs_keep_their_types() -> None:
     crawl.with_options(fresh=True)("a", urls=3)  # type: ignore[arg-type] # params are typed here
 
 
-def test_the_examples_above_are_what_they_say() -> None:
+# ----------------------------------------------------------------------------------------------------- run by pytest
+
+
+def test_the_examples_above_are_what_they_say(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("two words")
     assert measure("four") == 4
+    assert measure_all(["a", "bb"]) == [1, 2]
     assert length("four") == 4
     assert length.name == "length"
+    assert count([str(tmp_path / "a.txt")]) == 2
+
+
+async def test_a_step_is_the_call_as_something_to_await() -> None:
+    assert await length.step("four") == 4
+    assert await fetch.step("u", retries=2) == b"uu"
+    assert await measure_twice(["a", "bb"]) == [1, 2, 1, 2, 1, 2]
+    assert await count_awaiting(["two words", "one"]) == 3
+    assert await look(["u"]) == [b"u"]
+
+
+def test_in_a_run_they_are_so_too(tmp_path: Path) -> None:
+    store = str(tmp_path)
+    assert measure_all.with_options(data_dir=store)(["a", "bb"]).result == [1, 2]
+    assert measure_twice.with_options(data_dir=store)(["a", "bb"]).result == [1, 2, 1, 2, 1, 2]
+    assert count_awaiting.with_options(data_dir=store)(["two words", "one"]).result == 3
+    assert look.with_options(data_dir=store)(["u"]).result == [b"u"]

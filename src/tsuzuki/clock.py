@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -24,6 +25,18 @@ class Clock(Protocol):
         """Waits."""
         ...
 
+    def call_later(self, seconds: float, call: Callable[[], object]) -> "Timer":
+        """Calls something after a time, unless it is cancelled before."""
+        ...
+
+
+class Timer(Protocol):
+    """A call that is going to be made."""
+
+    def cancel(self) -> object:
+        """Calls it off."""
+        ...
+
 
 class SystemClock:
     """The clock of the machine."""
@@ -39,3 +52,7 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Waits in real time."""
         await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
+        """Calls something after a time."""
+        return asyncio.get_running_loop().call_later(seconds, call)

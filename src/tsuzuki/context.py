@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from tsuzuki.errors import BadUsage
 from tsuzuki.results import Collected, Counts, Failure
@@ -50,13 +50,15 @@ class MapOptions:
 
 
 class Log(Protocol):
-    """Writes lines into the log of the run; calling it writes an info line."""
+    """Writes lines into the log of the run, like a standard logger; calling it writes an info line."""
 
-    def __call__(self, text: object) -> None: ...
-    def debug(self, text: object) -> None: ...
-    def info(self, text: object) -> None: ...
-    def warning(self, text: object) -> None: ...
-    def error(self, text: object) -> None: ...
+    def __call__(self, text: object, *args: object) -> None: ...
+    def debug(self, text: object, *args: object) -> None: ...
+    def info(self, text: object, *args: object) -> None: ...
+    def warning(self, text: object, *args: object) -> None: ...
+    def error(self, text: object, *args: object) -> None: ...
+    def critical(self, text: object, *args: object) -> None: ...
+    def exception(self, text: object, *args: object) -> None: ...
 
 
 class Artifacts(Protocol):
@@ -127,7 +129,11 @@ class Loose:
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
         """Calls the function."""
         del key
-        return later(task.function, args, kwargs) if self._awaits() else task.function(*args, **kwargs)
+        if self._awaits():
+            return later(task.function, args, kwargs)
+        if self._blocking and task.is_async and not in_async_code():
+            return asyncio.run(task.function(*args, **kwargs))
+        return task.function(*args, **kwargs)
 
     def map(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
@@ -160,9 +166,10 @@ class LooseContext:
     cancelled = False
 
     @property
-    def log(self) -> "LooseLog":
+    def log(self) -> Log:
         """Writes to the logger named `tsuzuki`."""
-        return LooseLog(logging.getLogger("tsuzuki"))
+        log: Any = LooseLog(logging.getLogger("tsuzuki"))
+        return cast("Log", log)
 
     @property
     def artifacts(self) -> "LooseContext":
@@ -182,13 +189,13 @@ class LooseLog:
     """A log that is the standard logger."""
 
     def __init__(self, logger: logging.Logger) -> None:
-        self.debug: Callable[[object], None] = logger.debug
-        self.info: Callable[[object], None] = logger.info
-        self.warning: Callable[[object], None] = logger.warning
-        self.error: Callable[[object], None] = logger.error
+        self._logger = logger
 
-    def __call__(self, text: object) -> None:
-        self.info(text)
+    def __call__(self, text: object, *args: object) -> None:
+        self._logger.info(text, *args)
+
+    def __getattr__(self, level: str) -> Any:
+        return getattr(self._logger, level)
 
 
 FRAME: ContextVar[Frame] = ContextVar("tsuzuki_frame", default=Loose())  # noqa: B039 - it has no state

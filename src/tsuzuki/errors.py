@@ -204,7 +204,7 @@ class RunStopped(RunEnded):
     exit_code = 7
 
 
-class RunInterrupted(RunEnded):
+class RunInterrupted(RunEnded, KeyboardInterrupt):
     """The run was stopped on the way; start it again to go on."""
 
     error_id = "ERR-TSUZUKI-0153"

@@ -1,6 +1,7 @@
 """How fast and how many at once: the rate and the places of a task, in this process or in the whole backend."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -8,8 +9,18 @@ from tsuzuki.backends import Backend
 from tsuzuki.clock import Clock
 from tsuzuki.flow import Task
 
-_LOOK: Final = 0.05
-_LOOK_MOST: Final = 1.0
+_LOOK: Final = 0.02
+"""How often a task looks whether a place that the whole backend shares has become free (seconds)."""
+_KEPT: Final = 0.25
+"""How long a process may hand a shared place on among its own calls before others have their turn (seconds)."""
+
+
+class _Shared:
+    """The calls of this process that wait for places of one shared limit, and since when it keeps one to itself."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[asyncio.Future[None]] = deque()
+        self.kept_since: float | None = None
 
 
 class Limits:
@@ -22,6 +33,7 @@ class Limits:
         self._dead = dead
         self._next: dict[str, float] = {}
         self._places: dict[str, asyncio.Semaphore] = {}
+        self._shared: dict[str, _Shared] = {}
 
     async def enter(self, task: Task[..., object]) -> None:
         """Waits for a place and for the task's turn."""
@@ -40,17 +52,41 @@ class Limits:
             return
         if task.limit is None:
             self._places[task.name].release()
-        else:
+        elif not self._hand_on(self._shared[task.limit]):
             await self._backend.leave(task.limit, worker=self._worker)
+
+    def _hand_on(self, shared: _Shared) -> bool:
+        """Gives a shared place to the next call of this process, unless it kept it from the others long enough."""
+        now = self._clock.monotonic()
+        shared.kept_since = shared.kept_since or now
+        while shared.waiting and now - shared.kept_since < _KEPT:
+            waiter = shared.waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return True
+        shared.kept_since = None
+        return False
 
     async def _take_place(self, task: Task[..., object], places: int) -> None:
         if task.limit is None:
             await self._places.setdefault(task.name, asyncio.Semaphore(places)).acquire()
             return
-        look = _LOOK
+        shared = self._shared.setdefault(task.limit, _Shared())
         while not await self._backend.enter(task.limit, places=places, worker=self._worker, dead=self._dead()):
-            await self._clock.sleep(look)
-            look = min(look * 2, _LOOK_MOST)
+            if await self._was_handed_one(shared):
+                return
+
+    async def _was_handed_one(self, shared: _Shared) -> bool:
+        """Waits a moment for a place of another call of this process; tells whether it came."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        shared.waiting.append(waiter)
+        try:
+            await asyncio.wait([waiter], timeout=_LOOK)
+            return waiter.done()
+        finally:
+            if not waiter.done():
+                waiter.cancel()
+                shared.waiting.remove(waiter)
 
     async def _take_turn(self, task: Task[..., object], interval: float) -> None:
         if task.limit is None:

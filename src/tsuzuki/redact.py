@@ -2,11 +2,13 @@
 
 import re
 import traceback
+from pathlib import Path
 from typing import Final
 
 from tsuzuki.facts import Problem
 
 _HIDDEN: Final = "***"
+_OURS: Final = str(Path(__file__).parent)
 _PATTERNS: Final = (
     (
         re.compile(r"(?i)\b((?:proxy-)?authorization\s*[:=]\s*['\"]?(?:bearer|basic|token)?\s*)[^\s'\",}]+"),
@@ -44,10 +46,19 @@ def problem(error: BaseException) -> Problem:
     except Exception as broken:  # noqa: BLE001 - whatever it raises, the failure itself must be told
         message = f"<{type(error).__name__}; its str() raised {type(broken).__name__}>"
     try:
-        trace = "".join(traceback.format_exception(error))
+        trace = "".join(_shortened(traceback.TracebackException.from_exception(error)).format())
     except Exception:  # noqa: BLE001 - formatting calls the same broken str()
         trace = "".join(traceback.format_tb(error.__traceback__))
     return Problem(type(error).__name__, redact(_cut(message, _MOST)), redact(_cut(trace, _MOST_TRACE)))
+
+
+def _shortened(told: traceback.TracebackException) -> traceback.TracebackException:
+    """Leaves our own frames out of a traceback, and of those it came from: people look for theirs."""
+    for part in (told, told.__cause__, told.__context__):
+        if part is not None:
+            theirs = [frame for frame in part.stack if not frame.filename.startswith(_OURS)]
+            part.stack = traceback.StackSummary.from_list(theirs or part.stack)
+    return told
 
 
 def _cut(text: str, most: int) -> str:

@@ -39,6 +39,13 @@ class Retry:
         if self.backoff < 0 or self.factor < 1 or self.most < 0 or not 0 <= self.jitter <= 1:
             raise ValueError(f"Retry needs backoff >= 0, factor >= 1, most >= 0 and jitter from 0 to 1; got {self!r}")
 
+        try:
+            isinstance(ValueError(), self.on)
+        except TypeError:
+            raise ValueError(
+                f"Retry(on=…) takes exception classes, for example on=(ConnectionError,), not {self.on!r}"
+            ) from None
+
     def again(self, tries: int, error: BaseException) -> bool:
         """Tells whether a call that failed with this error after so many tries is tried again."""
         return tries < self.attempts and isinstance(error, self.on) and not isinstance(error, GiveUp)

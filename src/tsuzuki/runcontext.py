@@ -1,12 +1,15 @@
 """What `current()` gives inside a run."""
 
 import asyncio
+import sys
 from functools import partial
 from typing import Any, Protocol
 
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.facts import Artifact
+from tsuzuki.redact import problem
+from tsuzuki.runlog import filled
 
 
 class Place(Protocol):
@@ -61,31 +64,41 @@ class RunContext:
 
 
 class StepLog:
-    """A log whose lines carry the run, the step and the item."""
+    """A log whose lines carry the run, the step and the item; called as a standard logger is."""
 
     __slots__ = ("_write",)
 
     def __init__(self, run: Execution, place: Place) -> None:
         self._write = partial(run.log.line, step=place.step, name=place.name, key=place.key)
 
-    def __call__(self, text: object) -> None:
-        self._write(text)
+    def __call__(self, text: object, *args: object) -> None:
+        self._write(filled(text, args))
 
-    def debug(self, text: object) -> None:
+    def debug(self, text: object, *args: object) -> None:
         """Writes a debug line."""
-        self._write(text, "debug")
+        self._write(filled(text, args), "debug")
 
-    def info(self, text: object) -> None:
+    def info(self, text: object, *args: object) -> None:
         """Writes an info line."""
-        self._write(text)
+        self._write(filled(text, args))
 
-    def warning(self, text: object) -> None:
+    def warning(self, text: object, *args: object) -> None:
         """Writes a warning."""
-        self._write(text, "warning")
+        self._write(filled(text, args), "warning")
 
-    def error(self, text: object) -> None:
+    def error(self, text: object, *args: object) -> None:
         """Writes an error."""
-        self._write(text, "error")
+        self._write(filled(text, args), "error")
+
+    def critical(self, text: object, *args: object) -> None:
+        """Writes an error that cannot wait."""
+        self._write(filled(text, args), "critical")
+
+    def exception(self, text: object, *args: object) -> None:
+        """Writes an error with the exception that is being handled."""
+        error = sys.exception()
+        trace = "" if error is None else "\n" + problem(error).traceback.rstrip()
+        self._write(filled(text, args) + trace, "error")
 
 
 class StepArtifacts:

@@ -107,6 +107,17 @@ class RunLog:
             self._dropped += len(lines)
 
 
+def filled(text: object, args: tuple[object, ...]) -> str:
+    """Fills a message with its arguments as standard logging does; one that does not fit is shown beside them."""
+    said = _text(text)
+    if not args:
+        return said
+    try:
+        return said % args
+    except Exception:  # noqa: BLE001 - a log call never fails the work
+        return f"{said} {' '.join(_text(arg) for arg in args)}"
+
+
 def _text(value: object) -> str:
     try:
         text = str(value)

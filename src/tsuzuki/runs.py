@@ -99,12 +99,13 @@ class Runs:
             raise await self._held(held) from None
 
     async def _held(self, held: KeyHeld) -> KeyHeld:
-        """Says how to get on when the holder of a key is dead."""
+        """Says how to get on when the run that holds a key has lost whoever executed it."""
         row = await self.backend.get(held.run_id)
-        if row is None or await self._lives(row):
+        if row is None or await self._lives(row) or (row.holder is None and not row.private):
             return held
         ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
-        return KeyHeld(f"{held}; nobody is executing that run any more: {ways}", held.run_id)
+        text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
+        return KeyHeld(text, held.run_id)
 
     async def _lives(self, row: Run) -> bool:
         return row.holder is not None and row.holder not in await self.gone()

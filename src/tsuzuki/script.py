@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from tsuzuki.backends import Query
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
+from tsuzuki.context import in_async_code
 from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
 from tsuzuki.facts import Problem
 from tsuzuki.flow import Flow
@@ -52,9 +53,19 @@ class EndedRun(Generic[R]):
         return self.row.status
 
     @property
+    def done(self) -> int:
+        """The number of items that succeeded."""
+        return self.row.done
+
+    @property
     def failed(self) -> int:
         """The number of items that failed."""
         return self.row.failed
+
+    @property
+    def skipped(self) -> int:
+        """The number of items taken over from the run that this one continues."""
+        return self.row.skipped
 
     @property
     def error(self) -> Problem | None:
@@ -90,6 +101,20 @@ def _tell(text: str) -> None:
 class ScriptFlow(Flow[P, R]):
     """A flow with `run`: in process, durable; started again after a crash, it goes on."""
 
+    @overload
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> EndedRun[R]: ...
+    @overload
+    def run(self, *, fresh: bool, **params: Any) -> EndedRun[R]: ...
+    @overload
+    def run(self, *, continues: str, **params: Any) -> EndedRun[R]: ...
+    @overload
+    def run(self, *, idempotency_key: str, **params: Any) -> EndedRun[R]: ...
+    @overload
+    def run(self, *, tags: Iterable[str], **params: Any) -> EndedRun[R]: ...
+    @overload
+    def run(self, *, backend: str, **params: Any) -> EndedRun[R]: ...
+    @overload
+    def run(self, *, data_dir: str, **params: Any) -> EndedRun[R]: ...
     def run(self, *args: Any, **kwargs: Any) -> EndedRun[R]:
         """Runs the flow to its end and gives the ended run; raises when it failed, was cancelled or interrupted.
 
@@ -108,7 +133,7 @@ class ScriptFlow(Flow[P, R]):
         data_dir: str | None = None,
         continues: str | None = None,
         idempotency_key: str | None = None,
-        tags: tuple[str, ...] = (),
+        tags: Iterable[str] = (),
     ) -> Callable[P, EndedRun[R]]:
         """Gives `run` with its options set and the flow's own params typed."""
         options = StartOptions(fresh, continues, idempotency_key, tuple(tags))
@@ -118,10 +143,10 @@ class ScriptFlow(Flow[P, R]):
 
             async def start() -> EndedRun[R]:
                 async with Runs.open(backend, data_dir=data_dir) as runs:
-                    return checked(await run_here(runs, self, params, options))
+                    return await run_here(runs, self, params, options)
 
             ended: EndedRun[R] = run_blocking(start)
-            return ended
+            return checked(ended)
 
         return run
 
@@ -185,11 +210,12 @@ async def run_here(
     *,
     watcher: Watcher | None = None,
     clock: Clock | None = None,
+    signals: bool = True,
 ) -> EndedRun[Any]:
     """Starts a run that belongs to this process, or goes on with the last one like it, and carries it out."""
     options = options or StartOptions()
     row, continued = await _begin(runs, flow, params, options)
-    return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock)
+    return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock, signals=signals)
 
 
 async def carry_on(
@@ -200,12 +226,16 @@ async def carry_on(
     continued: bool = True,
     watcher: Watcher | None = None,
     clock: Clock | None = None,
+    signals: bool = True,
 ) -> EndedRun[Any]:
-    """Carries out a run in this process; gives it as it ended, or as it was left."""
+    """Carries out a run in this process; gives it as it ended, or as it was left.
+
+    With `signals`, Ctrl-C and SIGTERM stop it in order.
+    """
     watcher = watcher or Quiet()
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
         watcher.began(row, continued=continued)
-        with _interruptible(worker, watcher):
+        with _interruptible(worker, watcher) if signals else contextlib.nullcontext():
             row = await worker.carry_out(row.id)
     if row.holder is not None:
         raise RunHeld(f"run {row.number} is being executed by another process ({row.holder})")
@@ -263,18 +293,24 @@ def checked(ended: EndedRun[R]) -> EndedRun[R]:
         return ended
     again = f"start it again to go on, or `tsuzuki resume {row.number}`"
     if row.status is Status.FAILED:
-        told = "" if row.error is None else f": {row.error.type}: {row.error.message}"
-        raise RunFailure(f"run {row.number} of {row.flow} failed{told}\n({again})", row.id)
+        raise _failed(row, again)
     if row.status is Status.CANCELLED:
         raise RunStopped(f"run {row.number} of {row.flow} was cancelled ({again})", row.id)
     raise RunInterrupted(f"run {row.number} of {row.flow} was interrupted ({again})", row.id)
 
 
+def _failed(row: Run, again: str) -> RunFailure:
+    """Makes the error of a failed run; the traceback of the user's own code is a note of it."""
+    told = "" if row.error is None else f": {row.error.type}: {row.error.message}"
+    failure = RunFailure(f"run {row.number} of {row.flow} failed{told}\n({again})", row.id)
+    if row.error is not None and row.error.traceback:
+        failure.add_note(f"in the flow:\n{row.error.traceback.rstrip()}")
+    return failure
+
+
 def run_blocking(start: Callable[[], Any]) -> Any:
     """Runs async code to its end from sync code, also where an event loop is running already (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not in_async_code():
         return asyncio.run(start())
     outcome: list[Any] = []
 

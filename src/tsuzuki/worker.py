@@ -18,7 +18,7 @@ from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run, Status, claimable
 from tsuzuki.limits import Limits
 from tsuzuki.presence import Presence, Watch, this_host
 from tsuzuki.runlog import CAPTURE
@@ -71,6 +71,7 @@ class Worker:
         self._typical = LOOK
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
+        self._looping = False
         self._freed = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -127,6 +128,7 @@ class Worker:
 
     async def run(self) -> None:
         """Claims and executes until stopped."""
+        self._looping = True
         while not self._stopping.is_set():
             room = self._room()
             claims = await self._claim(room) if room > 0 else []
@@ -180,7 +182,12 @@ class Worker:
     async def _claim(self, limit: int) -> list[Claim]:
         try:
             return await self._backend.claim(
-                self.id, tags=self._tags, limit=limit, dead=self._dead, fingerprints=self._fingerprints
+                self.id,
+                tags=self._tags,
+                flows=self._flows,
+                limit=limit,
+                dead=self._dead,
+                fingerprints=self._fingerprints,
             )
         except StoreError as error:
             logger.warning("cannot claim just now: %s", error)
@@ -307,6 +314,7 @@ class Worker:
                     looked = self._clock.monotonic()
                     await self._look_for_the_dead()
                     await self._take_up_again()
+                    await self._take_strays()
 
     async def _take_up_again(self) -> None:
         """Claims anew what a fault made us drop: we hold it still, so that nobody else may have it."""
@@ -319,6 +327,32 @@ class Worker:
             self._dropped.discard(run_id)
             self._queue.extend(claims)
             self._start_queued()
+
+    async def _take_strays(self) -> None:
+        """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""
+        if self._stopping.is_set() or not self._tags or not self._looping:
+            return
+        strays = [row for row in await self._waiting() if row.flow not in self._flows]
+        known = await self._known_to_others() if strays else set()
+        for row in strays:
+            if (row.tag, row.flow) not in known:
+                self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
+        self._start_queued()
+
+    async def _waiting(self) -> list[Run]:
+        """Gives shared runs of our tags that wait, or whose holder is dead."""
+        rows: list[Run] = []
+        for tag in self._tags:
+            rows += await self._backend.search(Query(status=(Status.PENDING,), tag=tag, private=False))
+        for holder in self._dead:
+            rows += await self._backend.search(Query(holder=holder, private=False))
+        return [row for row in rows if row.tag in self._tags and claimable(row, self._clock.now(), self._dead)]
+
+    async def _known_to_others(self) -> set[tuple[str, str]]:
+        """Gives the flows that other living workers know, by tag."""
+        records = [record for record in await self._backend.workers() if record.id != self.id]
+        dead = self._watch.dead(records, self._clock.monotonic())
+        return {(tag, flow) for r in records if r.id not in dead for tag in r.tags for flow in r.flows}
 
     async def _see_cancels(self) -> None:
         if not self._running:

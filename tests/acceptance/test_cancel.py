@@ -159,7 +159,7 @@ async def mixed(items: int) -> int:
     doubled, squared = await asyncio.gather(
         double.map(range(items), concurrency=7), square.map(range(items), concurrency=5)
     )
-    return sum(doubled) + sum(squared)  # type: ignore[no-any-return] # typed by its task
+    return sum(doubled) + sum(squared)
 
 
 async def test_at_whatever_moment_a_run_is_cancelled_its_counts_add_up_to_its_items() -> None:

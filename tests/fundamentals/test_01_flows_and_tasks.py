@@ -380,3 +380,49 @@ async def test_a_sync_call_that_timed_out_keeps_its_place_until_it_really_ends(r
     release.set()
     assert (await going).result == 1
     assert inside == [0, 1]
+
+
+async def test_what_an_async_task_returns_after_its_time_is_refused(run: RunFlow) -> None:
+    @task(timeout=0.05)
+    async def deaf() -> int:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return 1
+
+    @flow
+    async def waiting() -> int:
+        return await deaf()
+
+    error = (await run(waiting)).error
+    assert error is not None
+    assert "it returned later all the same, which is refused" in error.message
+
+
+async def test_a_shared_place_is_handed_on_and_never_taken_twice(runs: Runs, run: RunFlow) -> None:
+    now = most = 0
+
+    @task(limit="one", concurrency=1)
+    async def alone(x: int) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.001)
+        now -= 1
+        return x
+
+    @flow
+    async def queueing(start: int) -> int:
+        return len(await alone.map(range(start, start + 20), concurrency=10))
+
+    both = await asyncio.gather(run(queueing, start=0), run(queueing, start=100))
+    assert [ended.result for ended in both] == [20, 20]
+    assert most == 1
+    assert await runs.backend.enter("one", places=1, worker="somebody else")
+
+
+@pytest.mark.parametrize("on", ["x", (1,), ConnectionError("an instance")])
+def test_retry_takes_exception_classes(on: Any) -> None:
+    with pytest.raises(ValueError, match="takes exception classes"):
+        Retry(on=on)

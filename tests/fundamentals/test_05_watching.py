@@ -169,3 +169,25 @@ async def test_an_error_in_a_task_group_is_told_as_itself(run: RunFlow) -> None:
     error = (await run(grouping)).error
     assert error is not None
     assert (error.type, error.message) == ("KeyError", "'the one'")
+
+
+async def test_the_log_is_called_like_a_logger(runs: Runs, run: RunFlow) -> None:
+    @flow
+    async def talking() -> int:
+        log = current().log
+        log.info("%d of %s", 1, "many")
+        log.warning("does not %d fit", "x")
+        try:
+            {}["lost"]
+        except KeyError:
+            log.exception("it went %s", "wrong")
+        log.critical("stop")
+        return 1
+
+    ended = await run(talking)
+    lines = [(line.level, line.text) async for line in runs.log(ended.id)]
+    assert [level for level, _ in lines] == ["info", "warning", "error", "critical"]
+    assert lines[0][1] == "1 of many"
+    assert lines[1][1] == "does not %d fit x"
+    assert lines[2][1].startswith("it went wrong\nTraceback")
+    assert "KeyError: 'lost'" in lines[2][1]

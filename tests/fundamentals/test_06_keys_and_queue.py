@@ -205,3 +205,28 @@ async def test_an_idle_worker_stops_at_once(runs: Runs) -> None:
         started = asyncio.get_running_loop().time()
         await loop
     assert asyncio.get_running_loop().time() - started < 0.5
+
+
+async def test_workers_with_other_flows_leave_each_other_their_runs(runs: Runs) -> None:
+    @flow
+    async def one(x: int) -> int:
+        return x
+
+    @flow
+    async def other(x: int) -> int:
+        return x
+
+    rows = [await runs.submit(flow_, {"x": x}) for x in range(10) for flow_ in (one, other)]
+    async with Worker(runs.backend, [one]) as first, Worker(runs.backend, [other]) as second:
+        loops = [asyncio.create_task(worker.run()) for worker in (first, second)]
+        ended = [await runs.wait(row.id) for row in rows]
+        for worker in (first, second):
+            worker.stop()
+        await asyncio.gather(*loops)
+    assert {row.status for row in ended} == {Status.COMPLETED}
+
+
+async def test_a_key_of_a_run_that_waits_is_told_plainly(runs: Runs) -> None:
+    await runs.submit("f", key="only")
+    with pytest.raises(KeyHeld, match=r"held by run 1, which is PENDING: wait for it, or cancel it$"):
+        await runs.submit("f", key="only")

@@ -5,7 +5,7 @@ adapter stores, fences, orders and wakes. A behaviour that is not in `tsuzuki.te
 does not exist.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -216,14 +216,16 @@ class Backend(Protocol):
         *,
         tags: Sequence[str] = (),
         limit: int = 1,
+        flows: Collection[str] | None = None,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         """Claims runs by priority, then age: those that wait, and those whose holder is dead.
 
-        By tag it gives shared runs only; by id it also gives a private one. What `lifecycle.claim_facts`
-        ends instead of claiming is not given. `fingerprints` tells, by flow, what the worker's code is.
+        By tag it gives shared runs only, of `flows` where those are named; by id it also gives a private one.
+        What `lifecycle.claim_facts` ends instead of claiming is not given. `fingerprints` tells, by flow, what the
+        worker's code is.
         """
         ...
 

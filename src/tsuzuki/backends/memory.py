@@ -6,7 +6,7 @@ It keeps facts encoded, as every other store does, so that what cannot be writte
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -137,6 +137,7 @@ class MemoryBackend:
         *,
         tags: Sequence[str] = (),
         limit: int = 1,
+        flows: Collection[str] | None = None,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
@@ -147,7 +148,7 @@ class MemoryBackend:
             if len(claims) >= limit:
                 break
             run = record.row
-            if claimable(run, now, dead):
+            if claimable(run, now, dead) and (flows is None or run.flow in flows):
                 self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, "")))
                 if not record.row.status.terminal:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))

@@ -2,9 +2,10 @@
 
 import asyncio
 import heapq
+from collections.abc import Callable
 from itertools import count
 
-from tsuzuki.clock import SystemClock
+from tsuzuki.clock import SystemClock, Timer
 
 
 class FakeClock:
@@ -45,6 +46,18 @@ class FakeClock:
             await asyncio.sleep(0)
             self._wake_next(waiter)
         await waiter
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
+        """Calls something when the clock was moved far enough, or after so many real seconds, whichever comes first.
+
+        A call that waits does not move the clock by itself, so that a timeout leaves real work its time.
+        """
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), waiter))
+        loop.call_later(seconds, _wake, waiter)
+        waiter.add_done_callback(lambda done: None if done.cancelled() else call())
+        return waiter
 
     @property
     def sleeping(self) -> int:
@@ -108,6 +121,10 @@ class ShiftedClock:
     async def sleep(self, seconds: float) -> None:
         """Waits in real time."""
         await self._system.sleep(seconds)
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
+        """Calls something after a time, in real time."""
+        return self._system.call_later(seconds, call)
 
     def jump(self, seconds: float) -> None:
         """Sets the wall clock forward or back."""

@@ -51,7 +51,7 @@ async def run_flow(
     """
     clock = clock or SystemClock()
     runs = Runs(backend or MemoryBackend(clock=clock), clock=clock)
-    return await _looked_at(runs, await run_here(runs, flow, params, clock=clock))
+    return await _looked_at(runs, await run_here(runs, flow, params, clock=clock, signals=False))
 
 
 async def _looked_at(runs: Runs, ended: EndedRun[Any]) -> FinishedRun:

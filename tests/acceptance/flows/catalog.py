@@ -84,7 +84,7 @@ def attentive(number: int) -> str:
 
 @flow
 def watchful(items: int) -> list[str]:
-    return attentive.map(range(items), concurrency=4)  # type: ignore[no-any-return] # typed by its task
+    return attentive.map(range(items), concurrency=4)
 
 
 @task
@@ -96,7 +96,7 @@ def deaf(number: int) -> int:
 
 @flow
 async def stubborn(items: int) -> list[int]:
-    return await deaf.map(range(items), concurrency=items)  # type: ignore[no-any-return] # typed by its task
+    return await deaf.map(range(items), concurrency=items)
 
 
 @flow

@@ -152,11 +152,13 @@ UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
 SELECT priority, number FROM runs INDEXED BY runs_waiting
-WHERE status = 'PENDING' AND private = 0 AND tag = ? AND not_before <= ? AND version <= ?
-ORDER BY priority DESC, number LIMIT ?;
+WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
+    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
+ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder, the most urgent first.
-SELECT priority, number, tag FROM runs WHERE holder = ? AND private = 0 AND version <= ?
+SELECT priority, number, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
+    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number;
 
 -- due: Tells when the next delayed run is due.

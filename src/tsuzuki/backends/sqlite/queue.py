@@ -5,7 +5,7 @@ before the job has written anything, since the transaction goes on with the othe
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +14,16 @@ from tsuzuki import facts as f
 from tsuzuki.backends import Claim, key_held
 from tsuzuki.backends.sqlite.journal import insert, read_run, write, write_all
 from tsuzuki.backends.sqlite.queries import SQL
-from tsuzuki.backends.sqlite.rows import as_submitted, entry_from, fact_columns, folded, numbers, run_from, submitted
+from tsuzuki.backends.sqlite.rows import (
+    as_submitted,
+    entry_from,
+    fact_columns,
+    folded,
+    numbers,
+    run_from,
+    submitted,
+    text,
+)
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
 from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, request_facts
@@ -56,21 +65,6 @@ def _key_held(transaction: Transaction, run: Run) -> KeyHeld | None:
     return key_held(run.key, number, status, run_id)
 
 
-def candidates(
-    execute: Callable[..., sqlite3.Cursor], tags: Sequence[str], now: float, dead: frozenset[str], limit: int
-) -> list[int]:
-    """Finds the numbers of runs that may be claimed, by priority, then age; a list per tag, merged."""
-    found: set[tuple[int, int]] = set()
-    for tag in tags:
-        for priority, number in execute(SQL["waiting"], (tag, now, f.VERSION, limit)).fetchall():
-            found.add((-priority, number))
-    for holder in dead:
-        for priority, number, tag in execute(SQL["orphaned"], (holder, f.VERSION)).fetchall():
-            if tag in tags:
-                found.add((-priority, number))
-    return [number for _, number in sorted(found)][:limit]
-
-
 class Wanted(msgspec.Struct, frozen=True):
     """Who asks for which runs, and how many."""
 
@@ -80,6 +74,22 @@ class Wanted(msgspec.Struct, frozen=True):
     dead: frozenset[str]
     run_id: str | None
     fingerprints: Mapping[str, str]
+    flows: Collection[str] | None
+
+
+def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[int]:
+    """Finds the numbers of runs that may be claimed, by priority, then age; a list per tag, merged."""
+    found: set[tuple[int, int]] = set()
+    flows = None if wanted.flows is None else text(list(wanted.flows))
+    values = {"now": now, "version": f.VERSION, "flows": flows, "limit": limit}
+    for tag in wanted.tags:
+        for priority, number in execute(SQL["waiting"], {**values, "tag": tag}).fetchall():
+            found.add((-priority, number))
+    for holder in wanted.dead:
+        for priority, number, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
+            if tag in wanted.tags:
+                found.add((-priority, number))
+    return [number for _, number in sorted(found)][:limit]
 
 
 def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
@@ -107,7 +117,7 @@ def _find(transaction: Transaction, wanted: Wanted, limit: int) -> list[Run]:
     if wanted.run_id is not None:
         run = read_run(transaction, wanted.run_id)
         return [] if run is None else [run]
-    found = candidates(transaction.execute, wanted.tags, transaction.now, wanted.dead, limit)
+    found = candidates(transaction.execute, wanted, transaction.now, limit)
     rows = transaction.execute(SQL["runs_by_number"], (numbers(found),)).fetchall() if found else []
     return sorted(map(run_from, rows), key=lambda run: (-run.priority, run.number))
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -118,15 +118,16 @@ class SqliteBackend:
         *,
         tags: Sequence[str] = (),
         limit: int = 1,
+        flows: Collection[str] | None = None,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         # A look without a transaction: an idle worker writes nothing.
+        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows)
         with self._reading_faults():
-            if run_id is None and not queue.candidates(self._reading.execute, tags, self._clock.now(), dead, 1):
+            if run_id is None and not queue.candidates(self._reading.execute, wanted, self._clock.now(), 1):
                 return []
-        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints)
         return await self._write(partial(queue.claim, wanted=wanted))
 
     async def ask(

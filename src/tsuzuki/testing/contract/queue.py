@@ -32,6 +32,17 @@ class QueueContract:
         assert claim.run.started_at is not None
         assert await b.kinds(backend, run.id) == ["Submitted", "Claimed"]
 
+    async def test_a_worker_is_given_only_the_flows_it_names(self, backend: Backend) -> None:
+        mine = await b.submitted(backend, flow="mine")
+        await b.submitted(backend, flow="theirs")
+        claims = await backend.claim("worker", tags=DEFAULT, flows={"mine"}, limit=10)
+        assert [claim.run.id for claim in claims] == [mine.id]
+        assert await backend.claim("worker", tags=DEFAULT, flows=(), limit=10) == []
+        assert (
+            len(await backend.claim("other", tags=DEFAULT, dead=frozenset({"worker"}), flows=["mine"], limit=10)) == 1
+        )
+        assert len(await backend.claim("other", tags=DEFAULT, limit=10)) == 1
+
     async def test_a_held_run_is_not_given_again(self, backend: Backend) -> None:
         claim = await b.claimed(backend)
         assert await backend.claim("other", tags=DEFAULT) == []

@@ -56,7 +56,7 @@ CREATE UNIQUE INDEX runs_one_per_idempotency_key ON runs (tenant, idempotency_ke
     WHERE idempotency_key IS NOT NULL;
 
 -- The queue, in the order in which runs are claimed, and what delays a run.
-CREATE INDEX runs_waiting ON runs (tag, priority DESC, number, not_before, version)
+CREATE INDEX runs_waiting ON runs (tag, priority DESC, number, not_before, version, flow)
     WHERE status = 'PENDING' AND private = 0;
 CREATE INDEX runs_delayed ON runs (not_before)
     WHERE status = 'PENDING' AND not_before > 0;

@@ -178,7 +178,7 @@ async def test_the_log_is_called_like_a_logger(runs: Runs, run: RunFlow) -> None
         log.info("%d of %s", 1, "many")
         log.warning("does not %d fit", "x")
         try:
-            {}["lost"]
+            dict[str, int]()["lost"]
         except KeyError:
             log.exception("it went %s", "wrong")
         log.critical("stop")

@@ -67,6 +67,14 @@ class Terminal:
     def open_gate(self) -> None:
         (self.folder / "gate").touch()
 
+    def submit_shared(self) -> None:
+        """Submits a run that waits for a worker."""
+        asyncio.run(self._submit_shared())
+
+    async def _submit_shared(self) -> None:
+        async with Runs.open(data_dir=str(self.folder / ".tsuzuki")) as runs:
+            await runs.submit("elsewhere", {})
+
     def row(self, reference: int = 1) -> Run:
         return asyncio.run(self._row(reference))
 

@@ -1,20 +1,9 @@
 """`tsuzuki cancel` and `tsuzuki resume`."""
 
 import json
-import subprocess
-import sys
 import time
 
 from tests.cli.conftest import Terminal
-
-
-def submit_shared(terminal: Terminal) -> None:
-    script = (
-        "import asyncio\nfrom tsuzuki import Runs\n"
-        "async def main():\n    async with Runs.open() as runs:\n        await runs.submit('elsewhere', {})\n"
-        "asyncio.run(main())\n"
-    )
-    subprocess.run([sys.executable, "-c", script], cwd=terminal.folder, check=True)
 
 
 def test_a_cancel_from_a_second_terminal_stops_async_work_within_a_second(terminal: Terminal) -> None:
@@ -134,7 +123,7 @@ def test_a_flow_that_has_moved_is_named(terminal: Terminal) -> None:
 
 
 def test_a_shared_run_is_only_asked_to_go_on(terminal: Terminal) -> None:
-    submit_shared(terminal)
+    terminal.submit_shared()
     assert "CANCELLED" in terminal.tsuzuki("cancel", "1").stdout
     assert "a worker for 'default' goes on" in terminal.tsuzuki("resume", "1").stdout
     assert terminal.row().status == "PENDING"

@@ -85,6 +85,56 @@ def test_get_shows_progress_and_the_request_to_cancel_while_the_run_is_active(te
     assert "by cli: too dear" in terminal.tsuzuki("get", "1").stdout
 
 
+def test_get_shows_what_a_cancel_cut_off(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    assert terminal.json("get", "1")["cut"] is None
+    assert "cut off" not in terminal.tsuzuki("get", "1").stdout
+    terminal.tsuzuki("cancel", "1")
+    terminal.end(process, code=7)
+    assert "cut off     6 never started, 0 finished anyway, 4 interrupted" in terminal.tsuzuki("get", "1").stdout
+    assert terminal.json("get", "1")["cut"] == {"never_started": 6, "finished_anyway": 0, "interrupted": 4}
+    terminal.open_gate()
+    terminal.tsuzuki("resume", "1")
+    assert terminal.json("get", "1")["cut"] is None
+
+
+def test_of_a_cancelled_run_that_nobody_executed_nothing_was_counted(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    process.kill()
+    process.communicate()
+    terminal.tsuzuki("cancel", "1")
+    assert "cut off     nothing was counted" in terminal.tsuzuki("get", "1").stdout
+    assert terminal.json("get", "1")["cut"] == {"never_started": 0, "finished_anyway": 0, "interrupted": 0}
+
+
+def test_interrupted_runs_can_be_listed(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["b"]', code=5)
+    killed = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until(lambda: len(terminal.calls()) == 15)
+    killed.kill()
+    killed.communicate()
+    living = terminal.start("run", "flows.py:stubborn")
+    terminal.until(lambda: "endless" in terminal.calls())
+    terminal.submit_shared()
+    for filters, numbers in {
+        "interrupted": [2],
+        "INTERRUPTED --limit 1": [2],
+        "interrupted --flow strict": [],
+        "interrupted --status failed": [1, 2],
+        "interrupted --status failed --limit 1": None,
+        "running": [2, 3],
+    }.items():
+        listed = [row["number"] for row in terminal.json("list", "--status", *filters.split())]
+        assert len(listed) == 1 if numbers is None else sorted(listed) == numbers, filters
+    [_, row] = terminal.tsuzuki("list", "--status", "interrupted").stdout.splitlines()
+    assert row.split()[:3] == ["2", "gated", "interrupted"]
+    terminal.open_gate()
+    terminal.end(living)
+
+
 def test_a_large_result_is_shown_from_its_blob(terminal: Terminal) -> None:
     (terminal.folder / "large.py").write_text(
         "from tsuzuki import flow\n\n@flow\ndef large() -> str:\n    return 'x' * 3_000_000\n"

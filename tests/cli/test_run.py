@@ -241,6 +241,58 @@ def test_a_cancelled_run_is_exit_code_7(terminal: Terminal) -> None:
     assert ended.stderr.splitlines()[-1].endswith("[ERR-TSUZUKI-0152]")
 
 
+def test_a_run_cancelled_from_elsewhere_tells_what_that_cut_off(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:gated", "-p", "hold=10", "--json")
+    terminal.until_held(recorded=10, calls=14)
+    terminal.tsuzuki("cancel", "1")
+    ended = terminal.end(process, code=7)
+    told = "run 1 of gated is CANCELLED: 6 never started, 0 finished anyway, 4 interrupted (10 done)"
+    assert told in ended.stderr.splitlines()
+    assert json.loads(ended.stdout)["cut"] == {"never_started": 6, "finished_anyway": 0, "interrupted": 4}
+
+
+def edit(terminal: Terminal) -> None:
+    """Changes the flow `strict` so that it still does the same."""
+    file = terminal.folder / "flows.py"
+    before = file.read_text()
+    after = before.replace(
+        "found: list[str] = picky.map(names, concurrency=1)", "found = picky.map(names, concurrency=1)"
+    )
+    assert after != before
+    file.write_text(after)
+
+
+@pytest.mark.parametrize("again", [["run", "flows.py:strict", "-p", 'names=["a","b"]'], ["resume", "1"]])
+@pytest.mark.parametrize("how", [[], ["--quiet"]])
+def test_a_flow_that_has_changed_is_told_once_when_its_run_goes_on(
+    terminal: Terminal, again: list[str], how: list[str]
+) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b"]', code=5)
+    assert "has changed" not in terminal.tsuzuki(*again, *how, code=5).stderr
+    edit(terminal)
+    told = [line for line in terminal.tsuzuki(*again, *how, code=5).stderr.splitlines() if "has changed" in line]
+    assert len(told) == 1
+    assert told[0].startswith("warning: flow strict has changed since the last attempt (")
+    terminal.bad()
+    assert "has changed" not in terminal.tsuzuki(*again, *how).stderr
+
+
+def test_a_flow_that_has_changed_is_told_while_its_run_goes_on(terminal: Terminal) -> None:
+    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    first.kill()
+    first.communicate()
+    file = terminal.folder / "flows.py"
+    file.write_text(file.read_text().replace("range(items), hold=hold, concurrency=4", "range(items), hold=hold"))
+    process = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    assert process.stderr is not None
+    assert any(line.startswith("warning: flow gated has changed") for line in iter(process.stderr.readline, ""))
+    assert terminal.row().status == "RUNNING"
+    terminal.open_gate()
+    assert "has changed" not in terminal.end(process).stderr
+
+
 def test_a_key_in_use_is_told_with_the_run_that_holds_it(terminal: Terminal) -> None:
     (terminal.folder / "keyed.py").write_text(
         "from flows import step\nfrom tsuzuki import flow\n\n"

@@ -1,30 +1,16 @@
 """The command that asks something of whoever executes a run: cancel."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final
 
 import click
 
 from tsuzuki.cli import render
+from tsuzuki.cli.cut import Cut
 from tsuzuki.cli.store import on_runs
 from tsuzuki.facts import RunCancelled
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 from tsuzuki.runs import Runs
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What a cancelled run cut off."""
-
-    never_started: int
-    finished_anyway: int
-    interrupted: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.never_started:,} never started, {self.finished_anyway:,} finished anyway, "
-            f"{self.interrupted:,} interrupted"
-        )
 
 
 @click.command(short_help="Ask for a run to stop.")
@@ -57,9 +43,8 @@ async def _settled(runs: Runs, row: Run) -> Cut | None:
     """Waits for the end of a run; gives what the cancel cut off, unless the run ended in another way."""
     cut = None
     async for entry in runs.follow(row.id, after=row.position):
-        fact = entry.fact
-        if isinstance(fact, RunCancelled):
-            cut = Cut(fact.never_started, fact.finished_anyway, fact.interrupted)
+        if isinstance(entry.fact, RunCancelled):
+            cut = Cut.of(entry.fact)
     return cut
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
@@ -12,10 +13,11 @@ import msgspec
 
 from tsuzuki.backends import Line, Query
 from tsuzuki.cli import render
+from tsuzuki.cli.cut import Cut, cut_of
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import ACTIVE, Run, Status
 from tsuzuki.runs import Runs
 
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
@@ -23,6 +25,7 @@ _ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
 _NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
 _OUTCOMES: Final = {"ItemDone": "done", "StepDone": "done", "ItemSkipped": "skipped"}
 _PAGE: Final = 200
+_STATUSES: Final = (*Status, render.INTERRUPTED)
 
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 
@@ -31,7 +34,7 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON 
 
 
 @click.command("list", short_help="Show runs.")
-@click.option("--status", multiple=True, type=click.Choice(list(Status), case_sensitive=False), help="May be repeated.")
+@click.option("--status", multiple=True, type=click.Choice(_STATUSES, case_sensitive=False), help="May be repeated.")
 @click.option("--flow", metavar="NAME", help="Only runs of this flow.")
 @click.option("--tag", help="Only runs for workers with this tag.")
 @click.option("--label", help="Only runs that `--tags` gave this label.")
@@ -42,7 +45,7 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON 
 def list_runs(
     store: Store,
     *,
-    status: tuple[Status, ...],
+    status: tuple[str, ...],
     flow: str | None,
     tag: str | None,
     label: str | None,
@@ -53,14 +56,14 @@ def list_runs(
     """Show runs, the one that changed last first."""
     if store.missing:
         return _no_runs(store.absence, as_json=as_json)
-    query = Query(status=status, flow=flow, tag=tag, label=label, key=key, limit=limit)
-    return asyncio.run(_list(store, query, as_json=as_json))
+    query = Query(flow=flow, tag=tag, label=label, key=key, limit=limit)
+    return asyncio.run(_list(store, query, frozenset(status), as_json=as_json))
 
 
-async def _list(store: Store, query: Query, *, as_json: bool) -> int:
+async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: bool) -> int:
     async with store.open() as runs:
-        rows = [row async for row in pages(runs, query)]
         gone = await runs.gone()
+        rows = await _fitting(runs, query, words, gone)
     if as_json:
         render.put([render.record(row, gone) for row in rows])
         return 0
@@ -71,7 +74,23 @@ async def _list(store: Store, query: Query, *, as_json: bool) -> int:
     return 0
 
 
-async def pages(runs: Runs, query: Query) -> AsyncIterator[Run]:
+async def _fitting(runs: Runs, query: Query, words: frozenset[str], gone: frozenset[str]) -> list[Run]:
+    """Gives the rows with one of these statuses; `interrupted` is none that a store knows, so it is looked for here."""
+    known = tuple(status for status in Status if status in words)
+    if render.INTERRUPTED not in words:
+        return [row async for row in pages(runs, msgspec.structs.replace(query, status=known))]
+    rows, wanted = list[Run](), tuple(status for status in Status if status in ACTIVE or status in words)
+    every = msgspec.structs.replace(query, status=wanted, private=None if known else True, limit=sys.maxsize)
+    async with aclosing(pages(runs, every)) as found:
+        async for row in found:
+            if row.status in known or render.interrupted(row, gone):
+                rows.append(row)
+            if len(rows) == query.limit:
+                break
+    return rows
+
+
+async def pages(runs: Runs, query: Query) -> AsyncGenerator[Run]:
     """Gives the rows of a long listing page by page."""
     left = query.limit
     while left > 0:
@@ -117,15 +136,16 @@ async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
     row = await runs.get(reference)
     gone = await runs.gone()
     data = await runs.result_data(row)
+    cut = await cut_of(runs, row)
     if as_json:
-        render.put({**render.record(row, gone), "result": msgspec.Raw(data)})
+        render.put({**render.record(row, gone), "result": msgspec.Raw(data), "cut": cut})
         return 0
-    for name, text in _told(row, gone, data):
+    for name, text in _told(row, gone, data, cut):
         click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
     return 0
 
 
-def _told(row: Run, gone: frozenset[str], data: bytes) -> Iterator[tuple[str, str]]:
+def _told(row: Run, gone: frozenset[str], data: bytes, cut: Cut | None) -> Iterator[tuple[str, str]]:
     yield "run", f"{row.number} ({row.id})"
     yield "flow", row.flow + (f" ({render.near(row.source)})" if row.source else "")
     yield "status", _status(row, gone)
@@ -142,6 +162,8 @@ def _told(row: Run, gone: frozenset[str], data: bytes) -> Iterator[tuple[str, st
     if row.cancel_asked_at is not None:
         why = f": {row.cancel_reason}" if row.cancel_reason else ""
         yield "cancel", f"asked at {render.local(row.cancel_asked_at)} by {row.cancel_asked_by or 'somebody'}{why}"
+    if cut is not None:
+        yield "cut off", f"{cut}"
     for step in msgspec.json.decode(bytes(row.progress)):
         yield "progress", step_line(step, None, bar=True)
     if row.error is not None:

@@ -1,6 +1,7 @@
 """Shows on stderr how far a run is: live lines on a terminal, a plain line now and then elsewhere."""
 
 import asyncio
+import contextlib
 import shutil
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import Any, Final, Self, TextIO
 import click
 import msgspec
 
+from tsuzuki.cli.change import Change
 from tsuzuki.cli.render import clipped, columns, counted, duration, one_line, padded, recorded
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import TsuzukiError
@@ -108,6 +110,7 @@ class Progress:
         self._drawn = 0
         self._pace = Pace()
         self._task: asyncio.Task[None] | None = None
+        self._change: Change | None = None
         self._streams: tuple[TextIO, TextIO] = (sys.stdout, sys.stderr)
         self.continued = False
         self.turn = threading.RLock()  # the user's functions print from threads of their own
@@ -126,6 +129,8 @@ class Progress:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        with contextlib.suppress(TsuzukiError):
+            await self._tell_change()  # of a run that was over before the first look
         self.clear()
         sys.stdout, sys.stderr = self._streams
 
@@ -138,12 +143,18 @@ class Progress:
             self.say(f"continuing run {run.number} of {run.flow}: {recorded(run):,} recorded", always=True)
         else:
             self.say(f"run {run.number} of {run.flow}")
-        if not self._quiet:
-            self._task = asyncio.create_task(self._watch(run.id), name="tsuzuki-progress")
+        self._change = Change(self._runs, run)
+        self._task = asyncio.create_task(self._watch(run.id), name="tsuzuki-progress")
 
     def stopping(self) -> None:
         """Says how to leave at once."""
         self.say("stopping; what has finished is kept (Ctrl-C again leaves at once)", always=True)
+
+    async def _tell_change(self) -> None:
+        """Warns of a flow that has changed since the run was executed last."""
+        warning = "" if self._change is None else await self._change.news()
+        if warning:
+            self.say(f"warning: {warning}", always=True)
 
     def say(self, text: str, *, always: bool = False) -> None:
         """Writes a line above the live ones."""
@@ -159,10 +170,10 @@ class Progress:
         while True:
             await self._clock.sleep(LIVE)
             try:
-                row = await self._runs.get(run_id)
+                await self._tell_change()
+                lines = [] if self._quiet else self._lines(await self._runs.get(run_id))
             except TsuzukiError:  # the run itself will say so
                 return
-            lines = self._lines(row)
             if self._live:
                 self._draw(lines)
             elif self._clock.monotonic() - told >= PLAIN:

@@ -19,6 +19,8 @@ from tsuzuki.runs import plain
 NARROW: Final = 100
 """A JSON value that fits into so many columns is shown on one line."""
 _OURS: Final = f'  File "{Path(__file__).parents[1]}{os.sep}'
+INTERRUPTED: Final = "interrupted"
+"""The word for a run that was stopped on the way; no status of the store."""
 _TINY: Final = 0.1
 _SAMPLE: Final = 200
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -85,7 +87,7 @@ def interrupted(run: Run, gone: frozenset[str]) -> bool:
 
 def status_word(run: Run, gone: frozenset[str]) -> str:
     """Gives the status of a run for people."""
-    return "interrupted" if interrupted(run, gone) else run.status.value
+    return INTERRUPTED if interrupted(run, gone) else run.status.value
 
 
 def record(run: Run, gone: frozenset[str]) -> dict[str, Any]:

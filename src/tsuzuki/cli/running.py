@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from tsuzuki.cli.cut import Cut, cut_of
 from tsuzuki.cli.loading import load_flow
 from tsuzuki.cli.params import read_params
 from tsuzuki.cli.progress import Progress
@@ -155,19 +156,22 @@ async def _carried_out(store: Store, carry_out: CarryOut, *, quiet: bool, as_jso
 
 async def _tell(runs: Runs, row: Run, progress: Progress, *, as_json: bool) -> None:
     data = await runs.result_data(row)
+    cut = await cut_of(runs, row)
     if row.status is Status.COMPLETED:
         told = "" if not row.failed else f"; `tsuzuki items {row.number} --failed` shows what failed"
         lasted = "" if progress.continued else f" in {took(row)}"
         progress.say(f"run {row.number} of {row.flow} is {row.status}{lasted}: {counts(row)}{told}")
+    if cut is not None:
+        progress.say(f"run {row.number} of {row.flow} is {row.status}: {cut} ({counts(row)})")
     if row.error is not None and row.error.traceback:
         click.echo(users_part(row.error.traceback), err=True)
     if as_json:
-        put(_object(row, data, continued=progress.continued))
+        put(_object(row, data, cut, continued=progress.continued))
     elif row.status is Status.COMPLETED and data != b"null":
         click.echo(result_text(data))
 
 
-def _object(row: Run, data: bytes, *, continued: bool) -> dict[str, Any]:
+def _object(row: Run, data: bytes, cut: Cut | None, *, continued: bool) -> dict[str, Any]:
     """Gives what --json prints of a run that was carried out here."""
     fields = plain(row)
     return {
@@ -178,6 +182,7 @@ def _object(row: Run, data: bytes, *, continued: bool) -> dict[str, Any]:
         "error": fields["error"],
         **{name: fields[name] for name in _SHOWN},
         "continued": continued,
+        "cut": cut,
     }
 
 

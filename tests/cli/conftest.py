@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tsuzuki import Run, Runs
+from tsuzuki.facts import CancelSeen
 
 PATIENCE = 30.0
 
@@ -92,6 +93,14 @@ class Terminal:
         """Waits until a gated run has recorded all that it can, and holds the rest."""
         self.until(lambda: len(self.calls()) >= calls)
         self.until(lambda: self.row().done >= recorded)
+
+    def until_cancel_seen(self) -> None:
+        """Waits until whoever executes the run knows of the cancel: work that ends before completes the run."""
+        self.until(lambda: any(isinstance(fact, CancelSeen) for fact in asyncio.run(self._facts())))
+
+    async def _facts(self) -> list[Any]:
+        async with Runs.open(data_dir=str(self.folder / ".tsuzuki")) as runs:
+            return [entry.fact async for entry in runs.journal(1)]
 
     def leave(self) -> None:
         for process in self.processes:

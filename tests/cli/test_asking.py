@@ -83,6 +83,7 @@ def test_what_failed_can_be_kept(terminal: Terminal) -> None:
     process = terminal.start("run", "flows.py:mixed")
     terminal.until(lambda: terminal.calls() == ["a", "b", "endless"])
     terminal.tsuzuki("cancel", "1")
+    terminal.until_cancel_seen()
     terminal.open_gate()
     terminal.end(process, code=7)
     terminal.bad()

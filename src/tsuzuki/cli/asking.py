@@ -1,16 +1,49 @@
-"""The command that asks something of whoever executes a run: cancel."""
+"""The command that asks something of whoever executes a run: cancel; and what a cancel cut off."""
 
-from dataclasses import asdict
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Final, Self
 
 import click
 
 from tsuzuki.cli import render
-from tsuzuki.cli.cut import Cut
 from tsuzuki.cli.store import on_runs
 from tsuzuki.facts import RunCancelled
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 from tsuzuki.runs import Runs
+
+_LAST: Final = 3
+"""How many facts are read at the end of a cancelled run: the last one counts what was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a cancelled run cut off."""
+
+    never_started: int
+    finished_anyway: int
+    interrupted: int
+
+    @classmethod
+    def of(cls, fact: RunCancelled) -> Self:
+        """Gives what a fact counts."""
+        return cls(fact.never_started, fact.finished_anyway, fact.interrupted)
+
+    def __str__(self) -> str:
+        if not (self.never_started or self.finished_anyway or self.interrupted):
+            return "nothing was counted"  # nobody executed the run, or whoever did had stopped already
+        return (
+            f"{self.never_started:,} never started, {self.finished_anyway:,} finished anyway, "
+            f"{self.interrupted:,} interrupted"
+        )
+
+
+async def cut_of(runs: Runs, row: Run) -> Cut | None:
+    """Reads from the end of the journal what the cancel of a run cut off; gives None of a run that is not cancelled."""
+    if row.status is not Status.CANCELLED:
+        return None
+    entries = await runs.backend.read(row.id, after=max(row.position - _LAST, 0), limit=_LAST)
+    cuts = [Cut.of(entry.fact) for entry in entries if isinstance(entry.fact, RunCancelled)]
+    return cuts[-1] if cuts else None
 
 
 @click.command(short_help="Ask for a run to stop.")

@@ -13,7 +13,7 @@ import msgspec
 
 from tsuzuki.backends import Line, Query
 from tsuzuki.cli import render
-from tsuzuki.cli.cut import Cut, cut_of
+from tsuzuki.cli.asking import Cut, cut_of
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable

@@ -11,7 +11,7 @@ import click
 from tsuzuki import __version__
 from tsuzuki.cli import asking, keeping, looking, running
 from tsuzuki.cli.store import DEBUG
-from tsuzuki.errors import BadUsage, TsuzukiError
+from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
 INTERRUPTED: Final = 130
 
@@ -48,9 +48,11 @@ class Program(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
             raise
-        except Exception:
+        except Exception as error:
             if ctx.meta.get(DEBUG):
                 traceback.print_exc()
+            if isinstance(error, RunInterrupted):  # click would take it for a Ctrl-C, which it is too
+                return _told(str(error), error.error_id, error.exit_code)
             raise
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override] # it always exits

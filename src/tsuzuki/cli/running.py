@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import click
@@ -78,7 +78,7 @@ def run(
     async def start(runs: Runs, progress: Progress) -> EndedRun[Any]:
         return await run_here(runs, flow, params, options, watcher=progress)
 
-    return asyncio.run(_carried_out(store, start, quiet=quiet, as_json=as_json))
+    return _exit_code(_carried_out(store, start, quiet=quiet, as_json=as_json))
 
 
 @click.command(short_help="Let a run go on.")
@@ -107,7 +107,7 @@ def resume(store: Store, reference: str, *, keep_failed: bool, target: str | Non
         after = await runs.resume(row.id, failed=not keep_failed, by="cli")
         return await carry_on(runs, flow, after, watcher=progress)
 
-    return asyncio.run(_carried_out(store, go_on, quiet=quiet, as_json=as_json))
+    return _exit_code(_carried_out(store, go_on, quiet=quiet, as_json=as_json))
 
 
 async def _found(store: Store, reference: str) -> Run:
@@ -143,14 +143,22 @@ def _prints(as_json: bool) -> contextlib.AbstractContextManager[Any]:
     return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
 
-async def _carried_out(store: Store, carry_out: CarryOut, *, quiet: bool, as_json: bool) -> int:
-    """Carries a run out with its progress shown, tells how it ended, and gives the exit code."""
+async def _carried_out(store: Store, carry_out: CarryOut, *, quiet: bool, as_json: bool) -> EndedRun[Any]:
+    """Carries a run out with its progress shown, and tells how it ended."""
     async with store.open() as runs:
         async with Progress(runs, quiet=quiet) as progress:
             with _prints(as_json):
                 ended = await carry_out(runs, progress)
         await _tell(runs, ended.row, progress, as_json=as_json)
-    checked(ended)
+    return ended
+
+
+def _exit_code(work: Coroutine[Any, Any, EndedRun[Any]]) -> int:
+    """Gives the exit code of a run carried out here; raises for one that did not complete.
+
+    Only when the loop has ended: an interrupted run is a KeyboardInterrupt too, which would tear the loop apart.
+    """
+    ended = checked(asyncio.run(work))
     return SOME_FAILED if ended.row.failed else 0
 
 

@@ -75,7 +75,7 @@ async def _chaos(
         assert len(successes) == calls
         names = await _names(runs, row.id)
         recorded = [
-            (named(names[s.step], s.key, msgspec.json.decode(s.result)), s)
+            (named(s.name or names[s.step], s.key, msgspec.json.decode(s.result)), s)
             for s in successes
             if isinstance(s, f.StepDone | f.ItemDone)
         ]

@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import pytest
 
+from tests.nats_server import NatsServer
+
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
 
@@ -31,6 +33,15 @@ def chaos_kills(request: pytest.FixtureRequest) -> int:
     """How often a crash test kills its process: 30 in `make test`, hundreds in `make chaos`."""
     kills: int = request.config.getoption("--chaos-kills")
     return kills
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A NATS server with JetStream, one for each process that runs tests; every store has its own prefix."""
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(autouse=True)

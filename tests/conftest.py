@@ -21,6 +21,7 @@ pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.cont
 
 Thing = TypeVar("Thing")
 
+SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "nats-of-all-tests")
 PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping
 
 
@@ -38,7 +39,7 @@ def chaos_kills(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
     """A NATS server with JetStream, one for each process that runs tests; every store has its own prefix."""
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server = NatsServer(tmp_path_factory.mktemp("nats-of-all-tests"))
     server.start()
     yield server
     server.stop()
@@ -77,7 +78,7 @@ def engine_threads() -> set[threading.Thread]:
 
 
 def child_processes() -> set[int]:
-    """Ids of children, zombies included, without multiprocessing's own servants, which live as long as we do."""
+    """Ids of children, zombies included, without servants, which live as long as we do."""
     listings = list(Path("/proc/self/task").glob("*/children"))
     if not listings:  # not Linux
         return {child.pid for child in multiprocessing.active_children() if child.pid}
@@ -92,7 +93,7 @@ def pids_in(listing: Path) -> list[int]:
 
 
 def is_servant(pid: int) -> bool:
-    return any(word in describe(pid) for word in ("multiprocessing.resource_tracker", "multiprocessing.forkserver"))
+    return any(word in describe(pid) for word in SERVANTS)
 
 
 def describe(pid: int) -> str:

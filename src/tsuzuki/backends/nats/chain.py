@@ -18,7 +18,6 @@ from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
-
 from tsuzuki.lifecycle import Run
 
 MOST_AT_ONCE: Final = 256
@@ -80,9 +79,7 @@ class Chain:
         if self._leader:
             found = await self._from_leader(stream, subject)
         else:
-            answer = await self._wire.ask(
-                topology.direct_get(stream), msgspec.json.encode({"last_by_subj": subject})
-            )
+            answer = await self._wire.ask(topology.direct_get(stream), msgspec.json.encode({"last_by_subj": subject}))
             found = _message(answer)
         if found is None:
             return None
@@ -236,5 +233,3 @@ def sequences(values: list[int], gap: int = 32) -> Iterator[tuple[int, int]]:
             start = value
         last = value
     yield start, last
-
-

@@ -55,7 +55,7 @@ def sequence_of(data: bytes) -> int:
 
 def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
     """Says what a refusal means; a fault that passes leaves it unclear."""
-    if error in _PASSING or code == 503 and error not in _FULL:  # noqa: PLR2004 - the code of HTTP
+    if error in _PASSING or (code == 503 and error not in _FULL):  # noqa: PLR2004 - the code of HTTP
         return Unclear(text)
     return ApiError(code, error, text)
 

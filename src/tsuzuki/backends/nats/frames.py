@@ -39,6 +39,11 @@ class Tip(msgspec.Struct, frozen=True):
     run: Run | None
 
 
+class _Row(msgspec.Struct, array_like=True):
+    run: bytes
+    result: bytes | None
+
+
 class _Head(msgspec.Struct):
     kind: str
     step: str = ""
@@ -49,25 +54,27 @@ class _Head(msgspec.Struct):
 
 encode: Final = msgspec.msgpack.Encoder().encode
 decode: Final = msgspec.msgpack.Decoder(Frame).decode
-_row: Final = msgspec.json.Decoder(Run).decode
+_run: Final = msgspec.json.Decoder(Run).decode
+_row: Final = msgspec.msgpack.Decoder(_Row).decode
 _head: Final = msgspec.json.Decoder(_Head).decode
 
 
 def encode_row(run: Run) -> bytes:
-    """Writes a row; large params are left out."""
-    if len(run.params) > LARGE_PARAMS:
-        run = msgspec.structs.replace(run, params=ELSEWHERE)
-    return f.encode(run)
+    """Writes a row and, apart from it, its result; large params are left out."""
+    params = ELSEWHERE if len(run.params) > LARGE_PARAMS else run.params
+    plain = f.encode(msgspec.structs.replace(run, params=params, result=None))
+    return encode(_Row(plain, None if run.result is None else bytes(run.result)))
 
 
-def decode_row(row: bytes) -> Run:
+def decode_row(data: bytes) -> Run:
     """Reads a row, whose own bytes are kept apart from the message's."""
-    run = _row(row)
+    plain, result = msgspec.structs.astuple(_row(data))
+    run = _run(plain)
     return msgspec.structs.replace(
         run,
         params=msgspec.Raw(bytes(run.params)),
         progress=msgspec.Raw(bytes(run.progress)),
-        result=None if run.result is None else msgspec.Raw(bytes(run.result)),
+        result=None if result is None else msgspec.Raw(result),
     )
 
 

@@ -22,9 +22,7 @@ class Journals:
     def __init__(self, chain: Chain, known: Callable[[str], int]) -> None:
         self._chain, self._known = chain, known
 
-    async def page(
-        self, run_id: str, after: int, limit: int, of: Callable[[Frame], list[Read]]
-    ) -> list[Read]:
+    async def page(self, run_id: str, after: int, limit: int, of: Callable[[Frame], list[Read]]) -> list[Read]:
         """Reads what messages hold, after a position and up to a number."""
         spans = self._chain.spans(run_id)
         at = bisect_right(spans.positions, after)

@@ -15,7 +15,7 @@ from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Frame, Tip
-from tsuzuki.errors import ClaimLost, StoreError
+from tsuzuki.errors import ClaimLost, MoveRefused, StoreError
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.lifecycle import Run, holder_facts, request_facts
 from tsuzuki.settled import Settled
@@ -58,6 +58,7 @@ class Pen:
         self._desk, self.claim, self._tip, self._ended = desk, claim, tip, ended
         self._waiting: list[Batch] = []
         self._recorded = KeyIndex()
+        self._fresh = False
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -90,7 +91,12 @@ class Pen:
         run = tip.run
         if run is None or not self._holds(run):
             raise lost(self.claim)
-        packed, row = self._pack(run)
+        packed, row, stale = self._pack(run)
+        if stale:
+            self._waiting[:0] = packed
+            self._tip, self._fresh = await self._read(), True
+            return
+        self._fresh = False
         if not packed:
             return
         facts = [fact for batch in packed for fact in batch.facts]
@@ -124,8 +130,11 @@ class Pen:
             self._remember(batch.facts)
         return Tip(seq, tip.first, frame.mark, row)
 
-    def _pack(self, run: Run) -> tuple[list[Batch], Run]:
-        """Takes what waits and fits into a message; what is refused goes alone, and does no harm to the others."""
+    def _pack(self, run: Run) -> tuple[list[Batch], Run, bool]:
+        """Takes what waits and fits into a message; what is refused goes alone, and does no harm to the others.
+
+        A move that our row refuses may be allowed by now, when somebody asked for something: then it is stale.
+        """
         packed: list[Batch] = []
         room = self._desk.largest() * 3 // 4 - 2 * len(run.result or b"") - 16_384
         taken: set[tuple[int, str, str]] = set()
@@ -141,10 +150,13 @@ class Pen:
                     batch = self._part(batch, facts, encoded, room)
                     facts, encoded = batch.facts, batch.encoded
                 run = frames.folded(run, facts, encoded)
+            except MoveRefused as refused:
+                if not self._fresh:
+                    return packed, run, True
+                self._refuse(refused)
+                continue
             except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
-                self._waiting.pop(0)
-                if not batch.future.done():
-                    batch.future.set_exception(error)
+                self._refuse(error)
                 continue
             if self._waiting[0] is batch:
                 self._waiting.pop(0)
@@ -152,7 +164,12 @@ class Pen:
             taken.update((x.attempt, x.step, x.key) for x in facts if isinstance(x, f.Outcome))
             room -= size
             packed.append(batch)
-        return packed, run
+        return packed, run, False
+
+    def _refuse(self, error: Exception) -> None:
+        batch = self._waiting.pop(0)
+        if not batch.future.done():
+            batch.future.set_exception(error)
 
     def _facts(self, run: Run, batch: Batch, taken: set[tuple[int, str, str]]) -> Sequence[f.Fact]:
         """Says what of a batch is to be written: the first write of an outcome wins, inside a batch too."""
@@ -186,18 +203,19 @@ class Pen:
     async def _load(self) -> Tip:
         """Reads where the chain ends, and what was recorded under this claim by a pen before this one."""
         chain, run_id = self._desk.chain, self.claim.run.id
-        try:
-            tip = await chain.last(run_id)
-            if tip is None or tip.run is None or not self._holds(tip.run):
-                raise lost(self.claim)
-            seq = 0
-            while tip.run.position > self.claim.run.position and (found := await chain.after(run_id, seq)):
-                for _, frame in found:
-                    for name in frames.outcome_names(frame):
-                        self._recorded.put(_step(name), name[2], 1)
-                seq = found[-1][0]
-        except (Unclear, ApiError) as error:
-            raise fault(error, self._desk.url) from error
+        tip = await self._read()
+        run, seq = tip.run, 0
+        while run and run.position > self.claim.run.position and (found := await chain.after(run_id, seq)):
+            for _, frame in found:
+                for name in frames.outcome_names(frame):
+                    self._recorded.put(_step(name), name[2], 1)
+            seq = found[-1][0]
+        return tip
+
+    async def _read(self) -> Tip:
+        tip = await self._desk.chain.last(self.claim.run.id)
+        if tip is None or not self._holds(tip.run):
+            raise lost(self.claim)
         return tip
 
     def _remember(self, facts: Sequence[f.Fact]) -> None:
@@ -210,12 +228,17 @@ class Pen:
 
     def _fail(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, []
-        known = error if isinstance(error, ClaimLost | StoreError) else StoreError(f"a fault of ours: {error!r}")
+        known = self._told(error)
         for batch in waiting:
             if not batch.future.done():
                 batch.future.set_exception(known)
                 batch.future.exception()  # nobody may be waiting any more; that is not worth a warning
         self._tip = None  # what the store has is read before anything else is written
+
+    def _told(self, error: Exception) -> Exception:
+        if isinstance(error, Unclear | ApiError):
+            return fault(error, self._desk.url)
+        return error if isinstance(error, ClaimLost | StoreError) else StoreError(f"a fault of ours: {error!r}")
 
 
 def lost(claim: Claim) -> ClaimLost:

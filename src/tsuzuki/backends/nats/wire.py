@@ -118,7 +118,7 @@ class Wire:
         if isinstance(error, AuthorizationError) or "uthorization" in str(error):
             return StoreUnavailable(f"{url} refuses us ({error}); check creds=, nkey=, token= or the user's rights")
         return StoreUnavailable(
-            f"{url} cannot be reached ({error or type(error).__name__}); start it, or check the address"
+            f"{url} cannot be reached ({str(error) or type(error).__name__}); start it, or check the address"
         )
 
     async def close(self) -> None:
@@ -253,5 +253,3 @@ class Wire:
     def _fail_all(self, reason: str) -> None:
         for waiting in list(self._waiting.values()):
             waiting.fail(reason)
-
-

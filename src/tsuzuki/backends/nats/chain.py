@@ -4,7 +4,7 @@ import asyncio
 import base64
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Final
 
@@ -61,6 +61,8 @@ class Chain:
         self._spans: OrderedDict[str, Spans] = OrderedDict()
         self._writer = uuid.uuid4().hex[:12]
         self._marks = count(1)
+        self._under_way: dict[str, tuple[int, Frame] | None] = {}
+        self.on_stray: Callable[[str, int, Frame], None] = _ignore
 
     def mark(self) -> str:
         """Gives a mark that no other message bears."""
@@ -136,54 +138,70 @@ class Chain:
 
     # Writing
 
-    async def extend(self, run_id: str, tip: Tip | None, frame: Frame, *, patience: float, lifetime: int = 0) -> Tip:
-        """Writes a message directly after a tip, exactly once; `Passed` when somebody else was quicker.
+    async def extend(
+        self, run_id: str, tip: Tip | None, frame: Frame, row: Run | None, *, patience: float, lifetime: int = 0
+    ) -> Tip:
+        """Writes a message with its row directly after a tip, exactly once; `Passed` when somebody was quicker.
 
         A lost acknowledgement is made up for: the chain is read, and shows whether the message is there.
         """
         after = 0 if tip is None else tip.seq
+        self._under_way[frame.mark] = None
+        try:
+            seq = await self._extend(run_id, after, frame, patience, lifetime)
+        except BaseException:
+            heard = self._under_way.pop(frame.mark)
+            if heard is not None:
+                self.on_stray(run_id, *heard)
+            raise
+        del self._under_way[frame.mark]
+        return Tip(seq, frame.first or seq, frame.mark, row)
+
+    def heard(self, seq: int, frame: Frame) -> bool:
+        """Takes back what this process is writing just now: whoever writes it knows it best."""
+        if frame.mark not in self._under_way:
+            return False
+        self._under_way[frame.mark] = seq, frame
+        return True
+
+    async def _extend(self, run_id: str, after: int, frame: Frame, patience: float, lifetime: int) -> int:
         subject, data = self._topology.chain(run_id), frames.encode(frame)
         doubt: Unclear | None = None
-        began = self._clock.monotonic()
+        until = self._clock.monotonic() + patience
         while True:
             try:
-                if doubt is not None:
-                    written = await self._look(run_id, after, frame)
-                    if written is not None:
-                        return written
-                seq = await self._wire.publish(subject, data, after=after, lifetime=lifetime)
-                return frames.tip_of(frame, seq)
+                if doubt is not None and (written := await self._look(run_id, after, frame)):
+                    return written
+                return await self._wire.publish(subject, data, after=after, lifetime=lifetime)
             except ApiError as error:
-                if error.error == PASSED:
-                    written = await self._compare(run_id, after, frame, began + patience)
-                    if written is not None:
-                        return written
-                elif error.error != IN_FLIGHT:
+                if error.error == PASSED and (written := await self._compare(run_id, after, frame, until)):
+                    return written
+                if error.error not in (PASSED, IN_FLIGHT):
                     raise fault(error, self._options.url) from error
                 doubt = doubt or Unclear(str(error))
             except Unclear as error:
                 doubt = error
-            await self._wait(doubt, began + patience)
+            await self._wait(doubt, until)
 
-    async def _compare(self, run_id: str, after: int, frame: Frame, until: float) -> Tip | None:
+    async def _compare(self, run_id: str, after: int, frame: Frame, until: float) -> int:
         while True:
             try:
                 return await self._look(run_id, after, frame)
             except Unclear as error:
                 await self._wait(error, until)
 
-    async def _look(self, run_id: str, after: int, frame: Frame) -> Tip | None:
-        """Finds our message; None when the chain still ends where it ended; `Passed` when it went on without us."""
+    async def _look(self, run_id: str, after: int, frame: Frame) -> int:
+        """Finds our message; 0 when the chain still ends where it ended; `Passed` when it went on without us."""
         tip = await self._tip(run_id)
         if tip is None or tip.seq <= after:
-            return None
+            return 0
         if tip.mark == frame.mark:
-            return tip
+            return tip.seq
         seq = after
         while seq < tip.seq and (found := await self.after(run_id, seq)):
             for at, other in found:
                 if other.mark == frame.mark:
-                    return frames.tip_of(other, at)
+                    return at
             seq = found[-1][0]
         raise Passed(tip)
 
@@ -198,11 +216,15 @@ class Chain:
         """Puts a tombstone at the end of a chain: nothing can follow, and all who listen hear that it is gone."""
         first = 0 if tip is None else tip.first
         frame = Frame(self.mark(), 0, first, None, [])
-        buried = await self.extend(run_id, tip, frame, patience=self._options.timeout, lifetime=TOMBSTONE)
+        buried = await self.extend(run_id, tip, frame, None, patience=self._options.timeout, lifetime=TOMBSTONE)
         await self._wire.api(
             topology.purge_stream(self._topology.journal), filter=self._topology.chain(run_id), seq=buried.seq
         )
         self.forget(run_id)
+
+
+def _ignore(run_id: str, seq: int, frame: Frame) -> None:
+    """Nobody follows the journal."""
 
 
 def _with(run: Run, params: msgspec.Raw) -> Run:

@@ -7,11 +7,13 @@ from typing import Final, TypeVar
 
 from tsuzuki.backends import Entry, Mark
 from tsuzuki.backends.nats import frames
-from tsuzuki.backends.nats.chain import MOST_AT_ONCE, Chain, sequences
+from tsuzuki.backends.nats.chain import MOST_AT_ONCE, Chain, Spans, sequences
 from tsuzuki.backends.nats.frames import Frame
 
 Read = TypeVar("Read", Entry, Mark)
 
+_FIRST: Final = 8
+"""How many messages of a run are asked for when nothing is known of it."""
 _LOOKS: Final = 50
 """How often a replica that lags behind is asked again."""
 
@@ -31,7 +33,7 @@ class Journals:
         page: list[Read] = []
         looks = 0
         while len(page) < limit:
-            found = await self._chain.after(run_id, seq, _batch(limit - len(page)))
+            found = await self._chain.after(run_id, seq, _batch(limit - len(page), spans))
             for at, frame in found:
                 spans.add(frame.position, at)
                 page += [read for read in of(frame) if read.position > after]
@@ -69,8 +71,12 @@ class Journals:
         return found
 
 
-def _batch(missing: int) -> int:
-    return min(MOST_AT_ONCE, missing)
+def _batch(missing: int, spans: Spans) -> int:
+    """Says how many messages to ask for: as many as the run's have held what is missing, so far."""
+    if not spans.positions:
+        return _FIRST
+    each = spans.positions[-1] // len(spans.positions) or 1
+    return max(1, min(MOST_AT_ONCE, missing // each + 1))
 
 
 def _nothing(frame: Frame) -> list[Entry]:

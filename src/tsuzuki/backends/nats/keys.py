@@ -107,7 +107,7 @@ class Keys:
             else:
                 again = msgspec.structs.replace(tip.run)
                 frame = Frame(self._chain.mark(), again.position, tip.first, encode_row(again), [])
-                await self._chain.extend(run_id, tip, frame, patience=GRACE)
+                await self._chain.extend(run_id, tip, frame, again, patience=GRACE)
         except Passed:
             return False
         return True

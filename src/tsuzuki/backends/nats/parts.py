@@ -15,7 +15,7 @@ from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.feed import Feed
-from tsuzuki.backends.nats.frames import Tip
+from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.journal import Journals
 from tsuzuki.backends.nats.keys import Keys
 from tsuzuki.backends.nats.logs import Logs
@@ -81,6 +81,7 @@ class Parts:
         self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
+        self.chain.on_stray = self._take
 
     @classmethod
     async def assemble(cls, wire: Wire, options: Options, clock: Clock) -> "Parts":
@@ -130,7 +131,12 @@ class Parts:
 
     def _follow(self, subject: str, seq: int, data: bytes) -> None:
         run_id = topology.last_token(subject)
-        run = self.projection.follow(run_id, seq, frames.decode(data))
+        frame = frames.decode(data)
+        if not self.chain.heard(seq, frame):
+            self._take(run_id, seq, frame)
+
+    def _take(self, run_id: str, seq: int, frame: Frame) -> None:
+        run = self.projection.follow(run_id, seq, frame)
         if run is not None:
             self._ring(run)
 

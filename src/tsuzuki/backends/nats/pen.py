@@ -115,7 +115,7 @@ class Pen:
         encoded = [raw for batch in packed for raw in batch.encoded]
         frame = Frame(self._desk.chain.mark(), row.position, tip.first, frames.encode_row(row), encoded)
         try:
-            seq = (await self._desk.chain.extend(row.id, tip, frame, patience=self._desk.patience)).seq
+            written = await self._desk.chain.extend(row.id, tip, frame, row, patience=self._desk.patience)
         except Passed as passed:
             # Somebody asked for something, or claimed the run: fold again what waits, or learn that it is lost.
             self._tip = passed.tip
@@ -128,7 +128,7 @@ class Pen:
             raise
         for batch in packed:
             self._remember(batch.facts)
-        return Tip(seq, tip.first, frame.mark, row)
+        return written
 
     def _pack(self, run: Run) -> tuple[list[Batch], Run, bool]:
         """Takes what waits and fits into a message; what is refused goes alone, and does no harm to the others.

@@ -62,7 +62,7 @@ class Queue:
         self._wire, self._topology, self._options, self._clock = wire, topology, options, clock
         self._chain, self._keys, self._projection, self._written = chain, keys, projection, written
         self._reserved: set[str] = set()
-        self._doubts: dict[str, list[tuple[Run, Tip, Frame, list[f.Fact]]]] = {}
+        self._doubts: dict[str, list[tuple[Run, Tip, Frame, Run, list[f.Fact]]]] = {}
         self._fences: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -102,7 +102,7 @@ class Queue:
         row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
         frame = Frame(self._chain.mark(), row.position, 0, frames.encode_row(row), encoded)
         try:
-            tip = await self._chain.extend(run.id, None, frame, patience=2 * self._options.timeout)
+            tip = await self._chain.extend(run.id, None, frame, row, patience=2 * self._options.timeout)
         except Passed:
             raise Conflict(f"run {run.id} is there already; give every run an id of its own") from None
         except StoreUnavailable as error:
@@ -114,7 +114,7 @@ class Queue:
             self._fences.add(fence)
             fence.add_done_callback(self._fences.discard)
             raise
-        await self._written(msgspec.structs.replace(tip, run=row), [fact])
+        await self._written(tip, [fact])
         return row
 
     async def _give_up_keys(self, run: Run) -> None:
@@ -201,16 +201,16 @@ class Queue:
         facts = claim_facts(run, wanted.worker, self._clock.now(), wanted.fingerprints.get(run.flow, ""))
         frame, row = self._frame(tip, run, facts)
         try:
-            written = await self._chain.extend(run.id, tip, frame, patience=self._options.timeout)
+            written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
         except Passed as passed:
             if passed.tip is not None:
                 self._projection.put(passed.tip)
             raise
         except StoreUnavailable:
             # It may have been written: then we hold the run, and must learn of it as soon as we can.
-            self._doubts.setdefault(wanted.worker, []).append((run, tip, frame, facts))
+            self._doubts.setdefault(wanted.worker, []).append((run, tip, frame, row, facts))
             raise
-        return await self._claimed(run, msgspec.structs.replace(written, run=row), facts, wanted.worker)
+        return await self._claimed(run, written, facts, wanted.worker)
 
     async def _claimed(self, before: Run, tip: Tip, facts: Sequence[f.Fact], worker: str) -> Claim | None:
         await self._written(tip, facts)
@@ -223,9 +223,9 @@ class Queue:
         """Learns what became of claims whose acknowledgement got lost: what was written is given."""
         doubts, claims = self._doubts.pop(worker, []), []
         while doubts:
-            before, tip, frame, facts = doubts[-1]
+            before, tip, frame, row, facts = doubts[-1]
             try:
-                written = await self._chain.extend(before.id, tip, frame, patience=self._options.timeout)
+                written = await self._chain.extend(before.id, tip, frame, row, patience=self._options.timeout)
             except Passed:
                 doubts.pop()
                 continue
@@ -256,13 +256,13 @@ class Queue:
             if run.status.terminal:
                 await self._keys.take(row)
             try:
-                written = await self._chain.extend(run_id, tip, frame, patience=self._options.timeout)
+                written = await self._chain.extend(run_id, tip, frame, row, patience=self._options.timeout)
             except Passed:
                 tries += 1
                 if tries >= TRIES and run.holder is not None:
                     await self._ask_holder(run_id, fact)
                 continue
-            await self._written(msgspec.structs.replace(written, run=row), facts)
+            await self._written(written, facts)
             return RunUpdateResult.UPDATED, row
 
     async def _ask_holder(self, run_id: str, fact: f.Fact) -> None:
@@ -284,10 +284,10 @@ class Queue:
             row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
             frame = Frame(self._chain.mark(), row.position, tip.first, frames.encode_row(row), [])
             try:
-                written = await self._chain.extend(run_id, tip, frame, patience=self._options.timeout)
+                written = await self._chain.extend(run_id, tip, frame, row, patience=self._options.timeout)
             except Passed:
                 continue
-            await self._written(msgspec.structs.replace(written, run=row), [])
+            await self._written(written, [])
             return row
 
     def _frame(self, tip: Tip, run: Run, facts: Sequence[f.Fact]) -> tuple[Frame, Run]:

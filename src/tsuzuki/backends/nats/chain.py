@@ -72,10 +72,11 @@ class Chain:
 
     async def last(self, run_id: str) -> Tip | None:
         """Reads where a chain ends; None where there is none, or a tombstone."""
-        tip = await self._tip(run_id)
+        tip = await self.end(run_id)
         return None if tip is None or tip.run is None else tip
 
-    async def _tip(self, run_id: str) -> Tip | None:
+    async def end(self, run_id: str) -> Tip | None:
+        """Reads where a chain ends, be it with a tombstone."""
         subject = self._topology.chain(run_id)
         stream = self._topology.journal
         if self._leader:
@@ -131,10 +132,6 @@ class Chain:
         if len(self._spans) > _REMEMBERED:
             self._spans.popitem(last=False)
         return spans
-
-    def forget(self, run_id: str) -> None:
-        """Forgets a run that is gone."""
-        self._spans.pop(run_id, None)
 
     # Writing
 
@@ -192,7 +189,7 @@ class Chain:
 
     async def _look(self, run_id: str, after: int, frame: Frame) -> int:
         """Finds our message; 0 when the chain still ends where it ended; `Passed` when it went on without us."""
-        tip = await self._tip(run_id)
+        tip = await self.end(run_id)
         if tip is None or tip.seq <= after:
             return 0
         if tip.mark == frame.mark:
@@ -217,10 +214,12 @@ class Chain:
         first = 0 if tip is None else tip.first
         frame = Frame(self.mark(), 0, first, None, [])
         buried = await self.extend(run_id, tip, frame, None, patience=self._options.timeout, lifetime=TOMBSTONE)
-        await self._wire.api(
-            topology.purge_stream(self._topology.journal), filter=self._topology.chain(run_id), seq=buried.seq
-        )
-        self.forget(run_id)
+        await self.drop(run_id, seq=buried.seq)
+
+    async def drop(self, run_id: str, **upto: int) -> None:
+        """Removes a chain, or what of it is before a sequence."""
+        await self._wire.api(topology.purge_stream(self._topology.journal), filter=self._topology.chain(run_id), **upto)
+        self._spans.pop(run_id, None)
 
 
 def _ignore(run_id: str, seq: int, frame: Frame) -> None:

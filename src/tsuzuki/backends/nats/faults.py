@@ -14,6 +14,8 @@ NOT_FOUND: Final = 10059
 NO_MESSAGE: Final = 10037
 _FULL: Final = frozenset({10023, 10047, 10122})
 _TOO_MUCH: Final = 10077
+"""It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
+_UNAVAILABLE: Final = 503
 _TOO_LARGE: Final = 10054
 _PASSING: Final = frozenset({10008, 10009, 10014})
 """No leader, no quorum or no answer inside the cluster just now."""
@@ -55,7 +57,9 @@ def sequence_of(data: bytes) -> int:
 
 def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
     """Says what a refusal means; a fault that passes leaves it unclear."""
-    if error in _PASSING or (code == 503 and error not in _FULL):  # noqa: PLR2004 - the code of HTTP
+    if error in _FULL or (error == _TOO_MUCH and "maximum" in text):
+        return ApiError(code, error, text)
+    if error in _PASSING or code == _UNAVAILABLE:
         return Unclear(text)
     return ApiError(code, error, text)
 

@@ -88,9 +88,11 @@ class Keys:
         other = record.get("run", "")
         if not other or other == run.id:
             return True
-        tip = await self._chain.last(other)
-        if tip is None or tip.run is None:
+        tip = await self._chain.end(other)
+        if tip is None:
             return late and await self._fenced(other, None)
+        if tip.run is None:  # it was purged, or is fenced off
+            return True
         if once:
             raise Taken(tip.run)
         if not tip.run.status.terminal:

@@ -13,7 +13,7 @@ from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
-from tsuzuki.backends.nats.faults import Unclear
+from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.journal import Journals
@@ -28,6 +28,7 @@ from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
+from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
 
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
@@ -180,6 +181,12 @@ class Parts:
             await self.chain.bury(run_id, tip)
         except Passed:  # somebody resumed it
             return False
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, ApiError):
+                raise
+            # The store is so full that not even the tombstone fits, nor a request to resume: make room first.
+            await self.chain.drop(run_id)
+            await self.chain.bury(run_id, None)
         self.projection.bury(run_id)
         # A crash from here on leaves what belongs to an unknown run, which `sweep` finds; keys are taken over.
         await self.logs.purge(run_id)

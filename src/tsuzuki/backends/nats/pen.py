@@ -59,21 +59,16 @@ class Pen:
         self._waiting: list[Batch] = []
         self._recorded = KeyIndex()
         self._fresh = False
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
 
     def append(self, facts: Sequence[f.Fact], ask: f.Fact | None = None) -> Settled:
         """Writes facts; await what it gives to know that they are kept."""
         future = Settled(loop=self._loop)
         self._waiting.append(Batch(facts, future, ask))
-        if self._task is None:
-            self._task = self._loop.create_task(self._write_all())
+        if self.task is None:
+            self.task = self._loop.create_task(self._write_all())
         return future
-
-    async def finished(self) -> None:
-        """Waits until nothing is under way."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
 
     async def _write_all(self) -> None:
         try:
@@ -82,7 +77,7 @@ class Pen:
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait for the answer
             self._fail(error)
         finally:
-            self._task = None
+            self.task = None
             if self._tip is None or not self._holds(self._tip.run):
                 self._ended(self)
 

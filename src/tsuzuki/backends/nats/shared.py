@@ -1,7 +1,7 @@
 """What workers share: who is there, rates and places, dead letters, and the time of the server."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -40,20 +40,14 @@ class Workers:
     async def all(self) -> list[WorkerRecord]:
         """Reads the records from the server: what is only remembered here would look dead after an outage."""
         found: list[WorkerRecord] = []
-        upto: int | None = None
-        seq = 0
-        while True:
-            request: dict[str, Any] = {"multi_last": [self._topology.all_workers], "batch": MOST, "seq": seq or None}
-            if upto:
-                request["up_to_seq"] = upto
-            request = {name: value for name, value in request.items() if value is not None}
+        seq = 1
+        while True:  # the bucket keeps one message of each subject: the last one
+            request = {"seq": seq, "next_by_subj": self._topology.all_workers, "batch": MOST}
             answers = await self._wire.many(topology.direct_get(self._topology.state), msgspec.json.encode(request))
             found += [_worker(answer.data) for answer in answers if answer.data]
             if len(answers) < MOST:
                 break
-            headers = answers[-1].headers or {}
-            seq = int(headers["Nats-Sequence"]) + 1
-            upto = int(headers.get("Nats-UpTo-Sequence", 0)) or None
+            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
         return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
 
 

@@ -260,9 +260,12 @@ class NatsBackend:
         if self._closed:
             return
         self._closed = True
-        if await self._parts.wire.connected(0):
-            await asyncio.gather(*(pen.finished() for pen in self._pens.values()))
+        under_way = [pen.task for pen in self._pens.values() if pen.task is not None]
+        if under_way and await self._parts.wire.connected(0):
+            await asyncio.wait(under_way, timeout=self._parts.options.timeout)
         await self._parts.close()
+        if under_way:  # whoever waits for what could not be written is told, now that the wire is closed
+            await asyncio.wait(under_way)
 
     async def remove(self) -> None:
         """Deletes the store with all it holds; for tests, and for those who move away."""

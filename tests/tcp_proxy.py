@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Self
 
 
 class Proxy:
@@ -15,7 +16,7 @@ class Proxy:
         self.port = 0
         self.deaf = False
 
-    async def __aenter__(self) -> "Proxy":
+    async def __aenter__(self) -> Self:
         await self.mend()
         return self
 

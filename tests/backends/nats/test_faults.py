@@ -232,7 +232,7 @@ async def test_a_full_store_says_so_and_goes_on_when_there_is_room(own_server: N
     claim = await b.claimed(store)
     written = 0
     for size in (1000, 1):
-        with pytest.raises(StoreUnavailable, match="full"):
+        with pytest.raises(StoreUnavailable, match="full"):  # noqa: PT012 - one of many
             for n in range(1000):
                 await store.append(claim, [b.item(f"{size} {n}", result="x" * size)])
                 written += 1

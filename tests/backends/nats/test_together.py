@@ -1,7 +1,10 @@
 """Several processes on one NATS store: each has its own view, and all agree."""
+# ruff: noqa: SLF001 - it reaches for the parts of a store, to bring about what else only a crash would
 
 import asyncio
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.backends.nats.conftest import Open
@@ -10,7 +13,7 @@ from tests.nats_server import NatsServer
 from tsuzuki import Status
 from tsuzuki import facts as f
 from tsuzuki.backends import Query, WorkerRecord
-from tsuzuki.backends.nats import NatsBackend, frames, topology
+from tsuzuki.backends.nats import NatsBackend, topology
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, StoreUnavailable
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
@@ -31,7 +34,7 @@ async def listed(store: NatsBackend, query: Query) -> list[Run]:
 
 async def test_others_see_a_run_and_its_end_within_a_second(stores: Two) -> None:
     one, two = stores
-    run = await b.submitted(one, tags=("a",), params=frames.msgspec.Raw(b'{"x":"' + b"y" * 5000 + b'"}'))
+    run = await b.submitted(one, tags=("a",), params=msgspec.Raw(b'{"x":"' + b"y" * 5000 + b'"}'))
 
     async def seen() -> bool:
         return await listed(two, Query(label="a")) == [run]

@@ -14,11 +14,14 @@ from typing import TypeVar
 
 import pytest
 
+from tests.nats_server import NatsServer
+
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
 
 Thing = TypeVar("Thing")
 
+SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "nats-of-all-tests")
 PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping
 
 
@@ -31,6 +34,15 @@ def chaos_kills(request: pytest.FixtureRequest) -> int:
     """How often a crash test kills its process: 30 in `make test`, hundreds in `make chaos`."""
     kills: int = request.config.getoption("--chaos-kills")
     return kills
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A NATS server with JetStream, one for each process that runs tests; every store has its own prefix."""
+    server = NatsServer(tmp_path_factory.mktemp("nats-of-all-tests"))
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +78,7 @@ def engine_threads() -> set[threading.Thread]:
 
 
 def child_processes() -> set[int]:
-    """Ids of children, zombies included, without multiprocessing's own servants, which live as long as we do."""
+    """Ids of children, zombies included, without servants, which live as long as we do."""
     listings = list(Path("/proc/self/task").glob("*/children"))
     if not listings:  # not Linux
         return {child.pid for child in multiprocessing.active_children() if child.pid}
@@ -81,7 +93,7 @@ def pids_in(listing: Path) -> list[int]:
 
 
 def is_servant(pid: int) -> bool:
-    return any(word in describe(pid) for word in ("multiprocessing.resource_tracker", "multiprocessing.forkserver"))
+    return any(word in describe(pid) for word in SERVANTS)
 
 
 def describe(pid: int) -> str:

@@ -83,6 +83,10 @@ class Watch:
         self._one_machine = one_machine
         self._seen: dict[str, tuple[int, float]] = {}
 
+    def blind(self) -> None:
+        """Takes note that the store could not be read: silence that began before was perhaps our own."""
+        self._seen.clear()
+
     def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
         """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""
         return frozenset(r.id for r in records if self._is_dead(r, monotonic))

@@ -364,7 +364,12 @@ class Worker:
                 run.stop("cancel")
 
     async def _look_for_the_dead(self) -> None:
-        records = [record for record in await self._backend.workers(holding=True) if record.id != self.id]
+        try:
+            workers = await self._backend.workers(holding=True)
+        except StoreError:
+            self._watch.blind()
+            raise
+        records = [record for record in workers if record.id != self.id]
         self._dead = self._watch.dead(records, self._clock.monotonic())
 
     async def _flushing(self) -> None:

@@ -6,21 +6,31 @@ from typing import Any
 
 import pytest
 
+from tests.nats_server import NatsServer
 from tsuzuki import Runs
 from tsuzuki.backends.address import open_backend
+from tsuzuki.backends.nats import NatsBackend
 from tsuzuki.flow import Flow
 from tsuzuki.script import EndedRun, StartOptions, run_here
 
 RunFlow = Callable[..., Awaitable[EndedRun[Any]]]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "nats"])
 async def runs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Runs]:
     """The runs of an empty store."""
-    url = "memory:" if request.param == "memory" else f"sqlite:{tmp_path / 'store.db'}"
-    backend = await open_backend(url)
+    backend = await open_backend(address(request, tmp_path))
     yield Runs(backend)
+    if isinstance(backend, NatsBackend):
+        await backend.remove()
     await backend.close()
+
+
+def address(request: pytest.FixtureRequest, folder: Path) -> str:
+    if request.param == "nats":
+        server: NatsServer = request.getfixturevalue("nats_server")
+        return f"{server.url}?prefix={server.fresh()}"
+    return "memory:" if request.param == "memory" else f"sqlite:{folder / 'store.db'}"
 
 
 @pytest.fixture

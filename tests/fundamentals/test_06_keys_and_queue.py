@@ -11,6 +11,7 @@ from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Query, WorkerRecord
 from tsuzuki.errors import BadUsage, KeyHeld, RunNotFound
 from tsuzuki.lifecycle import MOST_CLAIMS
+from tsuzuki.presence import this_host
 
 
 async def test_fifty_simultaneous_starts_of_one_key_make_one_run(runs: Runs) -> None:
@@ -41,7 +42,7 @@ async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs) -> No
         return 1
 
     row = await runs.submit(dying)
-    await runs.backend.beat(WorkerRecord(id="w", host="an earlier boot/"))
+    await runs.backend.beat(WorkerRecord(id="w", host=this_host(), presence="no such file"))
     await runs.backend.claim("w", tags=["default"])
     with pytest.raises(KeyHeld, match=rf"tsuzuki resume {row.number}\) or .*tsuzuki cancel {row.number}"):
         await runs.submit(dying)

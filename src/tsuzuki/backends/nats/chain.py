@@ -1,0 +1,256 @@
+"""Reads and extends the chains of runs; fenced, and sure of what was written when an acknowledgement got lost."""
+
+import asyncio
+import base64
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Final
+
+import msgspec
+from nats.aio.msg import Msg
+
+from tsuzuki.backends.nats import frames, topology
+from tsuzuki.backends.nats.faults import IN_FLIGHT, NO_MESSAGE, PASSED, ApiError, Unclear, fault
+from tsuzuki.backends.nats.frames import ELSEWHERE, Frame, Tip
+from tsuzuki.backends.nats.options import Options
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.clock import Clock
+from tsuzuki.lifecycle import Run
+
+MOST_AT_ONCE: Final = 256
+MOST_BYTES: Final = 8 << 20
+AGAIN: Final = 0.02
+"""How long to wait before a refused or unclear write is looked at again (seconds)."""
+TOMBSTONE: Final = 24 * 3600
+"""How long a tombstone tells other processes that a run is gone (seconds)."""
+_REMEMBERED: Final = 256
+_SEQUENCE: Final = "Nats-Sequence"
+
+
+class Passed(Exception):
+    """Somebody else extended the chain first; here is where it ends now."""
+
+    def __init__(self, tip: Tip | None) -> None:
+        super().__init__("somebody else was quicker")
+        self.tip = tip
+
+
+class Spans:
+    """Where the positions of a chain are: the last position of each message, and its sequence."""
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []
+        self.sequences: list[int] = []
+
+    def add(self, position: int, seq: int) -> None:
+        """Adds a message at the end."""
+        if not self.sequences or seq > self.sequences[-1]:
+            self.positions.append(position)
+            self.sequences.append(seq)
+
+
+class Chain:
+    """The chains of all runs."""
+
+    def __init__(self, wire: Wire, topology_: Topology, options: Options, clock: Clock) -> None:
+        self._wire, self._topology, self._options, self._clock = wire, topology_, options, clock
+        self._leader = options.replicas > 1
+        self._spans: OrderedDict[str, Spans] = OrderedDict()
+        self._writer = uuid.uuid4().hex[:12]
+        self._marks = count(1)
+        self._under_way: dict[str, tuple[int, Frame] | None] = {}
+        self.on_stray: Callable[[str, int, Frame], None] = _ignore
+
+    def mark(self) -> str:
+        """Gives a mark that no other message bears."""
+        return f"{self._writer}.{next(self._marks)}"
+
+    # Reading
+
+    async def last(self, run_id: str) -> Tip | None:
+        """Reads where a chain ends; None where there is none, or a tombstone."""
+        tip = await self.end(run_id)
+        return None if tip is None or tip.run is None else tip
+
+    async def end(self, run_id: str) -> Tip | None:
+        """Reads where a chain ends, be it with a tombstone."""
+        subject = self._topology.chain(run_id)
+        stream = self._topology.journal
+        if self._leader:
+            found = await self._from_leader(stream, subject)
+        else:
+            answer = await self._wire.ask(topology.direct_get(stream), msgspec.json.encode({"last_by_subj": subject}))
+            found = _message(answer)
+        if found is None:
+            return None
+        seq, data = found
+        return await self.whole(frames.tip_of(frames.decode(data), seq))
+
+    async def _from_leader(self, stream: str, subject: str) -> tuple[int, bytes] | None:
+        """A replica may lag behind; its leader does not."""
+        try:
+            told = await self._wire.api(topology.leader_get(stream), last_by_subj=subject)
+        except ApiError as error:
+            if error.error == NO_MESSAGE or error.code == 404:  # noqa: PLR2004 - the code of HTTP
+                return None
+            raise
+        message = told["message"]
+        return int(message["seq"]), base64.b64decode(message.get("data", ""))
+
+    async def whole(self, tip: Tip) -> Tip:
+        """Gives a tip whose row has its params."""
+        if tip.run is None or tip.run.params != ELSEWHERE or tip.first == tip.seq:
+            return tip
+        params = await self.params(tip.first)
+        return tip if params is None else msgspec.structs.replace(tip, run=_with(tip.run, params))
+
+    async def params(self, first: int) -> msgspec.Raw | None:
+        """Reads the params out of the first message of a chain."""
+        request = msgspec.json.encode({"seq": first})
+        found = _message(await self._wire.ask(topology.direct_get(self._topology.journal), request))
+        return None if found is None else frames.params_of(frames.decode(found[1]))
+
+    async def after(self, run_id: str, seq: int, most: int = MOST_AT_ONCE) -> list[tuple[int, Frame]]:
+        """Reads messages of a chain, those after a sequence; a tombstone ends it."""
+        request = {
+            "seq": seq + 1,
+            "next_by_subj": self._topology.chain(run_id),
+            "batch": min(most, MOST_AT_ONCE),
+            "max_bytes": MOST_BYTES,
+        }
+        answers = await self._wire.many(topology.direct_get(self._topology.journal), msgspec.json.encode(request))
+        found = [(_sequence(answer), frames.decode(answer.data)) for answer in answers]
+        return [(at, frame) for at, frame in found if frame.row is not None]
+
+    def spans(self, run_id: str) -> Spans:
+        """Gives what is known of where the positions of a run are."""
+        spans = self._spans.pop(run_id, None) or Spans()
+        self._spans[run_id] = spans
+        if len(self._spans) > _REMEMBERED:
+            self._spans.popitem(last=False)
+        return spans
+
+    # Writing
+
+    async def extend(
+        self, run_id: str, tip: Tip | None, frame: Frame, row: Run | None, *, patience: float, lifetime: int = 0
+    ) -> Tip:
+        """Writes a message with its row directly after a tip, exactly once; `Passed` when somebody was quicker.
+
+        A lost acknowledgement is made up for: the chain is read, and shows whether the message is there.
+        """
+        after = 0 if tip is None else tip.seq
+        self._under_way[frame.mark] = None
+        try:
+            seq = await self._extend(run_id, after, frame, patience, lifetime)
+        except BaseException:
+            heard = self._under_way.pop(frame.mark)
+            if heard is not None:
+                self.on_stray(run_id, *heard)
+            raise
+        del self._under_way[frame.mark]
+        return Tip(seq, frame.first or seq, frame.mark, row)
+
+    def heard(self, seq: int, frame: Frame) -> bool:
+        """Takes back what this process is writing just now: whoever writes it knows it best."""
+        if frame.mark not in self._under_way:
+            return False
+        self._under_way[frame.mark] = seq, frame
+        return True
+
+    async def _extend(self, run_id: str, after: int, frame: Frame, patience: float, lifetime: int) -> int:
+        subject, data = self._topology.chain(run_id), frames.encode(frame)
+        doubt: Unclear | None = None
+        until = self._clock.monotonic() + patience
+        while True:
+            try:
+                if doubt is not None and (written := await self._look(run_id, after, frame)):
+                    return written
+                return await self._wire.publish(subject, data, after=after, lifetime=lifetime)
+            except ApiError as error:
+                if error.error == PASSED and (written := await self._compare(run_id, after, frame, until)):
+                    return written
+                if error.error not in (PASSED, IN_FLIGHT):
+                    raise fault(error, self._options.url) from error
+                doubt = doubt or Unclear(str(error))
+            except Unclear as error:
+                doubt = error
+            await self._wait(doubt, until)
+
+    async def _compare(self, run_id: str, after: int, frame: Frame, until: float) -> int:
+        while True:
+            try:
+                return await self._look(run_id, after, frame)
+            except Unclear as error:
+                await self._wait(error, until)
+
+    async def _look(self, run_id: str, after: int, frame: Frame) -> int:
+        """Finds our message; 0 when the chain still ends where it ended; `Passed` when it went on without us."""
+        tip = await self.end(run_id)
+        if tip is None or tip.seq <= after:
+            return 0
+        if tip.mark == frame.mark:
+            return tip.seq
+        seq = after
+        while seq < tip.seq and (found := await self.after(run_id, seq)):
+            for at, other in found:
+                if other.mark == frame.mark:
+                    return at
+            seq = found[-1][0]
+        raise Passed(tip)
+
+    async def _wait(self, doubt: Unclear, until: float) -> None:
+        """Waits a moment, and for the connection; when patience ends, the doubt becomes an error."""
+        left = until - self._clock.monotonic()
+        if left <= 0 or self._wire.closed or not await self._wire.connected(left):
+            raise fault(doubt, self._options.url) from doubt
+        await asyncio.sleep(AGAIN)
+
+    async def bury(self, run_id: str, tip: Tip | None) -> None:
+        """Puts a tombstone at the end of a chain: nothing can follow, and all who listen hear that it is gone."""
+        first = 0 if tip is None else tip.first
+        frame = Frame(self.mark(), 0, first, None, [])
+        buried = await self.extend(run_id, tip, frame, None, patience=self._options.timeout, lifetime=TOMBSTONE)
+        await self.drop(run_id, seq=buried.seq)
+
+    async def drop(self, run_id: str, **upto: int) -> None:
+        """Removes a chain, or what of it is before a sequence."""
+        await self._wire.api(topology.purge_stream(self._topology.journal), filter=self._topology.chain(run_id), **upto)
+        self._spans.pop(run_id, None)
+
+
+def _ignore(run_id: str, seq: int, frame: Frame) -> None:
+    """Nobody follows the journal."""
+
+
+def _with(run: Run, params: msgspec.Raw) -> Run:
+    return msgspec.structs.replace(run, params=params)
+
+
+def _message(answer: Msg) -> tuple[int, bytes] | None:
+    """Reads the answer of a direct get."""
+    headers = answer.headers or {}
+    status = headers.get("Status")
+    if status == "404":
+        return None
+    if status is not None:
+        raise Unclear(f"the server answered {status} {headers.get('Description', '')}")
+    return _sequence(answer), answer.data
+
+
+def _sequence(answer: Msg) -> int:
+    return int((answer.headers or {})[_SEQUENCE])
+
+
+def sequences(values: list[int], gap: int = 32) -> Iterator[tuple[int, int]]:
+    """Groups indices that lie close together into ranges."""
+    start = last = values[0]
+    for value in values[1:]:
+        if value > last + gap:
+            yield start, last
+            start = value
+        last = value
+    yield start, last

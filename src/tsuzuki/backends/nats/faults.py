@@ -1,0 +1,79 @@
+"""Turns what NATS says, or does not say, into our errors, with what to do next."""
+
+from typing import Final
+
+import msgspec
+
+from tsuzuki.errors import StoreError, StoreUnavailable
+
+PASSED: Final = 10071
+"""Somebody wrote to the subject since we looked: compare."""
+IN_FLIGHT: Final = 10164
+"""Somebody is writing to the subject: try again."""
+NOT_FOUND: Final = 10059
+NO_MESSAGE: Final = 10037
+_FULL: Final = frozenset({10023, 10047, 10122})
+_TOO_MUCH: Final = 10077
+"""It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
+_UNAVAILABLE: Final = 503
+_TOO_LARGE: Final = 10054
+_PASSING: Final = frozenset({10008, 10009, 10014})
+"""No leader, no quorum or no answer inside the cluster just now."""
+
+
+class ApiError(Exception):
+    """JetStream refused a request."""
+
+    def __init__(self, code: int, error: int, text: str) -> None:
+        super().__init__(f"{text} ({error or code})")
+        self.code, self.error, self.text = code, error, text
+
+
+class Unclear(Exception):
+    """No answer came: what was asked for may have happened, or may not."""
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _Answer(msgspec.Struct):
+    error: _Error | None = None
+    seq: int = 0
+
+
+_answer: Final = msgspec.json.Decoder(_Answer).decode
+
+
+def sequence_of(data: bytes) -> int:
+    """Reads an acknowledgement: the sequence of what was written; a refusal is raised."""
+    answer = _answer(data)
+    if answer.error is not None:
+        raise refusal(answer.error.code, answer.error.err_code, answer.error.description)
+    return answer.seq
+
+
+def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
+    """Says what a refusal means; a fault that passes leaves it unclear."""
+    if error in _FULL or (error == _TOO_MUCH and "maximum" in text):
+        return ApiError(code, error, text)
+    if error in _PASSING or code == _UNAVAILABLE:
+        return Unclear(text)
+    return ApiError(code, error, text)
+
+
+def fault(error: ApiError | Unclear, url: str) -> StoreError:
+    """Says what a failed request means for the store."""
+    if isinstance(error, Unclear):
+        return StoreUnavailable(f"{url} does not answer ({error}); check the server and the network, then try again")
+    if error.error in _FULL or error.error == _TOO_MUCH:
+        return StoreUnavailable(
+            f"{url}: JetStream is full ({error}); nothing was half-written: purge old runs, or give it more room"
+        )
+    if error.error == _TOO_LARGE:
+        return StoreError(f"{url}: the message is larger than the server allows ({error}); raise its max_payload")
+    if error.error == NOT_FOUND:
+        return StoreUnavailable(f"{url}: a stream of the store is gone ({error}); restore it, or open the store anew")
+    return StoreError(f"{url}: JetStream says: {error}")

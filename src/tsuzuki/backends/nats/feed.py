@@ -1,0 +1,164 @@
+"""Follows a stream: first the last message of every subject, then whatever comes, in order and without gaps.
+
+Its consumer belongs to this process alone and is made anew, from where we were, whenever it falls silent. It is
+pulled, and answers come to a callback: nothing here can lose a message together with a time-out.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.faults import ApiError, Unclear
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.clock import Clock
+
+logger: Final = logging.getLogger("tsuzuki.nats")
+
+BATCH: Final = 1000
+MOST_BYTES: Final = 16 << 20
+EXPIRES: Final = 30.0
+HEARTBEAT: Final = 1.0
+SILENT: Final = 3.0
+"""After so many seconds without a heartbeat the consumer is made anew."""
+NANO: Final = 1_000_000_000
+_TIMEOUT: Final = frozenset({"404", "408"})
+
+
+class Feed:
+    """Hands each message of a stream to a function, once and in order."""
+
+    def __init__(
+        self, wire: Wire, clock: Clock, stream: str, subjects: list[str], take: Callable[[str, int, bytes], None]
+    ) -> None:
+        self._wire, self._clock, self._stream, self._subjects, self._take = wire, clock, stream, subjects, take
+        self._last = 0
+        self._delivered = 0
+        self._asked = 0
+        self._heard_at = 0.0
+        self._broken = asyncio.Event()
+        self._name = ""
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.loaded = asyncio.Event()
+
+    def start(self) -> None:
+        """Begins to follow."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"tsuzuki-feed-{self._stream}")
+        self._wire.on_reconnect.append(self._broken.set)
+
+    async def close(self) -> None:
+        """Follows no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._begin()
+                await self._watch()
+            except (Unclear, ApiError) as error:
+                logger.debug("the feed of %s begins again: %s", self._stream, error)
+                await self._wire.connected(1.0)
+                await asyncio.sleep(0.1)
+            finally:
+                await self._end()
+
+    async def _begin(self) -> None:
+        self._broken.clear()
+        self._delivered = self._asked = 0
+        self._heard_at = self._clock.monotonic()
+        self._inbox = self._wire.inbox()
+        self._name = self._inbox.rpartition(".")[2]
+        self._subscription = await self._wire.subscribe(self._inbox, self._heard)
+        answer = await self._wire.api(
+            topology.create_consumer(self._stream, self._name),
+            stream_name=self._stream,
+            action="create",
+            config=self._config(),
+        )
+        if not answer.get("num_pending"):
+            self.loaded.set()
+        await self._pull()
+
+    def _config(self) -> dict[str, Any]:
+        where = {"deliver_policy": "by_start_sequence", "opt_start_seq": self._last + 1}
+        return {
+            "name": self._name,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": 30 * NANO,
+            "filter_subjects": self._subjects,
+            **(where if self._last else {"deliver_policy": "last_per_subject"}),
+        }
+
+    async def _watch(self) -> None:
+        while not self._broken.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT):
+                    await self._broken.wait()
+            if self._clock.monotonic() - self._heard_at > SILENT:
+                return
+
+    async def _end(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await self._wire.unsubscribe(subscription)
+
+    async def _pull(self) -> None:
+        self._asked = BATCH
+        request = {
+            "batch": BATCH,
+            "max_bytes": MOST_BYTES,
+            "expires": int(EXPIRES * NANO),
+            "idle_heartbeat": int(HEARTBEAT * NANO),
+        }
+        await self._wire.pull(
+            topology.next_messages(self._stream, self._name), msgspec.json.encode(request), self._inbox
+        )
+
+    async def _heard(self, message: Msg) -> None:
+        self._heard_at = self._clock.monotonic()
+        headers = message.headers
+        try:
+            if headers and "Status" in headers and not message.data:
+                await self._told(headers["Status"], headers.get("Description", ""))
+                return
+            await self._given(message)
+        except Unclear:
+            self._broken.set()
+
+    async def _told(self, status: str, text: str) -> None:
+        if status == "100":  # a heartbeat
+            return
+        if status in _TIMEOUT or (status == "409" and "MaxBytes" in text):
+            await self._pull()
+        else:
+            self._broken.set()
+
+    async def _given(self, message: Msg) -> None:
+        # $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.OUR NUMBER.TIME.PENDING, where domains put two words before
+        words = message.reply.split(".")
+        seq, number, pending = int(words[-4]), int(words[-3]), int(words[-1])
+        if number != self._delivered + 1:
+            self._broken.set()  # one was lost on the way: begin again where we were
+            return
+        self._delivered = number
+        self._take(message.subject, seq, message.data)
+        # The last of each subject come in the order of the stream, so this is where we are.
+        self._last = seq
+        if not pending:
+            self.loaded.set()
+        self._asked -= 1
+        if self._asked <= 0:
+            await self._pull()

@@ -1,0 +1,157 @@
+"""What a message of a chain is: facts, and the row after them, so that the last message of a run is its row."""
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import DeadLetter, Entry, Mark
+from tsuzuki.lifecycle import Run, counted, fold, fold_all, only_outcomes
+
+LARGE_PARAMS: Final = 2048
+"""Params of more bytes are not repeated with every row: they stay in the first message."""
+ELSEWHERE: Final = msgspec.Raw(b"null")
+"""The params of a row whose own are in the first message of its chain."""
+_KNOWN: Final = frozenset(f.KINDS.values())
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """A message of a chain. `mark` is the writer's own, so that a lost acknowledgement can be made up for.
+
+    `first` is the sequence of the first message (0 in that message itself). Without a row it is a tombstone: the
+    run was purged, or was never submitted, and whoever thought so is fenced.
+    """
+
+    mark: str
+    position: int
+    first: int
+    row: bytes | None
+    facts: list[bytes]
+
+
+class Tip(msgspec.Struct, frozen=True):
+    """The end of a chain: its sequence, the first one, the row, and the mark of who wrote it; no row: a tombstone."""
+
+    seq: int
+    first: int
+    mark: str
+    run: Run | None
+
+
+class _Row(msgspec.Struct, array_like=True):
+    run: bytes
+    result: bytes | None
+
+
+class _Head(msgspec.Struct):
+    kind: str
+    step: str = ""
+    key: str = ""
+    attempt: int = 1
+    failed: bool = True
+
+
+encode: Final = msgspec.msgpack.Encoder().encode
+decode: Final = msgspec.msgpack.Decoder(Frame).decode
+_run: Final = msgspec.json.Decoder(Run).decode
+_row: Final = msgspec.msgpack.Decoder(_Row).decode
+_head: Final = msgspec.json.Decoder(_Head).decode
+
+
+def encode_row(run: Run) -> bytes:
+    """Writes a row and, apart from it, its result; large params are left out."""
+    params = ELSEWHERE if len(run.params) > LARGE_PARAMS else run.params
+    plain = f.encode(msgspec.structs.replace(run, params=params, result=None))
+    return encode(_Row(plain, None if run.result is None else bytes(run.result)))
+
+
+def decode_row(data: bytes) -> Run:
+    """Reads a row, whose own bytes are kept apart from the message's."""
+    plain, result = msgspec.structs.astuple(_row(data))
+    run = _run(plain)
+    return msgspec.structs.replace(
+        run,
+        params=msgspec.Raw(bytes(run.params)),
+        progress=msgspec.Raw(bytes(run.progress)),
+        result=None if result is None else msgspec.Raw(result),
+    )
+
+
+def tip_of(frame: Frame, seq: int) -> Tip:
+    """Gives the end of a chain from its last message."""
+    first = frame.first or seq
+    if frame.row is None:
+        return Tip(seq, first, frame.mark, None)
+    run = decode_row(frame.row)
+    if run.params == ELSEWHERE and not frame.first and (params := params_of(frame)) is not None:
+        run = msgspec.structs.replace(run, params=params)
+    return Tip(seq, first, frame.mark, run)
+
+
+def params_of(frame: Frame) -> msgspec.Raw | None:
+    """Gives the params out of the first message of a chain."""
+    fact = f.decode(frame.facts[0]) if frame.facts else None
+    return msgspec.Raw(bytes(fact.params)) if isinstance(fact, f.Submitted) else None
+
+
+def entries(frame: Frame, wanted: Container[int] | None = None) -> list[Entry]:
+    """Reads the facts of a message, or those at the positions that are wanted."""
+    numbered = enumerate(frame.facts, frame.position - len(frame.facts) + 1)
+    return [Entry(position, f.decode(raw)) for position, raw in numbered if wanted is None or position in wanted]
+
+
+def marks(frame: Frame) -> list[Mark]:
+    """Reads the outcomes of a message, and the requests to try failures again, without their values."""
+    found: list[Mark] = []
+    for position, raw in enumerate(frame.facts, frame.position - len(frame.facts) + 1):
+        head = _head(raw)
+        if head.kind in f.OUTCOMES:
+            found.append(Mark(position, head.kind, head.step, head.key))
+        elif head.kind == "ResumeAsked" and head.failed:
+            found.append(Mark(position, head.kind, "", ""))
+    return found
+
+
+def outcome_names(frame: Frame) -> list[tuple[int, str, str]]:
+    """Names the outcomes of a message: attempt, step, key."""
+    heads = map(_head, frame.facts)
+    return [(head.attempt, head.step, head.key) for head in heads if head.kind in f.OUTCOMES]
+
+
+def folded(run: Run, facts: Sequence[f.Fact], encoded: Sequence[bytes]) -> Run:
+    """Gives the row after facts; a fact of a kind that nobody knows yet counts as its readers see it."""
+    known = _KNOWN.issuperset(map(type, facts))
+    if known and only_outcomes(facts):
+        return counted(msgspec.structs.replace(run, position=run.position + len(facts)), f.tally(facts))
+    for fact, raw in zip(facts, encoded, strict=True):
+        run = fold(run, fact if known else f.decode(raw))
+    return run
+
+
+def refolded(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
+    """Folds all facts of a run anew; what is shown of its progress stays."""
+    return msgspec.structs.replace(fold_all(_as_submitted(run), facts), progress=run.progress)
+
+
+def _as_submitted(run: Run) -> Run:
+    fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
+    more = ("idempotency_key", "tenant", "private", "source", "continues")
+    return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
+
+
+def letters(run: Run, facts: Sequence[f.Fact]) -> list[DeadLetter]:
+    """Writes the dead letters that follow from facts."""
+    return [
+        DeadLetter(
+            run_id=run.id,
+            number=run.number,
+            flow=run.flow,
+            tag=run.tag,
+            reason=fact.reason,
+            error=fact.error.message,
+            at=fact.at,
+        )
+        for fact in facts
+        if isinstance(fact, f.RunFailed)
+    ]

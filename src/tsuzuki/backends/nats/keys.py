@@ -1,0 +1,125 @@
+"""Who holds a key, and which run was made for an idempotency key: records that change by compare and set.
+
+A record names a run and the attempt from which it holds. A run that is not there yet, or not yet in that attempt, is
+on its way: it is waited for, and if it does not come, fenced off and taken over. No record expires.
+"""
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from tsuzuki.backends.nats.chain import Chain, Passed
+from tsuzuki.backends.nats.faults import Unclear
+from tsuzuki.backends.nats.frames import Frame, Tip, encode_row
+from tsuzuki.backends.nats.records import Records, Value
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.clock import Clock
+from tsuzuki.errors import KeyHeld
+from tsuzuki.lifecycle import Run
+
+GRACE: Final = 3.0
+"""How long a run that is on its way is waited for (seconds)."""
+LOOK: Final = 0.02
+
+
+class Taken(Exception):
+    """A run was made for the idempotency key before."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.id)
+        self.run = run
+
+
+class Keys:
+    """The keys and idempotency keys of all tenants."""
+
+    def __init__(self, chain: Chain, records: Records, topology: Topology, clock: Clock) -> None:
+        self._chain, self._records, self._topology, self._clock = chain, records, topology, clock
+
+    async def take_once(self, run: Run) -> None:
+        """Takes the idempotency key of a run; `Taken` when there is a run for it."""
+        if run.idempotency_key is not None:
+            await self._take(self._topology.once(run.tenant, run.idempotency_key), run, once=True)
+
+    async def take(self, run: Run) -> None:
+        """Takes the key of a run, for its attempt; refused with `KeyHeld` when an active run holds it."""
+        if run.key is not None:
+            await self._take(self._topology.key(run.tenant, run.key), run, once=False)
+
+    async def free_once(self, run: Run) -> None:
+        """Frees the idempotency key of a run that was purged or not accepted."""
+        if run.idempotency_key is not None:
+            await self._free(self._topology.once(run.tenant, run.idempotency_key), run)
+
+    async def free(self, run: Run) -> None:
+        """Frees the key of a run that was not accepted."""
+        if run.key is not None:
+            await self._free(self._topology.key(run.tenant, run.key), run)
+
+    async def holds(self, run: Run) -> bool:
+        """Tells whether a run still has its key."""
+        if run.key is None:
+            return True
+        record, _ = await self._records.read(self._topology.key(run.tenant, run.key))
+        return bool(record.get("run") == run.id)
+
+    async def _take(self, subject: str, run: Run, *, once: bool) -> None:
+        mine: Value = {"run": run.id, "attempt": run.attempt}
+        began, seen = self._clock.monotonic(), 0
+        while True:
+            try:
+                record, seq = await self._records.read(subject)
+                if record == mine:  # written before, and only the acknowledgement got lost
+                    return
+                if seq != seen:  # somebody else is on his way now: he has all the time
+                    began, seen = self._clock.monotonic(), seq
+                late = self._clock.monotonic() - began > GRACE
+                if await self._is_free(record, run, once=once, late=late) and await self._records.swap(
+                    subject, mine, seq
+                ):
+                    return
+            except Unclear:
+                if self._clock.monotonic() - began > GRACE:
+                    raise
+            await asyncio.sleep(LOOK)
+
+    async def _is_free(self, record: Value, run: Run, *, once: bool, late: bool) -> bool:
+        other = record.get("run", "")
+        if not other or other == run.id:
+            return True
+        tip = await self._chain.end(other)
+        if tip is None:
+            return late and await self._fenced(other, None)
+        if tip.run is None:  # it was purged, or is fenced off
+            return True
+        if once:
+            raise Taken(tip.run)
+        if not tip.run.status.terminal:
+            raise _held(run.key, tip.run)
+        if tip.run.attempt >= record.get("attempt", 1):
+            return True
+        return late and await self._fenced(other, tip)  # it is being resumed
+
+    async def _fenced(self, run_id: str, tip: Tip | None) -> bool:
+        """Fences off whoever is on his way and does not come; tells whether he did not come after all."""
+        try:
+            if tip is None or tip.run is None:
+                await self._chain.bury(run_id, None)
+            else:
+                again = msgspec.structs.replace(tip.run)
+                frame = Frame(self._chain.mark(), again.position, tip.first, encode_row(again), [])
+                await self._chain.extend(run_id, tip, frame, again, patience=GRACE)
+        except Passed:
+            return False
+        return True
+
+    async def _free(self, subject: str, run: Run) -> None:
+        await self._records.change(subject, lambda record: {} if record.get("run") == run.id else None)
+
+
+def _held(key: str | None, holder: Run) -> KeyHeld:
+    return KeyHeld(
+        f"the key {key!r} is held by run {holder.number}, which is {holder.status}: wait for it, or cancel it",
+        holder.id,
+    )

@@ -1,0 +1,211 @@
+"""The parts of the store put together, and what one write means for the others."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+from nats.aio.msg import Msg
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Check, WorkerRecord
+from tsuzuki.backends.nats import frames, streams, topology
+from tsuzuki.backends.nats.bells import Bells
+from tsuzuki.backends.nats.blobs import Blobs
+from tsuzuki.backends.nats.chain import Chain, Passed
+from tsuzuki.backends.nats.faults import ApiError, Unclear
+from tsuzuki.backends.nats.feed import Feed
+from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.journal import Journals
+from tsuzuki.backends.nats.keys import Keys
+from tsuzuki.backends.nats.logs import Logs
+from tsuzuki.backends.nats.options import Options
+from tsuzuki.backends.nats.pen import Desk
+from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.queue import Queue
+from tsuzuki.backends.nats.records import Records
+from tsuzuki.backends.nats.shared import Letters, Limits, Workers
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.clock import Clock
+from tsuzuki.errors import StoreUnavailable
+from tsuzuki.lifecycle import Run, Status
+
+_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far the steps of a run are, as others hear it."""
+
+    run: str
+    at: float
+    steps: msgspec.Raw
+
+
+_progress: Final = msgspec.json.Decoder(Progress).decode
+
+
+class Parts:
+    """Everything that a store is made of."""
+
+    def __init__(self, wire: Wire, names: Topology, options: Options, clock: Clock) -> None:
+        self.wire, self.topology, self.options, self.clock = wire, names, options, clock
+        self.projection = Projection(clock)
+        self.bells = Bells(wire, names)
+        self.chain = Chain(wire, names, options, clock)
+        self.journals = Journals(self.chain, self.projection.position)
+        self.records = Records(wire, names, options, clock)
+        self.keys = Keys(self.chain, self.records, names, clock)
+        self.logs = Logs(wire, names)
+        self.blobs = Blobs(wire, names)
+        self.workers = Workers(wire, names, self.records)
+        self.limits = Limits(wire, names, self.records, clock)
+        self.letters = Letters(wire, names)
+        self.queue = Queue(
+            wire,
+            names,
+            options,
+            clock,
+            chain=self.chain,
+            keys=self.keys,
+            projection=self.projection,
+            written=self.written,
+        )
+        self.desk = Desk(
+            self.chain,
+            url=options.url,
+            stamp=self.projection.stamp,
+            written=self.written,
+            largest=lambda: wire.largest,
+            patience=options.patience,
+        )
+        self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
+        self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
+        self._progressed: set[str] = set()
+        self.chain.on_stray = self._take
+
+    @classmethod
+    async def assemble(cls, wire: Wire, options: Options, clock: Clock) -> "Parts":
+        """Makes sure that the streams are there, and puts the parts together."""
+        names = Topology(options)
+        replicas = await streams.prepare(wire, names, options)
+        return cls(wire, names, msgspec.structs.replace(options, replicas=replicas), clock)
+
+    async def start(self, requested: Callable[[Msg], Awaitable[None]]) -> None:
+        """Begins to follow what others write and ask for."""
+        await self.wire.subscribe(self.topology.all_requests, requested)
+        self._runs.start()
+        self._state.start()
+
+    async def close(self) -> None:
+        """Leaves."""
+        await self.queue.close()
+        await self._runs.close()
+        await self._state.close()
+        self.bells.ring_all()
+        await self.wire.close()
+        self.projection.close()
+
+    async def loaded(self) -> None:
+        """Waits until what was there when we came is known here."""
+        if self._runs.loaded.is_set():
+            return
+        try:
+            async with asyncio.timeout(12 * self.options.timeout):
+                await self._runs.loaded.wait()
+        except TimeoutError:
+            raise Unclear("its journal cannot be followed") from None
+
+    # What is written here, and what is heard
+
+    async def written(self, tip: Tip, facts: Sequence[f.Fact]) -> None:
+        """Takes note of what this process has written."""
+        if tip.run is None:
+            return
+        self.projection.put(tip)
+        self._ring(tip.run)
+        if tip.run.status.terminal and tip.run.id in self._progressed:
+            self._progressed.discard(tip.run.id)
+            await self._forget_progress(tip.run.id)
+        for letter in frames.letters(tip.run, facts):
+            await self.letters.write(letter)  # a crash before this line is made up for by `sweep`
+
+    def _follow(self, subject: str, seq: int, data: bytes) -> None:
+        run_id = topology.last_token(subject)
+        frame = frames.decode(data)
+        if not self.chain.heard(seq, frame):
+            self._take(run_id, seq, frame)
+
+    def _take(self, run_id: str, seq: int, frame: Frame) -> None:
+        run = self.projection.follow(run_id, seq, frame)
+        if run is not None:
+            self._ring(run)
+
+    def _learn(self, subject: str, seq: int, data: bytes) -> None:
+        del seq
+        if not data:
+            return
+        if subject.startswith(self.topology.all_workers[:-1]):
+            worker = _worker(data)
+            self.projection.saw(worker.id, worker.heartbeat_at)
+        else:
+            progress = _progress(data)
+            self.projection.progressed(progress.run, progress.at, bytes(progress.steps))
+            self.bells.ring(progress.run)
+
+    def _ring(self, run: Run) -> None:
+        self.bells.ring(run.id)
+        if run.holder is None or run.status is Status.CANCELLING:  # to be claimed, or to be seen by its holder
+            self.bells.work.ring()
+
+    async def progressed(self, run_id: str, progress: bytes) -> None:
+        """Shows how far the steps of a run are, here and to others."""
+        at = self.projection.stamp()
+        told = Progress(run_id, at, msgspec.Raw(progress))
+        self._progressed.add(run_id)
+        await self.wire.publish(self.topology.progress(run_id), msgspec.json.encode(told))
+        self.projection.progressed(run_id, at, progress)
+
+    async def _forget_progress(self, run_id: str) -> None:
+        subject = self.topology.progress(run_id)
+        await self.wire.api(topology.purge_stream(self.topology.state), filter=subject)
+
+    # Looking after the store
+
+    async def purge(self, run_id: str) -> bool:
+        """Removes an ended run with all it had; its tombstone tells the other processes."""
+        tip = await self.chain.last(run_id)
+        if tip is None or tip.run is None or not tip.run.status.terminal:
+            return False
+        try:
+            await self.chain.bury(run_id, tip)
+        except Passed:  # somebody resumed it
+            return False
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, ApiError):
+                raise
+            # The store is so full that not even the tombstone fits, nor a request to resume: make room first.
+            await self.chain.drop(run_id)
+            await self.chain.bury(run_id, None)
+        self.projection.bury(run_id)
+        # A crash from here on leaves what belongs to an unknown run, which `sweep` finds; keys are taken over.
+        await self.logs.purge(run_id)
+        await self.blobs.purge(run_id)
+        await self._forget_progress(run_id)
+        await self.keys.free_once(tip.run)
+        await self.keys.free(tip.run)
+        return True
+
+    async def sweep(self) -> list[Check]:
+        """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""
+        swept = await self.blobs.sweep(self.projection)
+        known = {letter.run_id for letter in await self.letters.read(100_000)}
+        missing = [run for run in self.projection.failed() if run.id not in known and run.error is not None]
+        for run in missing:
+            fact = f.RunFailed(at=run.updated_at, attempt=run.attempt, error=run.error or f.Problem("", ""))
+            for letter in frames.letters(run, [fact]):
+                await self.letters.write(letter)
+        return [
+            Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
+            Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
+        ]

@@ -1,0 +1,248 @@
+"""What the holder of a run writes: one message under way, and all that gathers meanwhile in the next one.
+
+The rules are those of `lifecycle`; here they are packed, fenced and put in order.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Claim
+from tsuzuki.backends.nats import frames
+from tsuzuki.backends.nats.chain import Chain, Passed
+from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.errors import ClaimLost, MoveRefused, StoreError
+from tsuzuki.keyindex import KeyIndex
+from tsuzuki.lifecycle import Run, holder_facts, request_facts
+from tsuzuki.settled import Settled
+
+NOBODY: Final[frozenset[str]] = frozenset()
+
+
+class Batch:
+    """Facts that go in together, and who waits for them; `ask` is a request that the holder lets in."""
+
+    __slots__ = ("ask", "encoded", "facts", "future", "position")
+
+    def __init__(self, facts: Sequence[f.Fact], future: Settled, ask: f.Fact | None = None) -> None:
+        self.facts, self.future, self.ask = facts, future, ask
+        self.encoded: list[bytes] = []
+        self.position = 0
+
+
+class Desk:
+    """What a pen writes with: the chain, the time of a write, and who is told of it."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        *,
+        url: str,
+        stamp: Callable[[], float],
+        written: Callable[[Tip, Sequence[f.Fact]], Awaitable[None]],
+        largest: Callable[[], int],
+        patience: float,
+    ) -> None:
+        self.chain, self.url, self.stamp, self.written = chain, url, stamp, written
+        self.largest, self.patience = largest, patience
+
+
+class Pen:
+    """Writes the facts of one claim."""
+
+    def __init__(self, desk: Desk, claim: Claim, tip: Tip | None, ended: Callable[["Pen"], None]) -> None:
+        self._desk, self.claim, self._tip, self._ended = desk, claim, tip, ended
+        self._waiting: list[Batch] = []
+        self._recorded = KeyIndex()
+        self._fresh = False
+        self.task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def append(self, facts: Sequence[f.Fact], ask: f.Fact | None = None) -> Settled:
+        """Writes facts; await what it gives to know that they are kept."""
+        future = Settled(loop=self._loop)
+        self._waiting.append(Batch(facts, future, ask))
+        if self.task is None:
+            self.task = self._loop.create_task(self._write_all())
+        return future
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                await self._write()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait for the answer
+            self._fail(error)
+        finally:
+            self.task = None
+            if self._tip is None or not self._holds(self._tip.run):
+                self._ended(self)
+
+    async def _write(self) -> None:
+        tip = self._tip = self._tip or await self._load()
+        run = tip.run
+        if run is None or not self._holds(run):
+            raise lost(self.claim)
+        packed, row, stale = self._pack(run)
+        if stale:
+            self._waiting[:0] = packed
+            self._tip, self._fresh = await self._read(), True
+            return
+        self._fresh = False
+        if not packed:
+            return
+        facts = [fact for batch in packed for fact in batch.facts]
+        if facts:
+            row = msgspec.structs.replace(row, updated_at=self._desk.stamp())
+            written = await self._extend(tip, packed, row)
+            if written is None:
+                return
+            self._tip = written
+            await self._desk.written(written, facts)
+        for batch in packed:
+            if not batch.future.done():
+                batch.future.set_result(batch.position)
+
+    async def _extend(self, tip: Tip, packed: list[Batch], row: Run) -> Tip | None:
+        encoded = [raw for batch in packed for raw in batch.encoded]
+        frame = Frame(self._desk.chain.mark(), row.position, tip.first, frames.encode_row(row), encoded)
+        try:
+            written = await self._desk.chain.extend(row.id, tip, frame, row, patience=self._desk.patience)
+        except Passed as passed:
+            # Somebody asked for something, or claimed the run: fold again what waits, or learn that it is lost.
+            self._tip = passed.tip
+            self._waiting[:0] = packed
+            if passed.tip is None:
+                raise lost(self.claim) from None
+            return None
+        except BaseException:
+            self._waiting[:0] = packed  # whoever waits for them is told
+            raise
+        for batch in packed:
+            self._remember(batch.facts)
+        return written
+
+    def _pack(self, run: Run) -> tuple[list[Batch], Run, bool]:
+        """Takes what waits and fits into a message; what is refused goes alone, and does no harm to the others.
+
+        A move that our row refuses may be allowed by now, when somebody asked for something: then it is stale.
+        """
+        packed: list[Batch] = []
+        room = self._desk.largest() * 3 // 4 - 2 * len(run.result or b"") - 16_384
+        taken: set[tuple[int, str, str]] = set()
+        while self._waiting and self._holds(run):
+            batch = self._waiting[0]
+            try:
+                facts = self._facts(run, batch, taken)
+                encoded = [f.encode(fact) for fact in facts]
+                size = sum(map(len, encoded))
+                if packed and size > room:
+                    break
+                if size > room:
+                    batch = self._part(batch, facts, encoded, room)
+                    facts, encoded = batch.facts, batch.encoded
+                run = frames.folded(run, facts, encoded)
+            except MoveRefused as refused:
+                if not self._fresh:
+                    return packed, run, True
+                self._refuse(refused)
+                continue
+            except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
+                self._refuse(error)
+                continue
+            if self._waiting[0] is batch:
+                self._waiting.pop(0)
+            batch.facts, batch.encoded, batch.position = facts, encoded, run.position
+            taken.update((x.attempt, x.step, x.key) for x in facts if isinstance(x, f.Outcome))
+            room -= size
+            packed.append(batch)
+        return packed, run, False
+
+    def _refuse(self, error: Exception) -> None:
+        batch = self._waiting.pop(0)
+        if not batch.future.done():
+            batch.future.set_exception(error)
+
+    def _facts(self, run: Run, batch: Batch, taken: set[tuple[int, str, str]]) -> Sequence[f.Fact]:
+        """Says what of a batch is to be written: the first write of an outcome wins, inside a batch too."""
+        if batch.ask is not None:
+            return request_facts(run, batch.ask, NOBODY)
+        fresh: list[f.Fact] = []
+        seen: set[tuple[int, str, str]] = set()
+        for fact in batch.facts:
+            if isinstance(fact, f.Outcome):
+                name = fact.attempt, fact.step, fact.key
+                if name in seen or name in taken or self._recorded.get(_step(name), name[2]):
+                    continue
+                seen.add(name)
+            fresh.append(fact)
+        return holder_facts(run, fresh)
+
+    def _part(self, batch: Batch, facts: Sequence[f.Fact], encoded: list[bytes], room: int) -> Batch:
+        """Takes as much of a batch as fits into a message, at least a fact; the rest stays, with who waits for it."""
+        size = fits = 0
+        while fits < len(encoded) and (not fits or size + len(encoded[fits]) <= room):
+            size += len(encoded[fits])
+            fits += 1
+        if fits == len(encoded):
+            batch.facts, batch.encoded = facts, encoded
+            return batch
+        part = Batch(facts[:fits], Settled(loop=self._loop))
+        part.encoded = encoded[:fits]
+        batch.facts = facts[fits:]
+        return part
+
+    async def _load(self) -> Tip:
+        """Reads where the chain ends, and what was recorded under this claim by a pen before this one."""
+        chain, run_id = self._desk.chain, self.claim.run.id
+        tip = await self._read()
+        run, seq = tip.run, 0
+        while run and run.position > self.claim.run.position and (found := await chain.after(run_id, seq)):
+            for _, frame in found:
+                for name in frames.outcome_names(frame):
+                    self._recorded.put(_step(name), name[2], 1)
+            seq = found[-1][0]
+        return tip
+
+    async def _read(self) -> Tip:
+        tip = await self._desk.chain.last(self.claim.run.id)
+        if tip is None or not self._holds(tip.run):
+            raise lost(self.claim)
+        return tip
+
+    def _remember(self, facts: Sequence[f.Fact]) -> None:
+        for fact in facts:
+            if isinstance(fact, f.Outcome):
+                self._recorded.put(_step((fact.attempt, fact.step, fact.key)), fact.key, 1)
+
+    def _holds(self, run: Run | None) -> bool:
+        return run is not None and (run.holder, run.attempt) == (self.claim.worker, self.claim.attempt)
+
+    def _fail(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, []
+        known = self._told(error)
+        for batch in waiting:
+            if not batch.future.done():
+                batch.future.set_exception(known)
+                batch.future.exception()  # nobody may be waiting any more; that is not worth a warning
+        self._tip = None  # what the store has is read before anything else is written
+
+    def _told(self, error: Exception) -> Exception:
+        if isinstance(error, Unclear | ApiError):
+            return fault(error, self._desk.url)
+        return error if isinstance(error, ClaimLost | StoreError) else StoreError(f"a fault of ours: {error!r}")
+
+
+def lost(claim: Claim) -> ClaimLost:
+    """Says that a claim is over."""
+    return ClaimLost(
+        f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
+        "the run ended, was handed back or was claimed again; stop working on it"
+    )
+
+
+def _step(name: tuple[int, str, str]) -> str:
+    return f"{name[0]} {name[1]}"

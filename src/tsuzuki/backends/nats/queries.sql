@@ -1,0 +1,165 @@
+-- Every statement about the projection by name. It lives in memory: the journal is the truth, and rebuilds it.
+
+-- schema: The rows of all runs, their large params, the workers, and the progress of steps.
+CREATE TABLE runs (
+    id          TEXT PRIMARY KEY,
+    seq         INTEGER NOT NULL,
+    first       INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    position    INTEGER NOT NULL,
+    flow        TEXT    NOT NULL,
+    digest      TEXT    NOT NULL,
+    tag         TEXT    NOT NULL,
+    tags        TEXT    NOT NULL,
+    priority    INTEGER NOT NULL,
+    key         TEXT,
+    tenant      TEXT    NOT NULL,
+    private     INTEGER NOT NULL,
+    status      TEXT    NOT NULL,
+    holder      TEXT,
+    not_before  REAL    NOT NULL,
+    finished_at TEXT,
+    updated_at  REAL    NOT NULL,
+    version     INTEGER NOT NULL,
+    row         BLOB    NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX runs_by_number ON runs (number);
+CREATE INDEX runs_listed ON runs (updated_at DESC, id DESC);
+CREATE INDEX runs_by_status ON runs (status, updated_at DESC);
+CREATE INDEX runs_by_flow ON runs (flow, updated_at DESC);
+CREATE INDEX runs_by_tag ON runs (tag, updated_at DESC);
+CREATE INDEX runs_by_tenant ON runs (tenant, updated_at DESC);
+CREATE INDEX runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
+CREATE INDEX runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
+CREATE INDEX runs_held ON runs (holder) WHERE holder IS NOT NULL;
+CREATE INDEX runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
+CREATE INDEX runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
+CREATE TABLE gone (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE params (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE workers (id TEXT PRIMARY KEY, heartbeat_at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE progress (id TEXT PRIMARY KEY, updated_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+
+-- put: Sets the row of a run, unless a newer one is known.
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
+    holder = excluded.holder, not_before = excluded.not_before, finished_at = excluded.finished_at,
+    updated_at = excluded.updated_at, version = excluded.version, row = excluded.row
+WHERE excluded.seq > runs.seq;
+
+-- seq: Tells which message of a chain is known.
+SELECT seq FROM runs WHERE id = ?;
+
+-- gone: Tells whether a run is known to be gone.
+SELECT seq FROM gone WHERE id = ?;
+
+-- bury: Remembers that a run is gone.
+INSERT INTO gone VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seq = excluded.seq;
+
+-- forget: Removes the row of a run.
+DELETE FROM runs WHERE id = ?;
+
+-- forget_params: Removes the large params of a run.
+DELETE FROM params WHERE id = ?;
+
+-- forget_progress: Removes the progress of a run.
+DELETE FROM progress WHERE id = ?;
+
+-- columns: What is read of a run.
+runs.seq, runs.first, runs.row, runs.holder, runs.updated_at, params.body, workers.heartbeat_at, progress.updated_at,
+    progress.body
+
+-- joined: A run with its params, the heartbeat of its holder and its progress.
+runs LEFT JOIN params ON params.id = runs.id LEFT JOIN workers ON workers.id = runs.holder
+    LEFT JOIN progress ON progress.id = runs.id AND runs.status IN ('PENDING', 'RUNNING', 'CANCELLING')
+
+-- run: Reads a run.
+SELECT {columns} FROM {joined} WHERE runs.id = ?;
+
+-- position: Tells how far a run is known to have come.
+SELECT position FROM runs WHERE id = ?;
+
+-- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
+SELECT priority, number, id FROM runs INDEXED BY runs_waiting
+WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
+    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
+ORDER BY priority DESC, number LIMIT :limit;
+
+-- orphaned: Finds the shared runs of a holder.
+SELECT priority, number, id, tag FROM runs INDEXED BY runs_held
+WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
+    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
+
+-- due: Tells when the next delayed run is due.
+SELECT min(not_before) FROM runs INDEXED BY runs_delayed
+WHERE status = 'PENDING' AND not_before > 0 AND not_before > ?;
+
+-- held: Lists the runs that a worker holds.
+SELECT row FROM runs INDEXED BY runs_held WHERE holder = ? AND holder IS NOT NULL;
+
+-- holders: Lists who holds runs.
+SELECT DISTINCT holder FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL;
+
+-- seen: Sets when a worker was last seen.
+INSERT INTO workers VALUES (?, ?)
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
+
+-- progressed: Sets the progress of a run.
+INSERT INTO progress VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, body = excluded.body
+WHERE excluded.updated_at >= progress.updated_at;
+
+-- touch: Sets the time of a run's last update.
+UPDATE runs SET updated_at = max(updated_at, ?) WHERE id = ?;
+
+-- keep_params: Keeps the large params of a run.
+INSERT OR REPLACE INTO params VALUES (?, ?);
+
+-- rest: What else a list may be asked for; unset, it does not filter.
+    AND (:statuses IS NULL OR runs.status IN (SELECT value FROM json_each(:statuses)))
+    AND runs.updated_at > :updated_after AND runs.updated_at <= :before
+    AND (runs.updated_at < :before OR runs.id < :before_id)
+    AND (:flow IS NULL OR runs.flow = :flow)
+    AND (:tag IS NULL OR runs.tag = :tag)
+    AND (:key IS NULL OR runs.key = :key)
+    AND (:tenant IS NULL OR runs.tenant = :tenant)
+    AND (:private IS NULL OR runs.private = :private)
+    AND (:digest IS NULL OR runs.digest = :digest)
+    AND (:number IS NULL OR runs.number = :number)
+    AND (:holder IS NULL OR runs.holder = :holder)
+    AND (:finished_before IS NULL OR runs.finished_at < :finished_before)
+    AND (:prefix IS NULL OR substr(runs.id, 1, length(:prefix)) = :prefix)
+    AND (:label IS NULL OR EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE value = :label))
+ORDER BY runs.updated_at DESC, runs.id DESC LIMIT :limit
+
+-- list: Lists runs.
+SELECT {columns} FROM {joined} WHERE TRUE {rest};
+
+-- list_by_number: Finds a run by its number.
+SELECT {columns} FROM {joined} WHERE runs.number = :number {rest};
+
+-- list_by_holder: Lists runs of a holder.
+SELECT {columns} FROM {joined} WHERE runs.holder = :holder {rest};
+
+-- list_by_digest: Lists runs of one flow with the same params.
+SELECT {columns} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
+
+-- list_by_key: Lists runs with a key.
+SELECT {columns} FROM {joined} WHERE runs.key = :key {rest};
+
+-- list_by_flow: Lists runs of a flow.
+SELECT {columns} FROM {joined} WHERE runs.flow = :flow {rest};
+
+-- list_by_tag: Lists runs with a tag.
+SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
+
+-- list_by_prefix: Lists runs by the beginning of their id.
+SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest};
+
+-- counts: Counts runs by status.
+SELECT status, count(*) FROM runs GROUP BY status;
+
+-- failed: Lists the ids of runs that failed.
+SELECT row FROM runs WHERE status = 'FAILED';
+
+-- known_runs: Tells which of the ids in a JSON list are runs.
+SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?));

@@ -1,0 +1,111 @@
+"""Small shared records that change by compare and set; a lost acknowledgement is made up for."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+from nats.aio.msg import Msg
+
+from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.faults import IN_FLIGHT, PASSED, ApiError, Unclear, fault
+from tsuzuki.backends.nats.options import Options
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.clock import Clock
+
+Value = dict[str, Any]
+_MARK: Final = "mark"
+_AGAIN: Final = 0.02
+
+
+class Records:
+    """The records of one store; a record that is not there reads as an empty one."""
+
+    def __init__(self, wire: Wire, topology_: Topology, options: Options, clock: Clock) -> None:
+        self._wire, self._stream, self._options, self._clock = wire, topology_.state, options, clock
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def read(self, subject: str) -> tuple[Value, int]:
+        """Reads a record and its sequence."""
+        request = {"last_by_subj": subject}
+        if self._options.replicas > 1:
+            try:
+                told = (await self._wire.api(topology.leader_get(self._stream), **request))["message"]
+            except ApiError as error:
+                if error.code == 404:  # noqa: PLR2004 - the code of HTTP
+                    return {}, 0
+                raise
+            return msgspec.json.decode(msgspec.json.decode(f'"{told["data"]}"', type=bytes)), int(told["seq"])
+        answer = await self._wire.ask(topology.direct_get(self._stream), msgspec.json.encode(request))
+        return _read(answer)
+
+    async def put(self, subject: str, value: Value) -> None:
+        """Writes a record that only its owner writes."""
+        await self._wire.publish(subject, msgspec.json.encode(value))
+
+    async def change(self, subject: str, change: Callable[[Value], Value | None]) -> Value:
+        """Changes a record by a function of its value; None leaves it. Gives the value after."""
+        async with self._alone(subject):
+            return await self._change(subject, change)
+
+    async def _change(self, subject: str, change: Callable[[Value], Value | None]) -> Value:
+        mark = uuid.uuid4().hex
+        doubt: Unclear | None = None
+        until = self._clock.monotonic() + self._options.timeout
+        while True:
+            try:
+                value, seq = await self.read(subject)
+                if value.get(_MARK) == mark:  # it was written, and only the acknowledgement got lost
+                    return value
+                changed = change({name: told for name, told in value.items() if name != _MARK})
+                if changed is None:
+                    return value
+                if await self.swap(subject, {**changed, _MARK: mark}, seq):
+                    return changed
+                doubt = Unclear("others change it all the time")
+            except Unclear as error:
+                doubt = error
+            left = until - self._clock.monotonic()
+            if left <= 0 or not await self._wire.connected(left):
+                raise fault(doubt, self._options.url) from doubt
+            if str(doubt) != "others change it all the time":
+                await asyncio.sleep(_AGAIN)
+
+    async def swap(self, subject: str, value: Value, seq: int) -> bool:
+        """Writes a record directly after a sequence; tells whether nobody else was quicker."""
+        while True:
+            try:
+                await self._wire.publish(subject, msgspec.json.encode(value), after=seq)
+                return True
+            except ApiError as error:
+                if error.error == PASSED:
+                    return False
+                if error.error != IN_FLIGHT:
+                    raise fault(error, self._options.url) from error
+                await asyncio.sleep(_AGAIN)
+
+    @asynccontextmanager
+    async def _alone(self, subject: str) -> AsyncIterator[None]:
+        """Lets the calls of this process change a record one after the other."""
+        lock, users = self._locks.get(subject, (asyncio.Lock(), 0))
+        self._locks[subject] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(subject)
+            if users > 1:
+                self._locks[subject] = lock, users - 1
+
+
+def _read(answer: Msg) -> tuple[Value, int]:
+    headers = answer.headers or {}
+    if headers.get("Status") == "404":
+        return {}, 0
+    if "Status" in headers:
+        raise Unclear(f"the server answered {headers['Status']}")
+    value: Value = msgspec.json.decode(answer.data) if answer.data else {}
+    return value, int(headers["Nats-Sequence"])

@@ -1,0 +1,138 @@
+"""What workers share: who is there, rates and places, dead letters, and the time of the server."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from tsuzuki.backends import DeadLetter, WorkerRecord
+from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.records import Records, Value
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.clock import Clock
+
+AGREED: Final = 60.0
+"""For how long the difference between the server's clock and ours is believed (seconds)."""
+MOST: Final = 1000
+_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
+_letter: Final = msgspec.json.Decoder(DeadLetter).decode
+
+
+class Workers:
+    """The records of workers: no record expires, so that one that is gone can still be seen."""
+
+    def __init__(self, wire: Wire, topology_: Topology, records: Records) -> None:
+        self._wire, self._topology, self._records = wire, topology_, records
+        self._beats: dict[str, int] = {}
+
+    async def beat(self, worker: WorkerRecord) -> WorkerRecord:
+        """Records that a worker lives."""
+        subject = self._topology.worker(worker.id)
+        if worker.id not in self._beats:
+            before, _ = await self._records.read(subject)
+            self._beats[worker.id] = int(before.get("beats", 0))
+        self._beats[worker.id] += 1
+        beaten = msgspec.structs.replace(worker, beats=self._beats[worker.id])
+        await self._wire.publish(subject, msgspec.json.encode(beaten))
+        return beaten
+
+    async def all(self) -> list[WorkerRecord]:
+        """Reads the records from the server: what is only remembered here would look dead after an outage."""
+        found: list[WorkerRecord] = []
+        seq = 1
+        while True:  # the bucket keeps one message of each subject: the last one
+            request = {"seq": seq, "next_by_subj": self._topology.all_workers, "batch": MOST}
+            answers = await self._wire.many(topology.direct_get(self._topology.state), msgspec.json.encode(request))
+            found += [_worker(answer.data) for answer in answers if answer.data]
+            if len(answers) < MOST:
+                break
+            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
+        return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
+
+
+class Limits:
+    """Rates and places that the whole store shares, in the server's time: clocks of hosts differ."""
+
+    def __init__(self, wire: Wire, topology_: Topology, records: Records, clock: Clock) -> None:
+        self._wire, self._topology, self._records, self._clock = wire, topology_, records, clock
+        self._ahead = 0.0
+        self._asked_at = -AGREED
+
+    async def take(self, limit: str, interval: float, burst: int) -> float:
+        """Takes the next turn of a rate; gives how long to wait for it."""
+        now = await self._now()
+
+        def turn(record: Value) -> Value:
+            return {"due": max(record.get("due", now), now) + interval}
+
+        due: float = (await self._records.change(self._topology.limit("rate", limit), turn))["due"]
+        return max(0.0, due - burst * interval - now)
+
+    async def enter(self, limit: str, places: int, worker: str, dead: frozenset[str]) -> bool:
+        """Takes a place, if one is free."""
+        entered = False
+
+        def enter(record: Value) -> Value | None:
+            nonlocal entered
+            taken = {name: count for name, count in record.get("taken", {}).items() if name not in dead}
+            entered = sum(taken.values()) < places
+            return {"taken": {**taken, worker: taken.get(worker, 0) + 1}} if entered else None
+
+        await self._records.change(self._topology.limit("places", limit), enter)
+        return entered
+
+    async def leave(self, limit: str, worker: str) -> None:
+        """Gives a place back."""
+
+        def leave(record: Value) -> Value | None:
+            taken = dict(record.get("taken", {}))
+            if not taken.get(worker):
+                return None
+            taken[worker] -= 1
+            return {"taken": {name: count for name, count in taken.items() if count}}
+
+        await self._records.change(self._topology.limit("places", limit), leave)
+
+    async def _now(self) -> float:
+        """Gives the server's time, as far as we know it."""
+        elapsed = self._clock.elapsed()
+        if elapsed - self._asked_at >= AGREED:
+            subject = self._topology.probe
+            await self._wire.publish(subject, b"{}")
+            elapsed = self._clock.elapsed()
+            told = await self._wire.api(topology.leader_get(self._topology.state), last_by_subj=subject)
+            self._ahead = _seconds(told["message"]["time"]) - elapsed
+            self._asked_at = elapsed
+        return self._clock.elapsed() + self._ahead
+
+
+class Letters:
+    """Dead letters: runs that failed, for those who look after the system."""
+
+    def __init__(self, wire: Wire, topology_: Topology) -> None:
+        self._wire, self._topology = wire, topology_
+
+    async def write(self, letter: DeadLetter) -> None:
+        """Keeps a letter."""
+        await self._wire.publish(self._topology.letter(letter.run_id), msgspec.json.encode(letter))
+
+    async def read(self, limit: int) -> list[DeadLetter]:
+        """Reads the newest letters."""
+        info = await self._wire.api(topology.stream_info(self._topology.letters))
+        last, found = int(info["state"]["last_seq"]), list[DeadLetter]()
+        seq = max(1, last - limit + 1)
+        while seq <= last:
+            request = {"seq": seq, "next_by_subj": self._topology.all_letters, "batch": min(limit, MOST)}
+            answers = await self._wire.many(topology.direct_get(self._topology.letters), msgspec.json.encode(request))
+            if not answers:
+                break
+            found += [_letter(answer.data) for answer in answers]
+            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
+        return found[::-1][:limit]
+
+
+def _seconds(text: str) -> float:
+    """Reads the server's way of writing a time."""
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    return msgspec.convert(f"{whole}Z", type=datetime).timestamp() + float(f"0.{fraction or 0}")

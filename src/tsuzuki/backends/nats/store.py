@@ -1,0 +1,283 @@
+"""The store on NATS JetStream: the verbs of the port, each handed to the part that knows how."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from nats.aio.msg import Msg
+
+from tsuzuki import facts as f
+from tsuzuki.backends import NO_FINGERPRINTS, Check, Claim, DeadLetter, Entry, Holding, Line, Mark, Query, WorkerRecord
+from tsuzuki.backends.nats import frames, options, streams
+from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.frames import Tip
+from tsuzuki.backends.nats.parts import Parts
+from tsuzuki.backends.nats.pen import Pen
+from tsuzuki.backends.nats.queue import Wanted
+from tsuzuki.backends.nats.topology import last_token
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import StoreError, StoreUnavailable
+from tsuzuki.lifecycle import Run, RunUpdateResult
+
+_fact: Final = f.decode
+
+
+class NatsBackend:
+    """Keeps everything in the streams of a NATS server or cluster."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._clock = parts.clock
+        self._pens: dict[tuple[str, str, int], Pen] = {}
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls, url: str, *, clock: Clock | None = None, prefix: str | None = None, **settings: Any
+    ) -> "NatsBackend":
+        """Opens the store at an address; what is missing there is made."""
+        clock = clock or SystemClock()
+        chosen = options.parse(url, prefix=prefix, **settings)
+        wire = Wire(chosen)
+        await wire.connect()
+        try:
+            parts = await Parts.assemble(wire, chosen, clock)
+            store = cls(parts)
+            await parts.start(store._requested)
+        except BaseException as error:
+            await wire.close()
+            if isinstance(error, Unclear | ApiError):
+                raise fault(error, chosen.url) from error
+            raise
+        return store
+
+    @property
+    def one_machine(self) -> bool:
+        return False
+
+    @property
+    def url(self) -> str:
+        """The address that opens this store again; it tells no secret."""
+        return self._parts.options.url
+
+    # The journal
+
+    def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Awaitable[int]:
+        name = claim.run.id, claim.worker, claim.attempt
+        pen = self._pens.get(name)
+        if pen is None:
+            pen = self._pens[name] = Pen(self._parts.desk, claim, None, self._put_away)
+        return pen.append(facts)
+
+    def _put_away(self, pen: Pen) -> None:
+        claim = pen.claim
+        self._pens.pop((claim.run.id, claim.worker, claim.attempt), None)
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
+        with self._faults():
+            return await self._parts.journals.page(run_id, after, limit, frames.entries)
+
+    async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
+        with self._faults():
+            return await self._parts.journals.page(run_id, after, limit, frames.marks)
+
+    async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
+        with self._faults():
+            return await self._parts.journals.fetch(run_id, positions)
+
+    async def changed(self, run_id: str, position: int, timeout: float) -> None:
+        if self._parts.projection.position(run_id) > position:
+            return
+        await self._parts.bells.listen(run_id)
+        if self._parts.projection.position(run_id) <= position:
+            await self._parts.bells.run(run_id, timeout)
+
+    # The log
+
+    async def log(self, run_id: str, lines: Sequence[Line], progress: bytes | None = None) -> None:
+        projection = self._parts.projection
+        with self._faults():
+            if not projection.position(run_id) and await self._parts.chain.last(run_id) is None:
+                return  # purged meanwhile: the log is lossy
+            if lines:
+                position = projection.position(run_id)
+                placed = [msgspec.structs.replace(line, position=line.position or position) for line in lines]
+                await self._parts.logs.write(run_id, placed)
+            if progress is not None:
+                await self._parts.progressed(run_id, progress)
+        self._parts.bells.ring(run_id)
+
+    async def read_log(self, run_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
+        with self._faults():
+            return await self._parts.logs.read(run_id, after, limit)
+
+    # The queue
+
+    async def submit(self, run: Run, fact: f.Fact) -> Run:
+        with self._faults():
+            return await self._parts.queue.submit(run, fact)
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        tags: Sequence[str] = (),
+        limit: int = 1,
+        flows: Collection[str] | None = None,
+        dead: frozenset[str] = frozenset(),
+        run_id: str | None = None,
+        fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+    ) -> list[Claim]:
+        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows)
+        with self._faults():
+            await self._parts.loaded()
+            if run_id is not None:
+                claims = await self._parts.queue.claim_by_id(run_id, wanted)
+            else:
+                claims = await self._parts.queue.claim(wanted)
+        for claim in claims:
+            tip = self._parts.projection.get(claim.run.id)
+            if tip is not None and tip.run is not None and tip.run.position == claim.run.position:
+                pen = Pen(self._parts.desk, claim, msgspec.structs.replace(tip, run=claim.run), self._put_away)
+                self._pens[claim.run.id, worker, claim.attempt] = pen
+        return claims
+
+    async def ask(
+        self, run_id: str, fact: f.Fact, *, dead: frozenset[str] = frozenset()
+    ) -> tuple[RunUpdateResult, Run | None]:
+        with self._faults():
+            return await self._parts.queue.ask(run_id, fact, dead)
+
+    async def _requested(self, message: Msg) -> None:
+        """Lets the request of somebody else in, if the run is held here, and answers when it is in the chain."""
+        run_id = last_token(message.subject)
+        pens = [pen for (held, _, _), pen in self._pens.items() if held == run_id]
+        fact = _fact(message.data)
+        for pen in pens:
+            with contextlib.suppress(StoreError):
+                if isinstance(fact, f.Fact):
+                    await pen.append([], fact)
+                    await self._parts.wire.tell(message.reply, b"+OK")
+
+    async def work(self, timeout: float) -> None:
+        now = self._clock.now()
+        due = self._parts.projection.due(now)
+        await self._parts.bells.work.wait(timeout if due is None else min(timeout, due - now))
+
+    # Workers
+
+    async def beat(self, worker: WorkerRecord) -> list[Holding]:
+        with self._faults():
+            beaten = await self._parts.workers.beat(worker)
+        self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
+        return self._parts.projection.held(worker.id)
+
+    async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
+        with self._faults():
+            await self._parts.loaded()
+            found = await self._parts.workers.all()
+        holders = self._parts.projection.holders() if holding else set[str]()
+        return [worker for worker in found if not holding or worker.id in holders]
+
+    # The index
+
+    async def get(self, run_id: str) -> Run | None:
+        with self._faults():
+            tip = await self._parts.chain.last(run_id)
+        if tip is None:
+            return None
+        self._parts.projection.put(tip)
+        known = self._parts.projection.get(run_id)
+        return (known or tip).run if known is None or known.seq >= tip.seq else tip.run
+
+    async def search(self, query: Query) -> list[Run]:
+        with self._faults():
+            await self._parts.loaded()
+            return [run for tip in self._parts.projection.search(query) if (run := await self._whole(tip))]
+
+    async def _whole(self, tip: Tip) -> Run | None:
+        return (await self._parts.chain.whole(tip)).run
+
+    async def counts(self) -> dict[str, int]:
+        with self._faults():
+            await self._parts.loaded()
+        return self._parts.projection.counts()
+
+    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
+        with self._faults():
+            return await self._parts.letters.read(limit)
+
+    # Blobs
+
+    async def put_blob(self, run_id: str, data: bytes) -> str:
+        with self._faults():
+            if not self._parts.projection.position(run_id) and await self._parts.chain.last(run_id) is None:
+                raise StoreError(f"there is no run {run_id} to keep a blob for")
+            return await self._parts.blobs.put(run_id, data)
+
+    async def get_blob(self, run_id: str, blob: str) -> bytes:
+        with self._faults():
+            return await self._parts.blobs.get(run_id, blob)
+
+    # Shared limits
+
+    async def take(self, limit: str, *, interval: float, burst: int = 1) -> float:
+        with self._faults():
+            return await self._parts.limits.take(limit, interval, burst)
+
+    async def enter(self, limit: str, *, places: int, worker: str, dead: frozenset[str] = frozenset()) -> bool:
+        with self._faults():
+            return await self._parts.limits.enter(limit, places, worker, dead)
+
+    async def leave(self, limit: str, *, worker: str) -> None:
+        with self._faults():
+            await self._parts.limits.leave(limit, worker)
+
+    # The store itself
+
+    async def rebuild(self, run_id: str) -> Run | None:
+        async def facts() -> list[f.Fact | f.Unknown]:
+            entries = await self._parts.journals.page(run_id, 0, 1 << 62, frames.entries)
+            return [entry.fact for entry in entries]
+
+        with self._faults():
+            return await self._parts.queue.rebuild(run_id, facts)
+
+    async def purge(self, run_ids: Sequence[str]) -> int:
+        with self._faults():
+            return sum([await self._parts.purge(run_id) for run_id in dict.fromkeys(run_ids)])
+
+    async def examine(self) -> list[Check]:
+        with self._faults():
+            await self._parts.loaded()
+            runs = sum(self._parts.projection.counts().values())
+            checks = await streams.examine(self._parts.wire, self._parts.topology, runs)
+            return [*checks, *await self._parts.sweep()]
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        under_way = [pen.task for pen in self._pens.values() if pen.task is not None]
+        if under_way and await self._parts.wire.connected(0):
+            await asyncio.wait(under_way, timeout=self._parts.options.timeout)
+        await self._parts.close()
+        if under_way:  # whoever waits for what could not be written is told, now that the wire is closed
+            await asyncio.wait(under_way)
+
+    async def remove(self) -> None:
+        """Deletes the store with all it holds; for tests, and for those who move away."""
+        with self._faults():
+            await streams.remove(self._parts.wire, self._parts.topology)
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        if self._closed:
+            raise StoreUnavailable(f"{self.url} was closed; open it again")
+        try:
+            yield
+        except (Unclear, ApiError) as error:
+            raise fault(error, self.url) from error

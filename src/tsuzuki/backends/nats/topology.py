@@ -1,0 +1,196 @@
+"""Every stream, bucket and subject of the store: the only code that spells one.
+
+| stream | holds | subject |
+|---|---|---|
+| journal | the chain of each run: facts, and the row after them | `P.j.RUN` |
+| state | a key-value bucket: workers, progress, keys, idempotency keys, limits | `$KV.P-state.…` |
+| log | log lines, the oldest go first | `P.l.RUN` |
+| blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
+| letters | dead letters, which outlive their runs | `P.d.RUN` |
+| numbers | one message; its sequence is the last number given to a run | `P.n` |
+
+`P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from tsuzuki.backends.nats.options import Options
+from tsuzuki.errors import BadUsage
+
+API: Final = "$JS.API"
+_TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
+
+
+class Topology:
+    """The names of one store."""
+
+    def __init__(self, options: Options) -> None:
+        prefix = options.prefix
+        self._options = options
+        self._prefix = prefix
+        self.journal = f"{prefix}-journal"
+        self.bucket = f"{prefix}-state"
+        self.state = f"KV_{self.bucket}"
+        self.log = f"{prefix}-log"
+        self.blobs = f"{prefix}-blobs"
+        self.letters = f"{prefix}-letters"
+        self.numbers = f"{prefix}-numbers"
+        self.number = f"{prefix}.n"
+        self.all_chains = f"{prefix}.j.*"
+        self.all_letters = f"{prefix}.d.*"
+        self.all_blobs = f"{prefix}.b.>"
+        self.all_requests = f"{prefix}.ctl.*"
+        self.all_workers = f"$KV.{self.bucket}.worker.*"
+        self.all_progress = f"$KV.{self.bucket}.progress.*"
+        self.probe = f"$KV.{self.bucket}.clock"
+
+    # Subjects
+
+    def chain(self, run_id: str) -> str:
+        """The subject of a run's chain."""
+        return f"{self._prefix}.j.{_token(run_id)}"
+
+    def request(self, run_id: str) -> str:
+        """Where the holder of a run listens."""
+        return f"{self._prefix}.ctl.{_token(run_id)}"
+
+    def lines(self, run_id: str) -> str:
+        """The subject of a run's log."""
+        return f"{self._prefix}.l.{_token(run_id)}"
+
+    def blob(self, run_id: str, digest: str, piece: str = "*") -> str:
+        """The subject of a piece of a blob, or of all its pieces."""
+        return f"{self._prefix}.b.{_token(run_id)}.{_token(digest)}.{piece}"
+
+    def blobs_of(self, run_id: str) -> str:
+        """The subjects of all blobs of a run."""
+        return f"{self._prefix}.b.{_token(run_id)}.>"
+
+    def letter(self, run_id: str) -> str:
+        """The subject of a run's dead letters."""
+        return f"{self._prefix}.d.{_token(run_id)}"
+
+    def worker(self, worker: str) -> str:
+        """The record of a worker."""
+        return f"$KV.{self.bucket}.worker.{_escaped(worker)}"
+
+    def progress(self, run_id: str) -> str:
+        """The record of how far the steps of a run are."""
+        return f"$KV.{self.bucket}.progress.{_token(run_id)}"
+
+    def key(self, tenant: str, key: str) -> str:
+        """The record of who holds a key."""
+        return f"$KV.{self.bucket}.key.{_digest(tenant, key)}"
+
+    def once(self, tenant: str, key: str) -> str:
+        """The record of which run was made for an idempotency key."""
+        return f"$KV.{self.bucket}.once.{_digest(tenant, key)}"
+
+    def limit(self, kind: str, name: str) -> str:
+        """The record of a shared limit."""
+        return f"$KV.{self.bucket}.{kind}.{_digest(name)}"
+
+    # Streams
+
+    def streams(self) -> dict[str, dict[str, Any]]:
+        """Gives the configuration of every stream by its name."""
+        options, prefix = self._options, self._prefix
+        full = {"discard": "new", "max_bytes": options.max_bytes if options.max_bytes > 0 else -1}
+        bucket = {"allow_rollup_hdrs": True, "deny_delete": True, "max_msgs_per_subject": 1}
+        wanted: dict[str, Mapping[str, Any]] = {
+            self.journal: {"subjects": [f"{prefix}.j.>"], "allow_msg_ttl": True, **full},
+            self.state: {"subjects": [f"$KV.{self.bucket}.>"], **bucket, "discard": "new"},
+            self.log: {"subjects": [f"{prefix}.l.>"], "max_bytes": options.max_log_bytes, "discard": "old"},
+            self.blobs: {"subjects": [f"{prefix}.b.>"], **full},
+            self.letters: {"subjects": [f"{prefix}.d.>"], "max_msgs": 100_000, "discard": "old"},
+            self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
+        }
+        return {name: {**self._common(name), **settings} for name, settings in wanted.items()}
+
+    def _common(self, name: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "retention": "limits",
+            "storage": "file",
+            "num_replicas": self._options.replicas,
+            "allow_direct": True,
+            "max_age": 0,
+            "duplicate_window": 100_000_000,  # nanoseconds; retries are told apart by what they wrote, not by an id
+        }
+
+
+# Requests to the server
+
+
+def create_stream(stream: str) -> str:
+    """Where a stream is made."""
+    return f"{API}.STREAM.CREATE.{stream}"
+
+
+def stream_info(stream: str) -> str:
+    """Where a stream tells its state."""
+    return f"{API}.STREAM.INFO.{stream}"
+
+
+def delete_stream(stream: str) -> str:
+    """Where a stream is deleted."""
+    return f"{API}.STREAM.DELETE.{stream}"
+
+
+def purge_stream(stream: str) -> str:
+    """Where messages of a stream are removed."""
+    return f"{API}.STREAM.PURGE.{stream}"
+
+
+def direct_get(stream: str) -> str:
+    """Where any replica gives messages."""
+    return f"{API}.DIRECT.GET.{stream}"
+
+
+def leader_get(stream: str) -> str:
+    """Where the leader gives a message."""
+    return f"{API}.STREAM.MSG.GET.{stream}"
+
+
+def create_consumer(stream: str, name: str) -> str:
+    """Where a consumer is made."""
+    return f"{API}.CONSUMER.CREATE.{stream}.{name}"
+
+
+def delete_consumer(stream: str, name: str) -> str:
+    """Where a consumer is deleted."""
+    return f"{API}.CONSUMER.DELETE.{stream}.{name}"
+
+
+def next_messages(stream: str, name: str) -> str:
+    """Where a consumer is asked for more."""
+    return f"{API}.CONSUMER.MSG.NEXT.{stream}.{name}"
+
+
+def last_token(subject: str) -> str:
+    """Gives whom a subject is about."""
+    return subject.rpartition(".")[2]
+
+
+def run_of_blob(subject: str) -> str:
+    """Gives the run that a piece of a blob belongs to."""
+    return subject.split(".")[2]
+
+
+def _token(name: str) -> str:
+    if not _TOKEN.fullmatch(name):
+        raise BadUsage(f"{name!r} cannot be part of a NATS subject: no spaces, dots, * and > in ids")
+    return name
+
+
+def _escaped(name: str) -> str:
+    """Writes any name as one word of a subject."""
+    return quote(name, safe="").replace(".", "%2E").replace("%", "=") or "="
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

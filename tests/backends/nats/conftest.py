@@ -1,0 +1,34 @@
+"""Servers of their own for tests that kill, freeze, cut off and fill them."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.nats_server import NatsServer
+from tsuzuki.backends.nats import NatsBackend
+
+Open = Callable[..., Awaitable[NatsBackend]]
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A server that belongs to one test."""
+    server = NatsServer(tmp_path / "nats")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[Open]:
+    """Opens stores and closes them after the test."""
+    stores: list[NatsBackend] = []
+
+    async def open_store(url: str, **options: object) -> NatsBackend:
+        stores.append(await NatsBackend.open(url, **options))  # type: ignore[arg-type]  # names as the store knows them
+        return stores[-1]
+
+    yield open_store
+    for store in stores:
+        await store.close()

@@ -1,0 +1,209 @@
+"""Several processes on one NATS store: each has its own view, and all agree."""
+# ruff: noqa: SLF001 - it reaches for the parts of a store, to bring about what else only a crash would
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tests.backends.nats.conftest import Open
+from tests.backends.nats.test_faults import until
+from tests.nats_server import NatsServer
+from tsuzuki import Status
+from tsuzuki import facts as f
+from tsuzuki.backends import Query, WorkerRecord
+from tsuzuki.backends.nats import NatsBackend, topology
+from tsuzuki.errors import BadUsage, Conflict, KeyHeld, StoreUnavailable
+from tsuzuki.lifecycle import Run
+from tsuzuki.testing import builders as b
+
+
+@pytest.fixture
+async def stores(nats_server: NatsServer, opened: Open) -> tuple[NatsBackend, NatsBackend]:
+    url = f"{nats_server.url}?prefix={nats_server.fresh()}"
+    return await opened(url), await opened(url)
+
+
+Two = tuple[NatsBackend, NatsBackend]
+
+
+async def listed(store: NatsBackend, query: Query) -> list[Run]:
+    return await store.search(query)
+
+
+async def test_others_see_a_run_and_its_end_within_a_second(stores: Two) -> None:
+    one, two = stores
+    run = await b.submitted(one, tags=("a",), params=msgspec.Raw(b'{"x":"' + b"y" * 5000 + b'"}'))
+
+    async def seen() -> bool:
+        return await listed(two, Query(label="a")) == [run]
+
+    await until(seen, 1)
+    claim = await b.claim_of(two, run.id)
+    assert claim.run.params == run.params
+    await two.append(claim, [b.item("a"), b.ending(Status.COMPLETED)])
+
+    async def ended() -> bool:
+        return [row.status for row in await listed(one, Query())] == [Status.COMPLETED]
+
+    await until(ended, 1)
+    assert await listed(one, Query()) == await listed(two, Query())
+
+
+async def test_a_purged_run_vanishes_for_others_and_does_not_come_back(stores: Two, opened: Open) -> None:
+    one, two = stores
+    run = await b.ended(one, Status.COMPLETED)
+
+    async def count() -> bool:
+        return sum((await two.counts()).values()) == 1
+
+    await until(count)
+    assert await one.purge([run.id]) == 1
+
+    async def gone() -> bool:
+        return await two.counts() == {}
+
+    await until(gone, 1)
+    assert await two.get(run.id) is None
+    third = await opened(one.url)
+    assert await third.counts() == {}
+
+
+async def test_a_request_gets_in_beside_a_holder_that_writes_all_the_time(stores: Two) -> None:
+    one, two = stores
+    claim = await b.claimed(one)
+    stop = asyncio.Event()
+
+    async def write() -> int:
+        n = 0
+        while not stop.is_set():
+            await one.append(claim, [b.item(str(n))])
+            n += 1
+        return n
+
+    writing = asyncio.create_task(write())
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(5):
+        _, row = await two.ask(claim.run.id, b.cancel())
+    assert row is not None
+    assert row.status is Status.CANCELLING
+
+    async def told() -> bool:
+        return bool(await listed(one, Query(holder="worker", status=(Status.CANCELLING,))))
+
+    await until(told, 1)
+    stop.set()
+    written = await writing
+    kinds = await b.kinds(two, claim.run.id)
+    assert (kinds.count("ItemDone"), kinds.count("CancelAsked")) == (written, 1)
+
+
+async def test_the_holder_lets_a_request_in(stores: Two) -> None:
+    one, two = stores
+    claim = await b.claimed(one)
+    await two._parts.queue._ask_holder(claim.run.id, b.cancel())
+    assert (await b.row(two, claim.run.id)).status is Status.CANCELLING
+
+
+async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two) -> None:
+    one, two = stores
+    dead = b.a_run(key="k", idempotency_key="once")
+    await one._parts.keys.take_once(dead)
+    await one._parts.keys.take(dead)  # and here its process is killed
+    run = await b.submitted(two, key="k", idempotency_key="once")
+    assert run.id != dead.id
+    with pytest.raises(Conflict):  # it was not dead after all: its late submission is fenced
+        await one._parts.queue._make(dead, f.Submitted(at=b.AT, flow=dead.flow))
+    with pytest.raises(KeyHeld):
+        await b.submitted(one, key="k")
+    assert (await b.submitted(one, idempotency_key="once")).id == run.id
+
+
+async def test_one_of_many_submitters_in_two_processes_gets_the_key(stores: Two) -> None:
+    answers = await asyncio.gather(
+        *(b.submitted(store, key="k") for _ in range(10) for store in stores), return_exceptions=True
+    )
+    assert sum(isinstance(answer, Run) for answer in answers) == 1
+    assert sum(isinstance(answer, KeyHeld) for answer in answers) == 19
+
+
+async def test_no_run_is_given_to_two_processes(stores: Two) -> None:
+    one, two = stores
+    for _ in range(100):
+        await b.submitted(one)
+    given: list[str] = []
+
+    async def work(store: NatsBackend, worker: str) -> None:
+        while claims := await store.claim(worker, tags=("default",), limit=10):
+            given.extend(claim.run.id for claim in claims)
+
+    await asyncio.gather(work(one, "w1"), work(two, "w2"))
+    while len(given) < 100:
+        await work(two, "w2")
+    assert len(set(given)) == len(given) == 100
+
+
+async def test_a_feed_whose_consumer_was_deleted_goes_on_where_it_was(stores: Two) -> None:
+    one, two = stores
+    await b.submitted(one)
+    feed = two._parts._runs
+    await two.counts()
+    await two._parts.wire.api(topology.delete_consumer(feed._stream, feed._name))
+    run = await b.submitted(one)
+
+    async def seen() -> bool:
+        return [row.id for row in await listed(two, Query(number=run.number))] == [run.id]
+
+    await until(seen, 10)
+
+
+async def test_workers_and_progress_are_seen_by_others(stores: Two) -> None:
+    one, two = stores
+    claim = await b.claimed(one, "w1")
+    await one.beat(WorkerRecord(id="w1", heartbeat_at=b.AT * 2, tags=("a.b *",)))
+    await one.log(claim.run.id, [], progress=b"[1]")
+    assert [worker.id for worker in await two.workers()] == ["w1"]
+
+    async def seen() -> bool:
+        row = await b.row(two, claim.run.id)
+        return (row.heartbeat_at, bytes(row.progress)) == (b.AT * 2, b"[1]")
+
+    await until(seen, 1)
+
+
+async def test_many_workers_are_all_listed(stores: Two) -> None:
+    one, two = stores
+    names = {f"a worker. named {n}" for n in range(1200)}
+    for name in names:
+        await one.beat(WorkerRecord(id=name, heartbeat_at=b.AT))
+    assert {worker.id for worker in await two.workers()} == names
+
+
+async def test_a_batch_larger_than_a_message_is_kept_whole(stores: Two) -> None:
+    one, two = stores
+    claim = await b.claimed(one)
+    large = [b.item(str(n), result="x" * 200_000) for n in range(12)]
+    assert await one.append(claim, large) == 14
+    assert [entry.fact for entry in await two.read(claim.run.id, after=2)] == large
+
+
+async def test_a_token_opens_the_door_and_its_lack_is_told(
+    opened: Open, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    server = NatsServer(tmp_path_factory.mktemp("guarded"), settings="authorization { token: sesame }")
+    server.start()
+    try:
+        store = await opened(server.url, token="sesame")  # noqa: S106 - of this test
+        await b.submitted(store)
+        assert "sesame" not in store.url
+        with pytest.raises(StoreUnavailable, match="refuses us"):
+            await opened(server.url, token="wrong", connect_timeout=1)  # noqa: S106 - of this test
+        await store.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("url", ["nats://", "nats://a?prefix=a.b", "nats://a?color=red", "nats://a?replicas=many"])
+async def test_an_address_that_makes_no_sense_is_refused(url: str) -> None:
+    with pytest.raises(BadUsage):
+        await NatsBackend.open(url)

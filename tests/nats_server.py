@@ -1,0 +1,74 @@
+"""A real nats-server out of its wheel, on a free port of the loopback, with JetStream in a folder."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class NatsServer:
+    """A server that can be killed, frozen and started again with its data."""
+
+    def __init__(self, folder: Path, *, settings: str = "") -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._config = folder / "nats.conf"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._config.write_text(
+            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "data"}" }}\n{settings}\n'
+        )
+        self._stores = count(1)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fresh(self) -> str:
+        """Gives a prefix that no store has yet."""
+        return f"t{next(self._stores)}"
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        beside = Path(sys.executable).parent / "nats-server"
+        program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
+        deadline = time.monotonic() + 20
+        while not self._answers():
+            assert self._process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < deadline, "nats-server does not answer"
+            time.sleep(0.01)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                return connection.recv(4) == b"INFO"
+        except OSError:
+            return False
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self.signal(signal.SIGCONT)
+            self.signal(number)
+            self._process.wait(20)
+            self._process = None
+
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        if self._process.poll() is None:
+            os.kill(self._process.pid, number)

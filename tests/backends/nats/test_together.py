@@ -2,7 +2,6 @@
 # ruff: noqa: SLF001 - it reaches for the parts of a store, to bring about what else only a crash would
 
 import asyncio
-from pathlib import Path
 
 import msgspec
 import pytest

@@ -217,13 +217,18 @@ async def later(function: Callable[..., Any], args: Iterable[Any], kwargs: Mappi
     return await value if isinstance(value, Awaitable) else value
 
 
+def sayable(text: str) -> str:
+    """Gives a text that UTF-8 can say; what it cannot (half of a pair, as in odd file names) is spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def item_key(task: str, item: Any, key: Callable[[Any], object] | None) -> str:
     """Gives the key of an item: the value itself for str and int, `key=` otherwise."""
     value = item if key is None else key(item)
     if type(value) is str:
-        return value
+        return value if value.isascii() else sayable(value)
     if isinstance(value, str | int) and not isinstance(value, bool):
-        return str(value)
+        return sayable(str(value))
     if key is None:
         hint = f"give map a key, for example {task}.map(items, key=lambda item: item.id)"
         raise BadUsage(f"{task}.map: an item of type {type(item).__name__} is not its own key; {hint}")

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
-from tsuzuki.context import Callee, MapOptions
+from tsuzuki.context import Callee, MapOptions, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Task
@@ -123,6 +123,7 @@ class RunFrame:
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
         """Answers a call of a task: a value in a sync function, something to await in an async one."""
         known = self._known(task)
+        key = key if key is None else sayable(key)
         content = arguments(args, kwargs) if key is None else b"key:" + key.encode("utf-8", "surrogatepass")
         if len(content) > _LONG:
             content = digest(content).encode()

@@ -1,5 +1,6 @@
 """When a failed call is tried again, and the two things user code may raise to decide it itself."""
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -9,9 +10,12 @@ class Later(Exception):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"again in {seconds} s")
-        if seconds < 0:
+        try:
+            self.seconds = float(seconds)
+        except (TypeError, ValueError):
+            self.seconds = math.nan
+        if not 0 <= self.seconds < math.inf:
             raise ValueError(f"Later needs a number of seconds of at least 0, not {seconds!r}")
-        self.seconds = float(seconds)
 
 
 class GiveUp(Exception):

@@ -8,7 +8,7 @@ import msgspec
 
 from tsuzuki.backends import Backend, Line
 from tsuzuki.clock import Clock
-from tsuzuki.context import FRAME
+from tsuzuki.context import FRAME, sayable
 from tsuzuki.errors import StoreError
 from tsuzuki.redact import redact
 
@@ -123,6 +123,7 @@ def _text(value: object) -> str:
         text = str(value)
     except Exception as error:  # noqa: BLE001 - a log call never fails the work
         text = f"<{type(value).__name__}; its str() raised {type(error).__name__}>"
+    text = sayable(text)
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
 
 

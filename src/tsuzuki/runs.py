@@ -48,6 +48,10 @@ class Runs:
         finally:
             await backend.close()
 
+    def now(self) -> float:
+        """Gives the time by the clock of these runs."""
+        return self._clock.now()
+
     # Starting
 
     async def submit(

@@ -27,6 +27,8 @@ from tsuzuki.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_JUST_NOW: Final = 10.0
+"""A run that was made so many seconds ago and has not begun belongs to whoever made it."""
 _OPTIONS: Final = ("fresh", "backend", "data_dir", "continues", "idempotency_key", "tags")
 
 
@@ -146,7 +148,10 @@ class ScriptFlow(Flow[P, R]):
                     return await run_here(runs, self, params, options)
 
             ended: EndedRun[R] = run_blocking(start)
-            return checked(ended)
+            try:
+                return checked(ended)
+            except RunInterrupted as stopped:  # the interpreter knows only the class itself by its exit code, 130
+                raise KeyboardInterrupt(str(stopped)) from None
 
         return run
 
@@ -271,6 +276,8 @@ async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:
     newest = max(found, key=lambda row: row.number, default=None)
     if newest is None or newest.status is Status.COMPLETED:
         return None
+    if newest.started_at is None and runs.now() - newest.updated_at < _JUST_NOW:
+        return None  # another process has just made it and is about to begin
     if newest.holder is not None and newest.holder not in await runs.gone():
         return None
     return newest

@@ -206,12 +206,19 @@ async def invoke(run: Execution, work: Call) -> Any:
         return value
     except SystemExit as error:  # it would end this whole process, and with it everybody else's work
         raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
+        if frame.step and _nobody_cancelled(run):  # it comes from the function itself: a failure like any other
+            raise RuntimeError(f"{task.name} raised CancelledError, though nobody had cancelled it") from error
         if task.is_async:
             _interrupted(run, frame)
         raise
     finally:
         FRAME.reset(token)
+
+
+def _nobody_cancelled(run: Execution) -> bool:
+    task = asyncio.current_task()
+    return run.stopping is None and task is not None and not task.cancelling()
 
 
 async def _before(run: Execution, timeout: float, awaited: Awaitable[Any]) -> Any:

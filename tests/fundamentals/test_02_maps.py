@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fundamentals.conftest import RunFlow
-from tsuzuki import Retry, Runs, Status, flow, task
+from tsuzuki import Retry, Runs, Status, current, flow, task
 from tsuzuki.errors import BadUsage
 from tsuzuki.results import Collected, Counts, Failure
 
@@ -290,3 +290,43 @@ async def test_the_outcomes_of_a_map_can_be_returned_as_they_are(run: RunFlow) -
 
     failure = {"key": "1", "error": "1 is odd", "error_type": "ValueError", "attempts": 1}
     assert (await run(mapping)).result == [failure, 2]
+
+
+async def test_an_item_that_raises_cancelled_error_is_a_failed_item(run: RunFlow) -> None:
+    @task
+    async def waits_for_a_cancelled_task(x: int) -> int:
+        if x % 3 == 0:
+            other = asyncio.create_task(asyncio.sleep(60))
+            other.cancel()
+            await other
+        return x
+
+    @task
+    def raises(x: int) -> int:
+        if x % 3 == 0:
+            raise asyncio.CancelledError
+        return x
+
+    @flow
+    async def mapping() -> Any:
+        first = await waits_for_a_cancelled_task.map(range(10), concurrency=2, on_error="collect")
+        second = await raises.map(range(10), concurrency=2, on_error="collect")
+        return [[failure.key for failure in part.failed] + part.succeeded for part in (first, second)]
+
+    assert (await run(mapping)).result == [["0", "3", "6", "9", 1, 2, 4, 5, 7, 8]] * 2
+
+
+async def test_keys_that_utf8_cannot_say_are_spelled_out(runs: Runs, run: RunFlow) -> None:
+    @task
+    async def look(name: str) -> int:
+        current().log.info("looking at %s", name)
+        return len(name)
+
+    @flow
+    async def looking() -> list[int]:
+        return await look.map(["plain", "odd \udcff", "日本語"])
+
+    ended = await run(looking)
+    assert ended.result == [5, 5, 3]
+    assert {item["key"] async for item in runs.items(ended.id)} == {"plain", "odd \\udcff", "日本語"}
+    assert "looking at odd \\udcff" in [line.text async for line in runs.log(ended.id)]

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Later, Run, Runs, Status, Worker, current, flow, task
 from tsuzuki.facts import RunCancelled
@@ -248,3 +250,9 @@ async def test_a_worker_that_stops_hands_its_runs_back(runs: Runs) -> None:
     async with working(runs, waiting):
         row = await runs.wait(row.id)
     assert await runs.result(row.id) == 7
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "x"])
+def test_later_needs_a_time_that_comes(seconds: Any) -> None:
+    with pytest.raises(ValueError, match="Later needs a number of seconds"):
+        Later(seconds)

@@ -85,6 +85,8 @@ class Map:
             raise asyncio.CancelledError
         if self._error is not None:
             raise self._error
+        if any(lane.cancelled() for lane in lanes):
+            raise RuntimeError(f"{self._task.name} cancelled the task it runs in, and with it items that follow")
 
     async def _lane(self) -> None:
         plain, run, sink = self._source.plain, self._run, self._sink

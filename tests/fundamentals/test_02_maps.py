@@ -330,3 +330,21 @@ async def test_keys_that_utf8_cannot_say_are_spelled_out(runs: Runs, run: RunFlo
     assert ended.result == [5, 5, 3]
     assert {item["key"] async for item in runs.items(ended.id)} == {"plain", "odd \\udcff", "日本語"}
     assert "looking at odd \\udcff" in [line.text async for line in runs.log(ended.id)]
+
+
+async def test_a_map_whose_task_cancels_its_own_lane_fails(run: RunFlow) -> None:
+    @task
+    async def foolish(x: int) -> int:
+        lane = asyncio.current_task()
+        if x == 1 and lane is not None:
+            lane.cancel()
+            await asyncio.sleep(0)
+        return x
+
+    @flow
+    async def mapping() -> int:
+        return len(await foolish.map(range(4), concurrency=1, on_error="collect"))
+
+    error = (await run(mapping)).error
+    assert error is not None
+    assert "cancelled the task it runs in" in error.message

@@ -191,3 +191,22 @@ async def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
     path.mkdir()
     with pytest.raises((StoreUnavailable, NotAStore)):
         await SqliteBackend.open(path)
+
+
+async def test_a_file_whose_writer_died_in_the_middle_is_put_right(tmp_path: Path) -> None:
+    store = await SqliteBackend.open(tmp_path / "tsuzuki.db")
+    run = await b.submitted(store)
+    await store.close()
+    left = tmp_path / "left" / "tsuzuki.db"
+    left.parent.mkdir()
+    with closing(sqlite3.connect(tmp_path / "tsuzuki.db", isolation_level=None)) as dying:
+        dying.execute("PRAGMA journal_mode = DELETE")
+        dying.execute("PRAGMA cache_size = 1")
+        dying.execute("BEGIN IMMEDIATE")
+        dying.executemany("INSERT INTO meta (name, value) VALUES (?, ?)", [(str(n), "x" * 900) for n in range(200)])
+        for end in ("", "-journal"):  # what a power cut leaves: a file half written, and how to take that back
+            shutil.copy(tmp_path / f"tsuzuki.db{end}", f"{left}{end}")
+    again = await SqliteBackend.open(left)
+    assert (await b.row(again, run.id)).id == run.id
+    assert all(check.ok for check in await again.examine())
+    await again.close()

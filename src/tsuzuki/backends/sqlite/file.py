@@ -52,6 +52,11 @@ def prepare(path: Path) -> Opened:
     return Opened(path, turnstile, writing, reading)
 
 
+_MARK_AT: Final = 68
+_MARK_END: Final = 72
+"""Where the application id stands in the header of a SQLite file."""
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Opens a connection in autocommit mode that waits for locks."""
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
@@ -78,6 +83,8 @@ def inspect(path: Path) -> None:
     try:
         mark, present, tables = patiently(lambda: _look_at(path), PATIENCE)
     except sqlite3.Error as error:
+        if error.sqlite_errorname.startswith("SQLITE_READONLY") and _was_ours(path):
+            return  # a process died while it wrote: SQLite puts that right when the file is opened to be written
         raise fault(error, path) from error
     if mark != MARK and (mark or tables or present):
         raise NotAStore(f"{path} belongs to another program; choose another file")
@@ -86,6 +93,13 @@ def inspect(path: Path) -> None:
             f"{path} was written by a newer Tsuzuki (its version is {present}, this one knows {NEWEST}); "
             "upgrade tsuzuki, or choose another file"
         )
+
+
+def _was_ours(path: Path) -> bool:
+    """Tells by its header, or by our lock beside it while it is being made, whether an unfinished file is ours."""
+    with path.open("rb") as file:
+        mark = int.from_bytes(file.read(_MARK_END)[_MARK_AT:], "big")
+    return mark == MARK or (mark == 0 and path.with_name(f"{path.name}-next").exists())
 
 
 def _look_at(path: Path) -> tuple[int, int, int]:

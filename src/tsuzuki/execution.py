@@ -1,4 +1,8 @@
-"""The state of one run while it is executed: what steps, maps and frames share."""
+"""The state of one run while it is executed: what steps, maps and frames share.
+
+A run has one asyncio task, which loads it, calls its flow and records its end. When that task does not leave the
+flow although it is over, the end is recorded without it.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.clock import Clock
-from tsuzuki.errors import NameTaken, TsuzukiError
+from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
 from tsuzuki.limits import Limits
@@ -44,13 +48,14 @@ class Cut:
 
 @dataclass(slots=True)
 class Execution:
-    """One claimed run, being executed."""
+    """One claimed run, being executed; `ended` is told once, when its end is recorded or it is lost."""
 
     backend: Backend
     claim: Claim
     clock: Clock
     threads: Threads
     limits: Limits
+    ended: Callable[["Execution", BaseException | None], None]
     grace: float = 30.0
     replay: Replay = NOTHING_DONE
     inherited: Replay | None = None
@@ -60,23 +65,33 @@ class Execution:
     stopping: Stop | None = None
     cut: Cut = field(default_factory=Cut)
     not_before: float = 0.0
-    main: "asyncio.Task[Any] | None" = None
+    main: "asyncio.Task[None] | None" = None
+    in_flow: bool = False
     bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
     under_way: set["asyncio.Task[Any] | None"] = field(default_factory=set)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    over: "asyncio.Future[None]" = field(init=False)
     journal: Journal = field(init=False)
     log: RunLog = field(init=False)
+    began: float = field(init=False)
     _tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     _postponed: list[float] = field(default_factory=list)
     _on_threads: set[Work] = field(default_factory=set)
     _afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.over = self.loop.create_future()
-        self.journal = Journal(self.backend, self.claim, lambda: self.active)
-        self.journal.on_broken = self._broken
-        self.log = RunLog(self.backend, self.claim.run.id, self.clock, lambda: self.journal.position)
+        self.began = self.clock.monotonic()
+        self.journal = Journal(self.backend, self.claim, self)
+        self.log = RunLog(self.backend, self.claim.run.id, self.clock, self.journal)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Gives the run its task."""
+        self.main = self.loop.create_task(work)
+        self.main.add_done_callback(self._finished)
+
+    def _finished(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if task is self.main:  # one that was given up is late, and of no interest
+            self.ended(self, error)
 
     @property
     def run_id(self) -> str:
@@ -105,9 +120,10 @@ class Execution:
         self.stopping = why
         self.not_before = not_before
         self.loop.call_later(self.grace, self.abandon)
-        for task in (self.main, *self.bridged):
-            if task is not None:
-                task.cancel()
+        if self.main is not None and self.in_flow:
+            self.main.cancel()
+        for task in self.bridged:
+            task.cancel()
         self.loop.call_later(PASSING, self._stop_strays)
 
     def abandon(self) -> None:
@@ -123,8 +139,36 @@ class Execution:
                 task.cancel()
 
     def _give_up(self) -> None:
+        """Goes on without the flow if it is not over by now."""
+        if not self.given_up and self.in_flow:
+            self.cut.interrupted += 1
+            self.start(self._write_off())
         self.given_up = True
-        self.finish()
+
+    async def _write_off(self) -> None:
+        try:
+            if self.stopping == "lost":
+                raise self.lost()
+            await self.log.flush()
+            await self.journal.end(self.stopped())
+        finally:
+            self.journal.close()
+
+    def lost(self) -> TsuzukiError:
+        """Says why the run is not ours any more."""
+        return self.journal.broken or ClaimLost("another worker holds the run now")
+
+    def stopped(self) -> f.Fact:
+        """Gives the fact that ends this attempt where a stop has cut it off."""
+        if self.stopping == "cancel":
+            cut = self.cut
+            return self.fact(
+                f.RunCancelled,
+                never_started=cut.never_started,
+                finished_anyway=cut.finished_anyway,
+                interrupted=cut.interrupted,
+            )
+        return self.fact(f.Released, reason="stopped on the way", not_before=self.not_before)
 
     async def settled(self) -> None:
         """Waits until every call and map that a stop found under way has ended and is recorded, or is given up.
@@ -133,11 +177,6 @@ class Execution:
         """
         while self.under_way and not self.given_up:  # noqa: ASYNC110 - only while a run stops; calls pay nothing for it
             await asyncio.sleep(0.002)
-
-    def finish(self, _: object = None) -> None:
-        """Ends the wait for the flow: it has ended, or is given up."""
-        if not self.over.done():
-            self.over.set_result(None)
 
     def late(self, what: str) -> None:
         """Tells of a function that ended after nobody waited for it any more."""
@@ -151,8 +190,8 @@ class Execution:
         self._afterwards.add(task)
         task.add_done_callback(self._afterwards.discard)
 
-    def _broken(self, error: TsuzukiError) -> None:
-        del error
+    def broken(self) -> None:
+        """Stops: nothing more can be recorded."""
         self.stop("lost")
         self.abandon()
 

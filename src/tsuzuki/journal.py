@@ -5,9 +5,9 @@ as done only after `record` was acknowledged.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -70,13 +70,22 @@ NOTHING_DONE: Final = Replay()
 """The index of a run that begins."""
 
 
+class Owner(Protocol):
+    """Whose journal it is: how many calls are under way there, and who is told that nothing more can be recorded."""
+
+    active: int
+
+    def broken(self) -> None:
+        """Stops."""
+
+
 class Journal:
     """Records the facts of one claim."""
 
-    def __init__(self, backend: Backend, claim: Claim, busy: Callable[[], int]) -> None:
+    def __init__(self, backend: Backend, claim: Claim, owner: Owner) -> None:
         self._backend = backend
         self._claim = claim
-        self._busy = busy
+        self._owner: Owner | None = owner
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Fact] = []
         self._ack: Settled | None = None
@@ -85,7 +94,6 @@ class Journal:
         self.writing = False
         self.position = claim.run.position
         self.broken: TsuzukiError | None = None
-        self.on_broken: Callable[[TsuzukiError], None] | None = None
 
     def record(self, fact: Fact) -> "Settled":
         """Writes a fact; await what it gives to know that it is kept."""
@@ -102,7 +110,7 @@ class Journal:
         """Writes the outcome of a step, at once where it is alone; that it began is left out if not written yet."""
         if self._waiting and self._waiting[-1] is begun:
             self._waiting.pop()
-        if self.writing or self._ack is not None or self.broken is not None or self._busy():
+        if self.writing or self._ack is not None or self._owner is None or self._owner.active:
             return self.record(fact)
         self._waiting.append(fact)
         written = self._write()
@@ -143,6 +151,7 @@ class Journal:
         if self._ride is not None:
             self._ride.cancel()
         self.broken = self.broken or ClaimLost("the run has ended here: this call came too late and is not recorded")
+        self._owner = None  # two that know each other would wait for the garbage collector
 
     async def fetch(self, positions: Sequence[int]) -> list[Entry]:
         """Reads facts of this run."""
@@ -156,7 +165,7 @@ class Journal:
         self._timer = None
         if not self._waiting or self.writing:
             return
-        if self._busy() > len(self._waiting):
+        if self._owner is not None and self._owner.active > len(self._waiting):
             self._timer = self._loop.call_later(LINGER, self._after_lingering)
         else:
             self._write()
@@ -191,14 +200,14 @@ class Journal:
     def _break(self, error: BaseException, ack: Settled | None) -> None:
         """Nothing more can be recorded: whoever waits is told, and the run stops here."""
         told = error if isinstance(error, ClaimLost | StoreError) else StoreError(f"the store failed us: {error!r}")
-        self.broken = told
+        self.broken, owner, self._owner = told, self._owner, None
         for waiting in (ack, self._ack):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(told)
                 waiting.exception()  # nobody may be waiting any more; that is not worth a warning
         self._waiting, self._ack = [], None
-        if self.on_broken is not None:
-            self.on_broken(told)
+        if owner is not None:
+            owner.broken()
 
 
 def success_of(entry: Entry, step: str, key: str) -> StepDone | ItemDone | ItemSkipped:

@@ -1,7 +1,6 @@
 """The log of a run: lines and progress, in a bounded buffer that counts what it drops and never slows the work."""
 
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +9,7 @@ from tsuzuki.backends import Backend, Line
 from tsuzuki.clock import Clock
 from tsuzuki.context import FRAME, sayable
 from tsuzuki.errors import StoreError
+from tsuzuki.journal import Journal
 from tsuzuki.redact import redact
 
 MOST_WAITING: Final = 2000
@@ -47,15 +47,20 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
 class RunLog:
     """Gathers the lines and the progress of one run until they are flushed."""
 
-    def __init__(self, backend: Backend, run_id: str, clock: Clock, position: Callable[[], int]) -> None:
+    def __init__(self, backend: Backend, run_id: str, clock: Clock, journal: Journal) -> None:
         self._backend = backend
         self._run_id = run_id
         self._clock = clock
-        self._position = position
+        self._journal = journal
         self._lines: list[Line] = []
         self._dropped = 0
         self.dirty = False
         self.progress: dict[str, StepProgress] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to flush."""
+        return self.dirty or bool(self._lines) or self._dropped > 0
 
     def line(
         self, text: object, level: str = "info", *, step: str = "", name: str = "", key: str = "", logger: str = ""
@@ -67,7 +72,14 @@ class RunLog:
         said = redact(_text(text))
         self._lines.append(
             Line(
-                self._clock.now(), said, level, step=step, name=name, key=key, logger=logger, position=self._position()
+                self._clock.now(),
+                said,
+                level,
+                step=step,
+                name=name,
+                key=key,
+                logger=logger,
+                position=self._journal.position,
             )
         )
 
@@ -93,10 +105,10 @@ class RunLog:
                     self._clock.now(),
                     f"{dropped} log lines were dropped: too many at once",
                     "warning",
-                    position=self._position(),
+                    position=self._journal.position,
                 )
             )
-        if not self._lines and not self.dirty:
+        if not self.waiting:
             return
         lines, self._lines = self._lines, []
         progress = msgspec.json.encode([p.shown() for p in self.progress.values()]) if self.dirty else None

@@ -18,7 +18,7 @@ from tsuzuki.journal import Replay
 from tsuzuki.lifecycle import Status
 from tsuzuki.redact import problem
 from tsuzuki.retry import GiveUp, Later
-from tsuzuki.steps import Call, invoke
+from tsuzuki.steps import Call, invoke, leave_if_stopping
 
 _NOTHING_YET: Final = 2
 """The position of a run that was submitted and claimed, and has done nothing."""
@@ -31,14 +31,17 @@ async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
     """Carries a claimed run as far as it goes; raises only when the store or the claim is lost."""
     try:
         ending = await _ending(run, flow)
-        await run.log.flush()
-        await run.journal.end(ending)
+        if ending is not None:
+            if run.log.waiting:
+                await run.log.flush()
+            await run.journal.end(ending)
     finally:
-        run.journal.close()
+        if not run.given_up:
+            run.journal.close()
 
 
-async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact:
-    """Gives the fact that ends this attempt."""
+async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact | None:
+    """Gives the fact that ends this attempt, unless that was recorded already."""
     row = run.claim.run
     if row.status is Status.CANCELLING:
         return run.fact(f.RunCancelled)
@@ -49,8 +52,9 @@ async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact:
         params = flow.params.decode(row.params)
     except BadParams as error:
         return run.fact(f.RunFailed, error=f.Problem("BadParams", str(error)), reason="invalid_job")
-    await _load(run)
-    _tell_change(run, flow)
+    if row.position > _NOTHING_YET or row.continues:
+        await _load(run)
+        _tell_change(run, flow)
     return await _outcome(run, flow, params)
 
 
@@ -69,31 +73,23 @@ def _tell_change(run: Execution, flow: Flow[..., Any]) -> None:
         run.log.line(text, "warning", name=flow.name)
 
 
-async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any]) -> f.Fact:
+async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any]) -> f.Fact | None:
     frame = root_frame(run, flow.name, blocking=not flow.is_async)
-    work = invoke(run, Call(flow, frame, (), params))
-    run.main = run.loop.create_task(work)
-    if run.stopping is not None:
-        run.main.cancel()
-    run.main.add_done_callback(run.finish)
-    await run.over
+    value, error = await _called(run, Call(flow, frame, (), params))
+    if run.given_up:
+        return None
     if run.stopping is None and run.under_way:  # branches that the flow has left behind
         run.stop("ended")
-    if run.stopping not in (None, "lost"):
-        await run.settled()
-    if run.stopping == "lost":
-        _forget(run.main)
-        raise run.journal.broken or ClaimLost("another worker holds the run now")
-    if not run.main.done():
-        run.cut.interrupted += 1
-        _forget(run.main)
-        return _stopped(run)
-    if run.main.cancelled():
-        return _stopped(run) if run.stopping in ("cancel", "release") else run.fact(f.RunFailed, error=_CANCELLED)
-    error = run.main.exception()
+    if run.stopping is not None:
+        if run.stopping != "lost":
+            await run.settled()
+        if run.stopping == "lost":
+            raise run.lost()
     match error:
         case None:
-            return await _completed(run, flow, frame, run.main.result())
+            return await _completed(run, flow, frame, value)
+        case asyncio.CancelledError():
+            return run.stopped() if run.stopping in ("cancel", "release") else run.fact(f.RunFailed, error=_CANCELLED)
         case Later():
             return run.fact(f.Released, reason="later", not_before=run.clock.now() + error.seconds)
         case GiveUp():
@@ -104,21 +100,34 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
             return run.fact(f.RunFailed, error=problem(error))
 
 
-def _forget(task: "asyncio.Task[Any]") -> None:
-    """Takes note of an outcome that no longer matters, so that asyncio does not complain of it."""
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+async def _called(run: Execution, call: Call) -> tuple[Any, BaseException | None]:
+    """Calls the flow; gives what it returned, or what it raised. Nobody interrupts the task after that."""
+    value: Any = None
+    error: BaseException | None = None
+    run.in_flow = True
+    try:
+        leave_if_stopping(run)
+        value = await invoke(run, call)
+    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - it becomes the end of the run
+        error = raised
+    run.in_flow = False
+    late = await _late_cancel()
+    return value, error or (None if run.stopping else late)
 
 
-def _stopped(run: Execution) -> f.Fact:
-    if run.stopping == "cancel":
-        cut = run.cut
-        return run.fact(
-            f.RunCancelled,
-            never_started=cut.never_started,
-            finished_anyway=cut.finished_anyway,
-            interrupted=cut.interrupted,
-        )
-    return run.fact(f.Released, reason="stopped on the way", not_before=run.not_before)
+async def _late_cancel() -> asyncio.CancelledError | None:
+    """Lets a cancellation come that the flow was over before it met, and gives it."""
+    task = asyncio.current_task()
+    if task is None or not task.cancelling():
+        return None
+    late = None
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError as cancelled:
+        late = cancelled
+    while task.cancelling():
+        task.uncancel()
+    return late
 
 
 async def _completed(run: Execution, flow: Flow[..., Any], frame: RunFrame, value: Any) -> f.Fact:

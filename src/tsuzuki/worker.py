@@ -7,7 +7,8 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -18,11 +19,12 @@ from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
-from tsuzuki.lifecycle import Run, Status, claimable
+from tsuzuki.lifecycle import Run, Status
 from tsuzuki.limits import Limits
 from tsuzuki.presence import Presence, Watch, this_host
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import execute
+from tsuzuki.strays import Look
 from tsuzuki.threads import Threads
 
 logger: Final = logging.getLogger("tsuzuki.worker")
@@ -65,9 +67,8 @@ class Worker:
         self._watch = Watch(self._lease, one_machine=backend.one_machine)
         self._dead: frozenset[str] = frozenset()
         self._running: dict[str, Execution] = {}
-        self._queue: list[Claim] = []
+        self._queue: deque[Claim] = deque()
         self._dropped: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._typical = LOOK
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
@@ -143,7 +144,7 @@ class Worker:
         while True:
             claims = await self._backend.claim(self.id, run_id=run_id, dead=self._dead, fingerprints=self._fingerprints)
             if claims:
-                await self._execute(claims[0])
+                await self._carry(claims[0])
             row = await self._backend.get(run_id)
             if row is None:
                 raise ClaimLost(f"run {run_id} is gone")
@@ -175,8 +176,8 @@ class Worker:
         """Says how many runs to claim: the free places, and more ahead the shorter runs are; many at once, or none."""
         ahead = min(int(AHEAD / max(self._typical, 1e-4)), MOST_AHEAD)
         most = self._concurrency + ahead
-        room = most - len(self._tasks) - len(self._queue)
-        idle = not self._queue and len(self._tasks) < self._concurrency
+        room = most - len(self._running) - len(self._queue)
+        idle = not self._queue and len(self._running) < self._concurrency
         return room if idle or room > most // 2 else 0
 
     async def _claim(self, limit: int) -> list[Claim]:
@@ -195,16 +196,50 @@ class Worker:
             return []
 
     def _start_queued(self) -> None:
-        while self._queue and len(self._tasks) < self._concurrency and not self._stopping.is_set():
-            claim = self._queue.pop(0)
-            task = self._loop.create_task(self._supervise(claim))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+        while self._queue and len(self._running) < self._concurrency and not self._stopping.is_set():
+            self._start(self._queue.popleft(), self._ended)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+    def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
+        run = Execution(self._backend, claim, self._clock, self._threads, self._limits, ended, grace=self._grace)
+        self._running[claim.run.id] = run
+        run.start(execute(run, self._flows.get(claim.run.flow)))
+
+    def _ended(self, run: Execution, error: BaseException | None) -> None:
+        self._leave(run)
+        took = self._clock.monotonic() - run.began
+        self._typical += (took - self._typical) / (4 if took > self._typical else 8)
+        if error is not None:
+            self._tell(run, error)
         self._start_queued()
+
+    def _leave(self, run: Execution) -> None:
+        if self._running.get(run.run_id) is run:  # not another attempt at it, after this one was lost
+            del self._running[run.run_id]
         self._freed.set()
+
+    def _tell(self, run: Execution, error: BaseException) -> None:
+        number = run.claim.run.number
+        if isinstance(error, ClaimLost):
+            logger.warning("run %s: %s", number, error)
+            return
+        if isinstance(error, StoreError):
+            logger.error("run %s stopped: %s", number, error)
+        else:
+            logger.error("run %s stopped: a fault of ours", number, exc_info=error)
+        self._dropped.add(run.run_id)
+
+    async def _carry(self, claim: Claim) -> None:
+        """Executes one run and waits for its end."""
+        over: asyncio.Future[BaseException | None] = self._loop.create_future()
+
+        def ended(run: Execution, error: BaseException | None) -> None:
+            self._leave(run)
+            if not over.done():
+                over.set_result(error)
+
+        self._start(claim, ended)
+        if (error := await over) is not None:
+            raise error
 
     async def _rest(self, *, full: bool) -> None:
         self._freed.clear()
@@ -222,47 +257,29 @@ class Worker:
             logger.warning("cannot look for work just now: %s", error)
             await asyncio.sleep(LOOK)
 
-    async def _supervise(self, claim: Claim) -> None:
-        started = self._clock.monotonic()
-        try:
-            await self._execute(claim)
-        except ClaimLost as error:
-            logger.warning("run %s: %s", claim.run.number, error)
-        except StoreError as error:
-            logger.error("run %s stopped: %s", claim.run.number, error)  # noqa: TRY400 - the message says it all
-            self._dropped.add(claim.run.id)
-        except Exception:
-            logger.exception("run %s stopped: a fault of ours", claim.run.number)
-            self._dropped.add(claim.run.id)
-        took = self._clock.monotonic() - started
-        self._typical += (took - self._typical) / (4 if took > self._typical else 8)
-
-    async def _execute(self, claim: Claim) -> None:
-        run = Execution(self._backend, claim, self._clock, self._threads, self._limits, grace=self._grace)
-        self._running[claim.run.id] = run
-        try:
-            await execute(run, self._flows.get(claim.run.flow))
-        finally:
-            del self._running[claim.run.id]
-
     # Leaving
 
     async def _drain(self) -> None:
         """Lets what is under way end within the grace period."""
         await self._release_queued()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._grace)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._all_ended()
 
     async def _hand_back(self) -> None:
         """Hands back what has not ended."""
         await self._release_queued()
         for run in self._running.values():
             run.stop("release")
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._all_ended()
+
+    async def _all_ended(self) -> None:
+        while self._running:
+            self._freed.clear()
+            await self._freed.wait()
 
     async def _release_queued(self) -> None:
-        queued, self._queue = self._queue, []
+        queued, self._queue = self._queue, deque()
         for claim in queued:
             with contextlib.suppress(ClaimLost, StoreError):
                 fact = f.Released(
@@ -332,27 +349,10 @@ class Worker:
         """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""
         if self._stopping.is_set() or not self._tags or not self._looping:
             return
-        strays = [row for row in await self._waiting() if row.flow not in self._flows]
-        known = await self._known_to_others() if strays else set()
-        for row in strays:
-            if (row.tag, row.flow) not in known:
-                self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
+        look = Look(self._backend, self.id, self._tags, self._flows, self._watch, self._clock)
+        for row in await look.strays(self._dead):
+            self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
         self._start_queued()
-
-    async def _waiting(self) -> list[Run]:
-        """Gives shared runs of our tags that wait, or whose holder is dead."""
-        rows: list[Run] = []
-        for tag in self._tags:
-            rows += await self._backend.search(Query(status=(Status.PENDING,), tag=tag, private=False))
-        for holder in self._dead:
-            rows += await self._backend.search(Query(holder=holder, private=False))
-        return [row for row in rows if row.tag in self._tags and claimable(row, self._clock.now(), self._dead)]
-
-    async def _known_to_others(self) -> set[tuple[str, str]]:
-        """Gives the flows that other living workers know, by tag."""
-        records = [record for record in await self._backend.workers() if record.id != self.id]
-        dead = self._watch.dead(records, self._clock.monotonic())
-        return {(tag, flow) for r in records if r.id not in dead for tag in r.tags for flow in r.flows}
 
     async def _see_cancels(self) -> None:
         if not self._running:

@@ -1,6 +1,7 @@
 """Groups are written together and refused apart; a full disk loses nothing; the clock may step back."""
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -274,3 +275,15 @@ async def test_closing_writes_what_waits_and_leaves_nothing(path: Path) -> None:
         await store.append(claim, [b.item("late")])
     with pytest.raises(StoreUnavailable, match="was closed"):
         await store.get(claim.run.id)
+
+
+async def test_runs_whose_numbers_are_far_apart_are_claimed_in_order_and_not_stamped_in_the_future(
+    backend: SqliteBackend, path: Path
+) -> None:
+    first = await b.submitted(backend)
+    with contextlib.closing(sqlite3.connect(path)) as other, other:
+        other.execute("UPDATE sqlite_sequence SET seq = seq + 5000000")
+    second = await b.submitted(backend)
+    claims = await backend.claim("worker", tags=["default"], limit=10)
+    assert [claim.run.id for claim in claims] == [first.id, second.id]
+    assert claims[1].run.updated_at - claims[0].run.updated_at < 1

@@ -61,7 +61,6 @@ def connect(path: Path) -> sqlite3.Connection:
     """Opens a connection in autocommit mode that waits for locks."""
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA foreign_keys = ON")
         # Reads the file: another process may just be making it, or leaving it, for which SQLite does not always wait.
         patiently(lambda: connection.execute("PRAGMA synchronous = FULL"), PATIENCE)
     except sqlite3.Error:

@@ -21,8 +21,7 @@ from tsuzuki.backends.sqlite.rows import (
     text,
 )
 from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction
-from tsuzuki.errors import MoveRefused
-from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes
+from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes, stamp
 
 
 class Errand:
@@ -62,15 +61,15 @@ def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
     """Does the jobs of a group in their order; outcomes of one claim wait for each other until something else comes."""
     settled: list[Settled] = []
     outcomes: dict[tuple[str, str, int], list[Append]] = {}
-    ends: list[tuple[Append, Run]] = []
+    completed: list[Append] = []
     for job in jobs:
         if isinstance(job, Append):
             if only_outcomes(job.facts):
                 claim = job.claim
                 outcomes.setdefault((claim.run.id, claim.worker, claim.attempt), []).append(job)
                 continue
-            if job.first and not transaction.careful and (row := _ended(job)) is not None:
-                ends.append((job, row))
+            if job.first and not transaction.careful and _only_completed(job.facts):
+                completed.append(job)
                 continue
         _append_outcomes(transaction, outcomes, settled)
         try:
@@ -78,7 +77,7 @@ def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
         except REFUSALS as refusal:
             settled.append((job, None, refusal))
     _append_outcomes(transaction, outcomes, settled)
-    _append_ends(transaction, ends, settled)
+    _complete(transaction, completed, settled)
     return settled
 
 
@@ -152,53 +151,48 @@ class NotAsClaimed(Exception):
     """A run has changed since it was claimed, so that its end must be folded from its row: each job by itself."""
 
 
-def _ended(batch: Append) -> Run | None:
-    """Folds the end of a run into the row of its claim: short runs are not read again."""
-    try:
-        row = fold_all(batch.claim.run, batch.facts)
-    except MoveRefused:
-        return None
-    return row if row.status.terminal else None
+def _only_completed(facts: Sequence[f.Fact]) -> bool:
+    return len(facts) == 1 and type(facts[0]) is f.RunCompleted
 
 
-def _append_ends(transaction: Transaction, ends: list[tuple[Append, Run]], settled: list[Settled]) -> None:
-    """Ends runs that did nothing but end, all with one statement; if one of them is not as it was, none."""
+def _complete(transaction: Transaction, batches: Sequence[Append], settled: list[Settled]) -> None:
+    """Ends runs that did nothing but complete, all with one statement; if one of them is not as it was, none."""
     rows = []
-    for batch, ended in ends:
-        run = batch.claim.run
-        row = msgspec.structs.replace(ended, updated_at=transaction.stamp())
-        rows.append((*folded(row), run.number, run.id, batch.claim.worker, batch.claim.attempt, run.position))
-        _follow(transaction, run, row, batch.facts, batch.columns)
-        settled.append((batch, row.position, None))
-    if rows and transaction.executemany(SQL["end_run"], rows).rowcount != len(rows):
-        raise NotAsClaimed
+    for batch in batches:
+        claim, fact = batch.claim, batch.facts[0]
+        assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
+        run, updated_at = claim.run, transaction.stamp()
+        result = bytes(fact.result).decode()
+        where = (run.number, claim.worker, claim.attempt, run.position)
+        rows.append((stamp(fact.at), result, fact.blob, updated_at, *where))
+        _follow(transaction, run, updated_at, batch.facts, batch.columns)
+        settled.append((batch, run.position + 1, None))
+    if rows:
+        transaction.rings = True
+        if transaction.executemany(SQL["complete_run"], rows).rowcount != len(rows):
+            raise NotAsClaimed
 
 
 def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:
     """Folds facts into a row and writes both; gives the row."""
     row = msgspec.structs.replace(fold_all(run, facts), updated_at=transaction.stamp())
     transaction.execute(SQL["write_run"], (*folded(row), run.number))
-    _follow(transaction, run, row, facts, columns or [fact_columns(fact) for fact in facts])
+    _follow(transaction, run, row.updated_at, facts, columns or [fact_columns(fact) for fact in facts])
+    transaction.rings |= row.holder is None  # it waits or has ended: somebody may claim it, or was waiting for it
     return row
 
 
-def write_all(transaction: Transaction, rows: Sequence[tuple[Run, Sequence[f.Fact], Run]]) -> None:
-    """Writes rows that were read in this transaction and folded since, with the facts that changed them."""
-    transaction.executemany(SQL["write_run"], [(*folded(row), run.number) for run, _, row in rows])
-    for run, facts, row in rows:
-        _follow(transaction, run, row, facts, [fact_columns(fact) for fact in facts])
-
-
-def _follow(transaction: Transaction, run: Run, row: Run, facts: Sequence[f.Fact], columns: Sequence[Columns]) -> None:
-    """Writes what follows from a new row: its facts, its labels, its dead letter, and who is to be woken."""
+def _follow(
+    transaction: Transaction, run: Run, updated_at: float, facts: Sequence[f.Fact], columns: Sequence[Columns]
+) -> None:
+    """Writes what follows from a new row: its facts, its labels, its dead letter, and whom it concerns."""
     insert(transaction, run.number, run.position, columns)
     if run.tags:
-        transaction.execute(SQL["move_labels"], (row.updated_at, run.number))
+        transaction.execute(SQL["move_labels"], (updated_at, run.number))
     for fact in facts:
         if isinstance(fact, f.RunFailed):
             transaction.execute(SQL["insert_dead_letter"], (text(dead_letter(run, fact)),))
     transaction.runs.add(run.id)
-    transaction.rings |= row.holder is None  # it waits or has ended: somebody may claim it, or was waiting for it
 
 
 def insert(transaction: Transaction, number: int, position: int, columns: Sequence[Columns]) -> None:

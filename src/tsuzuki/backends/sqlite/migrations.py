@@ -48,7 +48,10 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def statements(script: str) -> Iterator[str]:
-    """Splits a script into statements; `executescript` would end the transaction."""
-    for statement in _COMMENT.sub("", script).split(";"):
-        if statement.strip():
+    """Splits a script into statements (a trigger has some inside); `executescript` would end the transaction."""
+    statement = ""
+    for piece in _COMMENT.sub("", script).split(";")[:-1]:
+        statement += piece + ";"
+        if sqlite3.complete_statement(statement):
             yield statement
+            statement = ""

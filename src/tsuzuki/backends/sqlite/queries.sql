@@ -86,13 +86,20 @@ UPDATE runs SET
     updated_at = ?
 WHERE number = ?;
 
--- end_run: Writes the end of a run by its holder, if the row is still where the holder last saw it.
+-- claim_new: Claims runs that nobody has claimed before (a JSON list of numbers): the fold of `Claimed`, without a read.
 UPDATE runs SET
-    status = ?, attempt = ?, holder = ?, not_before = ?, started_at = ?, finished_at = ?, heartbeat_at = ?,
-    position = ?, done = ?, failed = ?, skipped = ?, steps = ?, barren = ?, fingerprint = ?, blob = ?,
-    cancel_asked_at = ?, cancel_asked_by = ?, cancel_reason = ?, version = ?, progress = ?, error = ?, result = ?,
-    updated_at = ?
-WHERE number = ? AND id = ? AND holder = ? AND attempt = ? AND position = ?;
+    status = 'RUNNING', holder = :holder, position = 2, barren = 1, started_at = :started_at, heartbeat_at = :now,
+    fingerprint = :fingerprint, not_before = 0.0, updated_at = :first + 1e-6 * (number - :lowest)
+WHERE number IN (SELECT value FROM json_each(:numbers)) AND status = 'PENDING' AND position = 1
+RETURNING
+    number, id, created_at, digest, tag, tags, priority, key, idempotency_key, tenant, source, continues, updated_at,
+    (SELECT body FROM params WHERE params.run = runs.number);
+
+-- complete_run: The fold of `RunCompleted` by the holder, if the row is still as he claimed it.
+UPDATE runs SET
+    status = 'COMPLETED', holder = NULL, position = position + 1, finished_at = ?, progress = '[]', error = NULL,
+    result = ?, blob = ?, updated_at = ?
+WHERE number = ? AND holder = ? AND attempt = ? AND position = ?;
 
 -- count_outcomes: Fences outcomes, makes room for them and counts them, in one statement and without a read.
 UPDATE runs SET
@@ -151,13 +158,13 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND number > ? ORDER BY numbe
 UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT priority, number FROM runs INDEXED BY runs_waiting
+SELECT priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
     AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder, the most urgent first.
-SELECT priority, number, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
+SELECT priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
     AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number;
 
@@ -314,7 +321,7 @@ ON CONFLICT (name, worker) DO UPDATE SET taken = taken + 1;
 -- leave_place: Gives a place back.
 UPDATE limit_places SET taken = taken - 1 WHERE name = ? AND worker = ? AND taken > 0;
 
--- purge: Removes an ended run, and by the foreign keys all that belongs to it.
+-- purge: Removes an ended run, and by a trigger all that belongs to it.
 DELETE FROM runs WHERE id = ? AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id;
 
 -- known_runs: Tells which of the ids in a JSON list are runs.

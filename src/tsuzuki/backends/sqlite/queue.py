@@ -5,20 +5,21 @@ before the job has written anything, since the transaction goes on with the othe
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Claim, key_held
-from tsuzuki.backends.sqlite.journal import insert, read_run, write, write_all
+from tsuzuki.backends.sqlite.journal import insert, read_run, write
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import (
     as_submitted,
     entry_from,
     fact_columns,
     folded,
+    newly_claimed,
     numbers,
     run_from,
     submitted,
@@ -26,9 +27,11 @@ from tsuzuki.backends.sqlite.rows import (
 )
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
-from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, request_facts
+from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, request_facts, stamp
 
 _ALL: Final = 2**62
+_FAR: Final = 10_000
+"""Numbers further apart are not stamped by their distance: a microsecond each, that would be in the future."""
 
 
 def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
@@ -77,49 +80,93 @@ class Wanted(msgspec.Struct, frozen=True):
     flows: Collection[str] | None
 
 
-def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[int]:
-    """Finds the numbers of runs that may be claimed, by priority, then age; a list per tag, merged."""
-    found: set[tuple[int, int]] = set()
+class Candidate(NamedTuple):
+    """A run that may be claimed, in the order in which runs are."""
+
+    urgency: int
+    number: int
+    flow: str
+
+
+def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[Candidate]:
+    """Finds runs that may be claimed, by priority, then age; a list per tag, merged."""
+    found: set[Candidate] = set()
     flows = None if wanted.flows is None else text(list(wanted.flows))
     values = {"now": now, "version": f.VERSION, "flows": flows, "limit": limit}
     for tag in wanted.tags:
-        for priority, number in execute(SQL["waiting"], {**values, "tag": tag}).fetchall():
-            found.add((-priority, number))
+        for priority, number, flow in execute(SQL["waiting"], {**values, "tag": tag}).fetchall():
+            found.add(Candidate(-priority, number, flow))
     for holder in wanted.dead:
-        for priority, number, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
+        for priority, number, flow, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
             if tag in wanted.tags:
-                found.add((-priority, number))
-    return [number for _, number in sorted(found)][:limit]
+                found.add(Candidate(-priority, number, flow))
+    return sorted(found)[:limit]
 
 
 def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
     """Claims what may be claimed; a run that only kills its workers is ended, and the next one taken instead."""
+    if wanted.run_id is not None:
+        run = read_run(transaction, wanted.run_id)
+        return [] if run is None else _claim_again(transaction, [run], wanted)
     claims: list[Claim] = []
     while len(claims) < wanted.limit:
-        found = _find(transaction, wanted, wanted.limit - len(claims))
-        taken = [run for run in found if claimable(run, transaction.now, wanted.dead)]
-        rows = [(run, *_taken(transaction, run, wanted)) for run in taken]
-        write_all(transaction, rows)
-        for run, _, row in rows:
-            if not row.status.terminal:
-                claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))
-        if not taken or wanted.run_id is not None:
+        found = candidates(transaction.execute, wanted, transaction.now, wanted.limit - len(claims))
+        taken = _claim_new(transaction, found, wanted)
+        new = {claim.run.number for claim in taken}
+        others = [candidate.number for candidate in found if candidate.number not in new]
+        if others:
+            rows = transaction.execute(SQL["runs_by_number"], (numbers(others),)).fetchall()
+            taken += _claim_again(transaction, map(run_from, rows), wanted)
+            taken.sort(key=lambda claim: (-claim.run.priority, claim.run.number))
+        claims += taken
+        if not found:
             break
     return claims
 
 
-def _taken(transaction: Transaction, run: Run, wanted: Wanted) -> tuple[list[f.Fact], Run]:
-    facts = claim_facts(run, wanted.worker, transaction.now, wanted.fingerprints.get(run.flow, ""))
-    return facts, msgspec.structs.replace(fold_all(run, facts), updated_at=transaction.stamp())
+def _claim_new(transaction: Transaction, found: Sequence[Candidate], wanted: Wanted) -> list[Claim]:
+    """Claims those that nobody has claimed before; they are most, and there is nothing to read or to fold."""
+    flows: dict[str, list[int]] = {}
+    for candidate in found:
+        flows.setdefault(candidate.flow, []).append(candidate.number)
+    claims = [claim for flow, some in flows.items() for claim in _claim_new_of(transaction, flow, some, wanted)]
+    claims.sort(key=lambda claim: (-claim.run.priority, claim.run.number))
+    return claims
 
 
-def _find(transaction: Transaction, wanted: Wanted, limit: int) -> list[Run]:
-    if wanted.run_id is not None:
-        run = read_run(transaction, wanted.run_id)
-        return [] if run is None else [run]
-    found = candidates(transaction.execute, wanted, transaction.now, limit)
-    rows = transaction.execute(SQL["runs_by_number"], (numbers(found),)).fetchall() if found else []
-    return sorted(map(run_from, rows), key=lambda run: (-run.priority, run.number))
+def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], wanted: Wanted) -> Iterator[Claim]:
+    lowest, highest = min(some), max(some)
+    if highest - lowest > _FAR:
+        return
+    now, fingerprint = transaction.now, wanted.fingerprints.get(flow, "")
+    values = {
+        "numbers": numbers(some),
+        "holder": wanted.worker,
+        "now": now,
+        "started_at": stamp(now),
+        "fingerprint": fingerprint,
+        "first": transaction.stamps(highest - lowest + 1),
+        "lowest": lowest,
+    }
+    fact = fact_columns(f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint))
+    for columns in transaction.execute(SQL["claim_new"], values).fetchall():
+        run = newly_claimed(columns, flow, values)
+        transaction.facts.append((run.number, 2, *fact))
+        transaction.runs.add(run.id)
+        if run.tags:
+            transaction.execute(SQL["move_labels"], (run.updated_at, run.number))
+        yield Claim(run, wanted.worker, 1)
+
+
+def _claim_again(transaction: Transaction, found: Iterable[Run], wanted: Wanted) -> list[Claim]:
+    claims: list[Claim] = []
+    for run in found:
+        if claimable(run, transaction.now, wanted.dead):
+            fingerprint = wanted.fingerprints.get(run.flow, "")
+            row = write(transaction, run, claim_facts(run, wanted.worker, transaction.now, fingerprint))
+            if not row.status.terminal:
+                claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))
+    return claims
 
 
 def ask(

@@ -1,6 +1,6 @@
 """Rows of the tables and what they stand for: runs, facts, log lines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -59,6 +59,34 @@ def run_from(row: Columns) -> Run:
         error=None if row[36] is None else _problem(row[36]),
         result=None if row[37] is None else msgspec.Raw(row[37].encode()),
         params=msgspec.Raw(row[38].encode()),
+    )
+
+
+def newly_claimed(row: Columns, flow: str, claim: Mapping[str, Any]) -> Run:
+    """Reads what `claim_new` gives; the rest of such a row is what was claimed, or as a run begins."""
+    return Run(
+        number=row[0],
+        id=row[1],
+        flow=flow,
+        created_at=row[2],
+        digest=row[3],
+        tag=row[4],
+        tags=() if row[5] == "[]" else _labels(row[5]),
+        priority=row[6],
+        key=row[7],
+        idempotency_key=row[8],
+        tenant=row[9],
+        source=row[10],
+        continues=row[11],
+        updated_at=row[12],
+        params=msgspec.Raw(row[13].encode()),
+        status=Status.RUNNING,
+        holder=claim["holder"],
+        position=2,
+        barren=1,
+        started_at=claim["started_at"],
+        heartbeat_at=claim["now"],
+        fingerprint=claim["fingerprint"],
     )
 
 

@@ -59,10 +59,11 @@ class Times:
             self._last = max(self._last, self._execute(SQL["latest"]).fetchall()[0][0])
         return self._clock.now()
 
-    def next(self, now: float) -> float:
-        """Gives out the next one."""
-        self._last = max(now, self._last + 1e-6)
-        return self._last
+    def next(self, now: float, count: int = 1) -> float:
+        """Gives out the next one, or the first of the next few, which are a microsecond apart."""
+        first = max(now, self._last + 1e-6)
+        self._last = first + 1e-6 * (count - 1)
+        return first
 
 
 class Transaction:
@@ -81,6 +82,10 @@ class Transaction:
     def stamp(self) -> float:
         """Gives out the next `updated_at`."""
         return self._times.next(self.now)
+
+    def stamps(self, count: int) -> float:
+        """Gives out the next few, a microsecond apart; gives the first."""
+        return self._times.next(self.now, count)
 
     def flush(self) -> None:
         """Writes the facts that gathered, all with one statement."""

@@ -4,10 +4,11 @@
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, Query, WorkerRecord
+from tsuzuki.backends import Backend, Claim, Query, WorkerRecord
 from tsuzuki.lifecycle import Run, Status, stamp
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -156,6 +157,27 @@ class IndexContract:
         assert await b.row(backend, claim.run.id) == rebuilt
         assert self.fold_of(rebuilt) == self.fold_of(before)
         assert await backend.append(again, [b.item("c", attempt=2)]) == before.position + 1
+
+    async def test_the_row_of_a_run_that_is_claimed_by_tag_and_completed_is_the_fold_of_its_facts(
+        self, backend: Backend
+    ) -> None:
+        told = {"tags": ("a", "b"), "priority": 3, "key": "k", "tenant": "t", "idempotency_key": "i", "digest": "d"}
+        params = msgspec.Raw(b'{"n":1}')
+        run = await b.submitted(backend, tag="x", source="here", continues=b.a_run().id, params=params, **told)
+        (claim,) = await backend.claim("worker", tags=["x"], fingerprints={"crawl": "print"})
+        assert claim == Claim(await b.row(backend, run.id), "worker", 1)
+        rebuilt = await backend.rebuild(run.id)
+        assert rebuilt is not None
+        assert self.fold_of(rebuilt) == self.fold_of(claim.run)
+        fact = f.RunCompleted(at=b.AT, result=msgspec.Raw(b"[1]"), artifacts=(f.Artifact("a", "blob", 3),))
+        assert await backend.append(claim, [fact]) == 3
+        row = await b.row(backend, run.id)
+        assert (row.status, row.holder, row.result, row.finished_at) == ("COMPLETED", None, fact.result, stamp(b.AT))
+        rebuilt = await backend.rebuild(run.id)
+        assert rebuilt is not None
+        assert self.fold_of(rebuilt) == self.fold_of(row)
+        for label in ("a", "b"):
+            assert [found.id for found in await backend.search(Query(label=label))] == [run.id]
 
     async def test_there_is_nothing_to_rebuild_of_an_unknown_run(self, backend: Backend) -> None:
         assert await backend.rebuild(b.a_run().id) is None

@@ -1,0 +1,42 @@
+"""Runs that wait for a flow that no living worker of their tag knows: nobody would ever take them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tsuzuki.backends import Backend, Query
+from tsuzuki.clock import Clock
+from tsuzuki.lifecycle import Run, Status, claimable
+from tsuzuki.presence import Watch
+
+
+@dataclass(slots=True)
+class Look:
+    """A look at the queue by a worker, who knows some flows and serves some tags."""
+
+    backend: Backend
+    worker: str
+    tags: Sequence[str]
+    flows: Collection[str]
+    watch: Watch
+    clock: Clock
+
+    async def strays(self, dead: frozenset[str]) -> list[Run]:
+        """Gives shared runs of these tags whose flow neither this worker nor another living one knows."""
+        unknown = [row for row in await self._waiting(dead) if row.flow not in self.flows]
+        known = await self._known_to_others() if unknown else set()
+        return [row for row in unknown if (row.tag, row.flow) not in known]
+
+    async def _waiting(self, dead: frozenset[str]) -> list[Run]:
+        """Gives shared runs of these tags that wait, or whose holder is dead."""
+        rows: list[Run] = []
+        for tag in self.tags:
+            rows += await self.backend.search(Query(status=(Status.PENDING,), tag=tag, private=False))
+        for holder in dead:
+            rows += await self.backend.search(Query(holder=holder, private=False))
+        return [row for row in rows if row.tag in self.tags and claimable(row, self.clock.now(), dead)]
+
+    async def _known_to_others(self) -> set[tuple[str, str]]:
+        """Gives the flows that other living workers know, by tag."""
+        records = [record for record in await self.backend.workers() if record.id != self.worker]
+        dead = self.watch.dead(records, self.clock.monotonic())
+        return {(tag, flow) for r in records if r.id not in dead for tag in r.tags for flow in r.flows}

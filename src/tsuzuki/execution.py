@@ -209,6 +209,11 @@ class Execution:
         if task is not None:
             self.under_way.discard(task)
 
+    @property
+    def alone(self) -> bool:
+        """Whether nothing is under way but a call of the flow's own task."""
+        return len(self.under_way) == 1 and self.main in self.under_way
+
     def track(self, work: Work) -> Work:
         """Keeps a call on a thread in mind until it ends."""
         self._on_threads.add(work)

@@ -106,19 +106,24 @@ class Journal:
                 self._schedule()
         return self._ack
 
-    def conclude(self, fact: Fact, begun: Fact) -> "Settled":
-        """Writes the outcome of a step, at once where it is alone; that it began is left out if not written yet."""
+    def conclude(self, fact: Fact, begun: Fact, *, alone: bool) -> "Settled":
+        """Writes the outcome of a step, at once where it is alone; that it began is left out if not written yet.
+
+        `alone` says that it was called by the flow itself, and no branch of it has a call under way.
+        """
         if self._waiting and self._waiting[-1] is begun:
             self._waiting.pop()
         if self.writing or self._ack is not None or self._owner is None or self._owner.active:
             return self.record(fact)
         self._waiting.append(fact)
-        written = self._write()
+        written = self._write(alone=alone)
         return written if isinstance(written, Settled) else self._acknowledged(written)
 
     def _acknowledged(self, written: "asyncio.Future[int]") -> Settled:
         """Gives a future that cannot be cancelled for one that can."""
         ack = Settled(loop=self._loop)
+        if written.done():
+            return _as(ack, written)
         written.remove_done_callback(self._written)
         written.add_done_callback(partial(self._written, ack=ack))
         return ack
@@ -175,14 +180,17 @@ class Journal:
         if self._waiting and not self.writing:
             self._write()
 
-    def _write(self) -> "asyncio.Future[int]":
+    def _write(self, *, alone: bool = False) -> "asyncio.Future[int]":
         """Writes what waits."""
         self._timer = None
         facts, ack = self._waiting, self._ack
         self._waiting, self._ack = [], None
         self.writing = True
-        written = asyncio.ensure_future(self._backend.append(self._claim, facts))
-        written.add_done_callback(self._written if ack is None else partial(self._written, ack=ack))
+        written = asyncio.ensure_future(self._backend.append(self._claim, facts, alone=alone))
+        if written.done():
+            self._written(written, ack)
+        else:
+            written.add_done_callback(self._written if ack is None else partial(self._written, ack=ack))
         return written
 
     def _written(self, done: "asyncio.Future[int]", ack: Settled | None = None) -> None:
@@ -208,6 +216,15 @@ class Journal:
         self._waiting, self._ack = [], None
         if owner is not None:
             owner.broken()
+
+
+def _as(ack: Settled, done: "asyncio.Future[int]") -> Settled:
+    error = done.exception()
+    if error is None:
+        ack.set_result(done.result())
+    else:
+        ack.set_exception(error)
+    return ack
 
 
 def success_of(entry: Entry, step: str, key: str) -> StepDone | ItemDone | ItemSkipped:

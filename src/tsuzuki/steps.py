@@ -89,7 +89,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     except Failed as failed:
         kept = problem(failed.error)
         outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries)
-        await run.journal.conclude(outcome, begun)
+        await run.journal.conclude(outcome, begun, alone=run.alone)
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
     await run.journal.conclude(
@@ -103,6 +103,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
             artifacts=tuple(frame.saved),
         ),
         begun,
+        alone=run.alone,
     )
     leave_if_stopping(run)
     return done.value

@@ -163,8 +163,10 @@ class Backend(Protocol):
 
     # The journal
 
-    def append(self, claim: Claim, facts: Sequence[Fact]) -> Awaitable[int]:
+    def append(self, claim: Claim, facts: Sequence[Fact], *, alone: bool = False) -> Awaitable[int]:
         """Appends facts of the holder, all or none, and folds them into the row; gives the last position.
+
+        `alone` says that nothing else of the run is about to be written, so that waiting for company is of no use.
 
         Acknowledged means kept. A claim that is not the current one is refused with `ClaimLost`. An outcome
         whose (step, key, attempt) is there already is left as it was: the first write wins.

@@ -69,8 +69,9 @@ class MemoryBackend:
 
     # The journal
 
-    def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Awaitable[int]:
+    def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool = False) -> Awaitable[int]:
         """Writes at once, and acknowledges on the next turn of the loop, as a store with a disk would."""
+        del alone
         loop = asyncio.get_running_loop()
         done: asyncio.Future[int] = loop.create_future()
         try:

@@ -65,7 +65,8 @@ class NatsBackend:
 
     # The journal
 
-    def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Awaitable[int]:
+    def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool = False) -> Awaitable[int]:
+        del alone  # the first message of a run goes at once, and what comes meanwhile is packed
         name = claim.run.id, claim.worker, claim.attempt
         pen = self._pens.get(name)
         if pen is None:

@@ -71,7 +71,7 @@ class SqliteBackend:
 
     # The journal
 
-    def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Awaitable[int]:
+    def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool = False) -> Awaitable[int]:
         future = Settled(loop=self._loop)
         begun = (claim.run.id, claim.attempt)
         first = begun not in self._begun
@@ -84,7 +84,7 @@ class SqliteBackend:
         except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
             future.set_exception(error)
         else:
-            self._writer.put(job)
+            self._writer.put(job, alone=alone and len(self._begun) == 1)
         return future
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:

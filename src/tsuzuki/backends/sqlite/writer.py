@@ -30,6 +30,8 @@ SLOW: Final = 0.002
 """A disk whose commits take longer on average is written by the thread."""
 LONGEST: Final = 0.008
 """A commit counts as no longer than this: one checkpoint does not make a disk slow."""
+AT_ONCE: Final = 0.005
+"""How long jobs that are alone are written at once, before the loop has its turn again (seconds)."""
 TRY_AGAIN: Final = 2.0
 """After so many seconds on the thread the loop is tried again."""
 PATIENCE: Final = 10.0
@@ -145,21 +147,29 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Job] = []
         self._scheduled = self._away = self._closed = False
+        self._let_go = 0.0
         self._average = SLOW / 4
         self._slow_since: float | None = None
         self._queue: SimpleQueue[_Group | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
-    def put(self, job: Job) -> None:
-        """Takes a job; its future is settled when it is written or refused."""
+    def put(self, job: Job, *, alone: bool = False) -> None:
+        """Takes a job; its future is settled when it is written or refused, for one that is alone at once.
+
+        Not always, though: whoever gets its answers at once never lets the loop go on.
+        """
         if self._closed:
             job.future.set_exception(StoreUnavailable(f"{self._path} was closed; open it again"))
             return
         self._waiting.append(job)
-        if not self._scheduled and not self._away:
-            self._scheduled = True
-            self._loop.call_soon(self._tick)
+        if self._scheduled or self._away:
+            return
+        if alone and _seconds() - self._let_go < AT_ONCE:
+            self._tick()
+            return
+        self._scheduled = True
+        self._loop.call_soon(self._tick_of_the_loop)
 
     async def close(self, last: Job) -> None:
         """Writes what waits, a last job included, and ends the thread."""
@@ -172,8 +182,12 @@ class Writer:
 
     # On the loop
 
-    def _tick(self) -> None:
+    def _tick_of_the_loop(self) -> None:
         self._scheduled = False
+        self._let_go = _seconds()
+        self._tick()
+
+    def _tick(self) -> None:
         if not self._waiting or self._away:
             return
         jobs, self._waiting = self._waiting, []
@@ -226,7 +240,7 @@ class Writer:
         self._settle(settled, concerned)
         if self._waiting and not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._tick)
+            self._loop.call_soon(self._tick_of_the_loop)
 
     def _settle(self, settled: list[Settled], concerned: Concerned) -> None:
         for job, answer, error in settled:

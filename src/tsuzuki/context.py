@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from tsuzuki import options
 from tsuzuki.errors import BadUsage
 from tsuzuki.results import Collected, Counts, Failure
 
@@ -41,24 +42,30 @@ class MapOptions:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            raise BadUsage(f"map(concurrency=…) must be at least 1, not {self.concurrency!r}")
-        if self.on_error not in ("fail", "collect"):
-            raise BadUsage(f'map(on_error=…) is "fail" or "collect", not {self.on_error!r}')
-        if self.duplicates not in ("error", "skip"):
-            raise BadUsage(f'map(duplicates=…) is "error" or "skip", not {self.duplicates!r}')
+        options.whole("map(concurrency=…)", self.concurrency, 1)
+        if self.key is not None:
+            options.function("map(key=…)", self.key, "key=lambda item: item.id")
+        options.word("map(on_error=…)", self.on_error, ("fail", "collect"))
+        options.switch("map(keep_results=…)", self.keep_results)
+        options.word("map(duplicates=…)", self.duplicates, ("error", "skip"))
+        options.text("map(name=…)", self.name)
 
 
 class Log(Protocol):
-    """Writes lines into the log of the run, like a standard logger; calling it writes an info line."""
+    """Writes lines into the log of the run, called as a standard logger is; calling it itself writes an info line.
 
-    def __call__(self, text: object, *args: object) -> None: ...
-    def debug(self, text: object, *args: object) -> None: ...
-    def info(self, text: object, *args: object) -> None: ...
-    def warning(self, text: object, *args: object) -> None: ...
-    def error(self, text: object, *args: object) -> None: ...
-    def critical(self, text: object, *args: object) -> None: ...
-    def exception(self, text: object, *args: object) -> None: ...
+    `how` is what standard logging takes: `exc_info`, `stack_info`, `stacklevel` and `extra`.
+    """
+
+    def __call__(self, text: object, *args: object, **how: Any) -> None: ...
+    def debug(self, text: object, *args: object, **how: Any) -> None: ...
+    def info(self, text: object, *args: object, **how: Any) -> None: ...
+    def warning(self, text: object, *args: object, **how: Any) -> None: ...
+    def error(self, text: object, *args: object, **how: Any) -> None: ...
+    def critical(self, text: object, *args: object, **how: Any) -> None: ...
+    def exception(self, text: object, *args: object, **how: Any) -> None: ...
+    def log(self, level: int | str, text: object, *args: object, **how: Any) -> None: ...
+    def isEnabledFor(self, level: int) -> bool: ...  # noqa: N802 - the name that standard logging gave it
 
 
 class Artifacts(Protocol):
@@ -191,8 +198,8 @@ class LooseLog:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
-    def __call__(self, text: object, *args: object) -> None:
-        self._logger.info(text, *args)
+    def __call__(self, text: object, *args: object, **how: Any) -> None:
+        self._logger.info(text, *args, **how)
 
     def __getattr__(self, level: str) -> Any:
         return getattr(self._logger, level)

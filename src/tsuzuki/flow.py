@@ -1,11 +1,13 @@
 """What people write: a task, and a flow that calls it. Definitions only; frames do the calling."""
 
 import inspect
+import math
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
+from tsuzuki import options
 from tsuzuki.codec import Codec, Params, result_codec
 from tsuzuki.context import FRAME, Duplicates, MapOptions, OnError
 from tsuzuki.errors import BadUsage
@@ -42,14 +44,16 @@ if TYPE_CHECKING:
 
 
 _RATE = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*/\s*(?P<unit>s|sec|second|m|min|minute|h|hour)\s*")
+_TAG = re.compile(r"[A-Za-z0-9_-]+")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def interval_of(rate: str) -> float:
     """Reads a rate such as "10/s", "90/min" or "1000/hour" as the seconds between two calls."""
-    found = _RATE.fullmatch(rate)
-    if found is None or float(found["count"]) <= 0:
-        raise BadUsage(f'rate is a count and a unit, for example "10/s", "90/min" or "1000/hour", not {rate!r}')
+    allowed = 'a count above 0 and a unit, for example "10/s", "90/min" or "1000/hour"'
+    found = options.matching("task(rate=…)", rate, _RATE, allowed)
+    if not 0 < float(found["count"]) < math.inf:
+        raise options.wrong("task(rate=…)", allowed, rate)
     return _SECONDS[found["unit"][0]] / float(found["count"])
 
 
@@ -71,13 +75,15 @@ class Task(Generic[P, R]):
         concurrency: int | None = None,
         limit: str | None = None,
     ) -> None:
-        if timeout is not None and timeout <= 0:
-            raise BadUsage(f"task(timeout=…) is a number of seconds above 0, not {timeout!r}")
-        if concurrency is not None and concurrency < 1:
-            raise BadUsage(f"task(concurrency=…) must be at least 1, not {concurrency!r}")
+        self.function = options.function("what @task decorates", function, "@task above a def")
+        options.text("task(name=…)", name, optional=True)
+        if retry is not None and not isinstance(retry, Retry):
+            options.whole("task(retry=…), where it is no Retry,", retry, 1)
+        options.seconds("task(timeout=…)", timeout)
+        options.whole("task(concurrency=…)", concurrency, 1, optional=True)
+        options.text("task(limit=…)", limit, optional=True)
         if limit is not None and rate is None and concurrency is None:
             raise BadUsage(f"task(limit={limit!r}) names a shared limit: say rate= or concurrency= too")
-        self.function = function
         self.name: str = name or _name_of(function)
         self.retry = Retry(attempts=retry) if isinstance(retry, int) else retry or ONCE
         self.timeout = timeout
@@ -113,6 +119,7 @@ class Task(Generic[P, R]):
 
     def keyed(self, key: str) -> Callable[P, R]:
         """Gives the task under an explicit key, which then identifies the step instead of its arguments."""
+        options.text(f"the key of {self.name}.keyed(…)", key)
 
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             result: R = FRAME.get().call(self, args, kwargs, key)
@@ -310,9 +317,10 @@ class Flow(Generic[P, R]):
         key: str | None = None,
         tag: str = "default",
     ) -> None:
-        if re.fullmatch(r"[A-Za-z0-9_-]+", tag) is None:
-            raise BadUsage(f"a tag is made of letters, digits, _ and -, not {tag!r}")
-        self.function = function
+        self.function = options.function("what @flow decorates", function, "@flow above a def")
+        options.text("flow(name=…)", name, optional=True)
+        options.text("flow(key=…)", key, optional=True)
+        options.matching("flow(tag=…)", tag, _TAG, "a text of letters, digits, _ and -")
         self.name: str = name or _name_of(function)
         self.key = key
         self.tag = tag

@@ -15,7 +15,8 @@ from tsuzuki.execution import Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import arguments, digest, step_id
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
-from tsuzuki.runcontext import RunContext
+from tsuzuki.runcontext import RunContext, trace_of
+from tsuzuki.runlog import filled
 from tsuzuki.steps import Call, call, refuse_when_stopping
 from tsuzuki.streams import Sink, Source
 
@@ -62,8 +63,9 @@ class RunFrame:
 
     def take_record(self, record: logging.LogRecord) -> None:
         """Takes a line that was written with standard logging."""
+        args = record.args if isinstance(record.args, tuple) else (record.args,)
         self.run.log.line(
-            record.getMessage(),
+            filled(record.msg, args if record.args else ()) + trace_of(record.exc_info),
             record.levelname.lower(),
             step=self.step,
             name=self.name,

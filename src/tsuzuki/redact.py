@@ -28,6 +28,7 @@ _PATTERNS: Final = (
 )
 _MOST: Final = 4096
 _MOST_TRACE: Final = 16384
+_MOST_TRACE_OF_A_LINE: Final = 6144
 
 
 def redact(text: str) -> str:
@@ -50,6 +51,18 @@ def problem(error: BaseException) -> Problem:
     except Exception:  # noqa: BLE001 - formatting calls the same broken str()
         trace = "".join(traceback.format_tb(error.__traceback__))
     return Problem(type(error).__name__, redact(_cut(message, _MOST)), redact(_cut(trace, _MOST_TRACE)))
+
+
+def traced(error: BaseException) -> str:
+    """Gives the traceback of an exception as a log line may carry it, with secrets hidden; its end is the error."""
+    return redact(_cut(problem(error).traceback.rstrip(), _MOST_TRACE_OF_A_LINE))
+
+
+def stack() -> str:
+    """Gives where the code that asks stands, for people: without our own frames, with secrets hidden."""
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(_OURS)]
+    told = "".join(traceback.StackSummary.from_list(frames).format()).rstrip()
+    return redact(_cut(f"Stack (most recent call last):\n{told}", _MOST_TRACE_OF_A_LINE))
 
 
 def _shortened(told: traceback.TracebackException) -> traceback.TracebackException:

@@ -4,6 +4,8 @@ import math
 import random
 from dataclasses import dataclass
 
+from tsuzuki import options
+
 
 class Later(Exception):
     """Raised by user code: not now; try again after so many seconds. It does not count as a failure."""
@@ -38,17 +40,12 @@ class Retry:
     on: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"Retry(attempts=…) must be at least 1, not {self.attempts!r}")
-        if self.backoff < 0 or self.factor < 1 or self.most < 0 or not 0 <= self.jitter <= 1:
-            raise ValueError(f"Retry needs backoff >= 0, factor >= 1, most >= 0 and jitter from 0 to 1; got {self!r}")
-
-        try:
-            isinstance(ValueError(), self.on)
-        except TypeError:
-            raise ValueError(
-                f"Retry(on=…) takes exception classes, for example on=(ConnectionError,), not {self.on!r}"
-            ) from None
+        options.whole("Retry(attempts=…)", self.attempts, 1)
+        options.number("Retry(backoff=…)", self.backoff, 0)
+        options.number("Retry(factor=…)", self.factor, 1)
+        options.number("Retry(most=…)", self.most, 0)
+        options.number("Retry(jitter=…)", self.jitter, 0, 1)
+        options.exceptions("Retry(on=…)", self.on)
 
     def again(self, tries: int, error: BaseException) -> bool:
         """Tells whether a call that failed with this error after so many tries is tried again."""
@@ -56,7 +53,10 @@ class Retry:
 
     def delay(self, tries: int) -> float:
         """Gives the wait after so many tries, drawn around the exponential backoff."""
-        wait: float = min(self.backoff * self.factor ** (tries - 1), self.most)
+        try:
+            wait = min(self.backoff * self.factor ** (tries - 1), self.most)
+        except OverflowError:  # far beyond `most`
+            wait = self.most
         return wait * (1 + self.jitter * random.uniform(-1, 1))
 
 

@@ -1,15 +1,19 @@
 """What `current()` gives inside a run."""
 
 import asyncio
+import logging
 import sys
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.facts import Artifact
-from tsuzuki.redact import problem
+from tsuzuki.redact import stack, traced
 from tsuzuki.runlog import filled
+
+_HOW: Final = frozenset({"exc_info", "extra", "stack_info", "stacklevel"})
 
 
 class Place(Protocol):
@@ -71,34 +75,67 @@ class StepLog:
     def __init__(self, run: Execution, place: Place) -> None:
         self._write = partial(run.log.line, step=place.step, name=place.name, key=place.key)
 
-    def __call__(self, text: object, *args: object) -> None:
-        self._write(filled(text, args))
+    def __call__(self, text: object, *args: object, **how: Any) -> None:
+        self._write(_told(text, args, how))
 
-    def debug(self, text: object, *args: object) -> None:
+    def debug(self, text: object, *args: object, **how: Any) -> None:
         """Writes a debug line."""
-        self._write(filled(text, args), "debug")
+        self._write(_told(text, args, how), "debug")
 
-    def info(self, text: object, *args: object) -> None:
+    def info(self, text: object, *args: object, **how: Any) -> None:
         """Writes an info line."""
-        self._write(filled(text, args))
+        self._write(_told(text, args, how))
 
-    def warning(self, text: object, *args: object) -> None:
+    def warning(self, text: object, *args: object, **how: Any) -> None:
         """Writes a warning."""
-        self._write(filled(text, args), "warning")
+        self._write(_told(text, args, how), "warning")
 
-    def error(self, text: object, *args: object) -> None:
+    def error(self, text: object, *args: object, **how: Any) -> None:
         """Writes an error."""
-        self._write(filled(text, args), "error")
+        self._write(_told(text, args, how), "error")
 
-    def critical(self, text: object, *args: object) -> None:
+    def critical(self, text: object, *args: object, **how: Any) -> None:
         """Writes an error that cannot wait."""
-        self._write(filled(text, args), "critical")
+        self._write(_told(text, args, how), "critical")
 
-    def exception(self, text: object, *args: object) -> None:
+    def exception(self, text: object, *args: object, **how: Any) -> None:
         """Writes an error with the exception that is being handled."""
+        self._write(_told(text, args, {"exc_info": True, **how}), "error")
+
+    def log(self, level: int | str, text: object, *args: object, **how: Any) -> None:
+        """Writes a line of a level, given by its number or its name."""
+        name = logging.getLevelName(level) if isinstance(level, int) else level
+        self._write(_told(text, args, how), str(name).lower())
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name that standard logging gave it
+        """Tells that lines of every level are kept."""
+        del level
+        return True
+
+
+def _told(text: object, args: tuple[object, ...], how: Mapping[str, Any]) -> str:
+    """Gives a line with what standard logging would add: extra fields, the traceback, the stack.
+
+    `stacklevel` says nothing here: a line carries its step, not its place in the code. What nobody knows is refused,
+    as a standard logger refuses it.
+    """
+    said = filled(text, args)
+    if not how:
+        return said
+    if unknown := how.keys() - _HOW:
+        raise TypeError(f"log lines take {', '.join(sorted(_HOW))}; not {', '.join(sorted(unknown))}")
+    extra = how.get("extra")
+    if isinstance(extra, Mapping) and extra:
+        said += " (" + ", ".join(f"{filled(name, ())}={filled(value, ())}" for name, value in extra.items()) + ")"
+    return said + trace_of(how.get("exc_info")) + ("\n" + stack() if how.get("stack_info") else "")
+
+
+def trace_of(exc_info: object) -> str:
+    """Gives the traceback that `exc_info` asks for on lines of its own: of an exception, or of the one at hand."""
+    error = exc_info[1] if isinstance(exc_info, tuple) and len(exc_info) > 1 else exc_info
+    if error and not isinstance(error, BaseException):
         error = sys.exception()
-        trace = "" if error is None else "\n" + problem(error).traceback.rstrip()
-        self._write(filled(text, args) + trace, "error")
+    return "\n" + traced(error) if isinstance(error, BaseException) else ""
 
 
 class StepArtifacts:

@@ -1,6 +1,7 @@
 """The log of a run: lines and progress, in a bounded buffer that counts what it drops and never slows the work."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -125,7 +126,7 @@ def filled(text: object, args: tuple[object, ...]) -> str:
     if not args:
         return said
     try:
-        return said % args
+        return said % (args[0] if len(args) == 1 and args[0] and isinstance(args[0], Mapping) else args)
     except Exception:  # noqa: BLE001 - a log call never fails the work
         return f"{said} {' '.join(_text(arg) for arg in args)}"
 

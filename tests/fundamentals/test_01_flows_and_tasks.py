@@ -420,9 +420,3 @@ async def test_a_shared_place_is_handed_on_and_never_taken_twice(runs: Runs, run
     assert [ended.result for ended in both] == [20, 20]
     assert most == 1
     assert await runs.backend.enter("one", places=1, worker="somebody else")
-
-
-@pytest.mark.parametrize("on", ["x", (1,), ConnectionError("an instance")])
-def test_retry_takes_exception_classes(on: Any) -> None:
-    with pytest.raises(ValueError, match="takes exception classes"):
-        Retry(on=on)

@@ -191,3 +191,63 @@ async def test_the_log_is_called_like_a_logger(runs: Runs, run: RunFlow) -> None
     assert lines[1][1] == "does not %d fit x"
     assert lines[2][1].startswith("it went wrong\nTraceback")
     assert "KeyError: 'lost'" in lines[2][1]
+
+
+def refused(why: str) -> None:
+    raise RuntimeError(why)
+
+
+async def test_the_log_takes_what_a_standard_logger_takes(runs: Runs, run: RunFlow) -> None:
+    @task
+    def talks() -> int:
+        log = current().log
+        try:
+            refused("refused: api_key=s3cr3t")
+        except RuntimeError as error:
+            log.warning("at %s", "hand", exc_info=True)
+            log.exception("given", exc_info=error, stacklevel=2)
+            log.info("as a tuple", exc_info=(type(error), error, error.__traceback__))
+        log.warning("nothing at hand", exc_info=True)  # noqa: LOG014 - people write it
+        log.info("more", extra={"page": 3, "token": "glpat-abcdefghijkl"})
+        log("where", stack_info=True)
+        log.log(logging.ERROR, "by %s", "number")
+        log.log("warning", "by name")
+        log.info("%(count)d of %(all)d", {"count": 1, "all": 2})
+        return int(log.isEnabledFor(logging.DEBUG))
+
+    @flow
+    def talking() -> int:
+        return talks()
+
+    ended = await run(talking)
+    assert (ended.status, ended.result) == (Status.COMPLETED, 1)
+    lines = [(line.level, line.text) async for line in runs.log(ended.id)]
+    assert [line.partition("\n")[0] for _, line in lines] == [
+        *("at hand", "given", "as a tuple", "nothing at hand", "more (page=3, token=***)", "where"),
+        *("by number", "by name", "1 of 2"),
+    ]
+    assert [level for level, _ in lines[-3:]] == ["error", "warning", "info"]
+    for _, line in lines[:3]:
+        assert line.endswith("RuntimeError: refused: api_key=***")
+    assert "log(" in lines[5][1].rpartition("in talks")[2]
+
+
+async def test_tracebacks_of_standard_logging_reach_the_log(runs: Runs, run: RunFlow) -> None:
+    logger = logging.getLogger("library")
+
+    @task
+    async def talks() -> int:
+        try:
+            refused("password=hunter2 refused")
+        except RuntimeError:
+            logger.exception("it went %s", "wrong")
+        return 1
+
+    @flow
+    async def talking() -> int:
+        return await talks()
+
+    ended = await run(talking)
+    [line] = [line.text async for line in runs.log(ended.id)]
+    assert line.startswith("it went wrong\nTraceback")
+    assert line.endswith("RuntimeError: password=*** refused")

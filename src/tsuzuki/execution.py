@@ -62,6 +62,8 @@ class Execution:
     active: int = 0
     begun: int = 0
     given_up: bool = False
+    interrupted: bool = False
+    told: set[str] = field(default_factory=set)
     stopping: Stop | None = None
     cut: Cut = field(default_factory=Cut)
     not_before: float = 0.0
@@ -168,7 +170,9 @@ class Execution:
                 finished_anyway=cut.finished_anyway,
                 interrupted=cut.interrupted,
             )
-        return self.fact(f.Released, reason="stopped on the way", not_before=self.not_before)
+        return self.fact(
+            f.Released, reason="stopped on the way", not_before=self.not_before, worker=self.claim.worker
+        )
 
     async def settled(self) -> None:
         """Waits until every call and map that a stop found under way has ended and is recorded, or is given up.

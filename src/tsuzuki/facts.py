@@ -53,10 +53,14 @@ class Claimed(Fact, frozen=True, kw_only=True):
 
 
 class Released(Fact, frozen=True, kw_only=True):
-    """The holder handed the run back, to be claimed again (not before a time)."""
+    """The holder handed the run back, to be claimed again (not before a time).
+
+    `worker` names the holder: with a private run it waits until the time has come, and nobody else should.
+    """
 
     reason: str = ""
     not_before: float = 0.0
+    worker: str = ""
 
 
 class _Named(Fact, frozen=True, kw_only=True):

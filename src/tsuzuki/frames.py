@@ -13,7 +13,7 @@ from tsuzuki.context import Callee, MapOptions, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Task
-from tsuzuki.identity import arguments, digest, step_id
+from tsuzuki.identity import LONG, arguments, content_of, digest, step_id, unchangeable
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
@@ -22,8 +22,6 @@ from tsuzuki.streams import Sink, Source
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
 """Inputs that can be read at any time, by anybody."""
-_LONG: Final = 256
-"""Arguments of more bytes are remembered by their digest."""
 
 
 class RunFrame:
@@ -126,13 +124,12 @@ class RunFrame:
         """Answers a call of a task: a value in a sync function, something to await in an async one."""
         known = self._known(task)
         key = key if key is None else sayable(key)
-        content = arguments(args, kwargs) if key is None else b"key:" + key.encode("utf-8", "surrogatepass")
-        if len(content) > _LONG:
-            content = digest(content).encode()
+        content = content_of(args, kwargs) if key is None else _content_of_a_key(key)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, item=False, blocking=not known.is_async)
-        work = call(self.run, known, Call(known, frame, args, kwargs), self.step)
+        seen = None if key is not None or unchangeable(args, kwargs) else content
+        work = call(self.run, known, Call(known, frame, args, kwargs, seen), self.step)
         return Bridge(self.run).wait(work) if self.blocking else work
 
     def map(
@@ -182,6 +179,11 @@ class RunFrame:
             source = partial(Pumped, items, bridge)
         call = MapCall(self.run, known, step, self.step, shared, how, frame)
         return lambda sink: Map(call, source(), sink)
+
+
+def _content_of_a_key(key: str) -> bytes:
+    said = b"key:" + key.encode("utf-8", "surrogatepass")
+    return said if len(said) <= LONG else digest(said).encode()
 
 
 def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool) -> RunFrame:

@@ -16,6 +16,9 @@ from typing import Any, Final
 import msgspec
 
 ROOT: Final = ""
+_FIXED: Final = frozenset({str, int, float, bool, bytes, type(None)})
+LONG: Final = 256
+"""Arguments of more bytes are remembered by their digest."""
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
@@ -56,6 +59,17 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         return _encoder.encode((args, kwargs))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
         return _encoder.encode(([_portable(a) for a in args], {k: _portable(v) for k, v in kwargs.items()}))
+
+
+def content_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+    """Gives what arguments say, in few bytes."""
+    said = arguments(args, kwargs)
+    return said if len(said) <= LONG else digest(said).encode()
+
+
+def unchangeable(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Tells whether nothing that is called with these arguments could change them."""
+    return _FIXED.issuperset(map(type, args)) and (not kwargs or _FIXED.issuperset(map(type, kwargs.values())))
 
 
 def step_id(parent: str, name: str, content: bytes | str, ordinal: int) -> str:

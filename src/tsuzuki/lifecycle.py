@@ -19,6 +19,8 @@ from tsuzuki.errors import MoveRefused
 MOST_CLAIMS: Final = 20
 """A run that was claimed so often without one new outcome kills its workers, and is failed."""
 
+_POISON: Final = "PoisonRun"
+
 
 class Status(StrEnum):
     """The states of a run."""
@@ -266,8 +268,13 @@ def claim_facts(run: Run, worker: str, at: float, fingerprint: str = "") -> list
             f"claimed {run.barren} times without one new outcome: it ends its workers. "
             "Look at its last log lines, mend the flow, then resume it"
         )
-        return [f.RunFailed(at=at, attempt=attempt, error=f.Problem("PoisonRun", message), reason="max_claims")]
+        return [f.RunFailed(at=at, attempt=attempt, error=f.Problem(_POISON, message), reason="max_claims")]
     return [f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint)]
+
+
+def poisoned(run: Run) -> bool:
+    """Tells whether a run was ended because it only killed its workers; only people may let it go on."""
+    return run.status is Status.FAILED and run.error is not None and run.error.type == _POISON
 
 
 def claimable(run: Run, at: float, dead: frozenset[str]) -> bool:

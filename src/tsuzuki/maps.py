@@ -17,7 +17,7 @@ from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
 from tsuzuki.results import Collected, Counts, Failure
-from tsuzuki.steps import Call, CallFrame, Failed, decoded, failure, leave_if_stopping, perform
+from tsuzuki.steps import Call, CallFrame, Failed, decoded, failure, interruption, leave_if_stopping, perform
 from tsuzuki.streams import END, CountOnly, KeepAll, Sink, Source, Window
 
 BATCH: Final = 500
@@ -117,6 +117,8 @@ class Map:
             await self._flush()
         except asyncio.CancelledError:
             raise
+        except KeyboardInterrupt:  # from the input
+            self._stop(interruption(run, f"the input of {name}.map"))
         except BaseException as error:  # noqa: BLE001 - kept for the map to raise once all lanes have settled
             self._stop(error)
 

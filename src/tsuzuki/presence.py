@@ -49,6 +49,8 @@ class Presence:
         self.path = str(folder / f"{worker}.alive")
         self._file = Path(self.path).open("w", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._file.write(f"{os.getpid()}\n")  # for people: nobody decides by it
+        self._file.flush()
 
     def close(self) -> None:
         """Leaves; the file goes first, so that nobody can mistake a new one for it."""
@@ -73,6 +75,16 @@ def is_gone(record: WorkerRecord, *, one_machine: bool) -> bool:
     except OSError:
         return False  # it is locked: the worker lives
     return True
+
+
+def process_of(record: WorkerRecord) -> str:
+    """Says which process a worker is, for people: its number where it runs on this host, else its id."""
+    try:
+        if record.host == this_host():
+            return f"process {int(Path(record.presence).read_text(encoding='ascii'))}"
+    except (OSError, ValueError):
+        pass
+    return f"worker {record.id}"
 
 
 class Watch:

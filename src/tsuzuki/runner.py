@@ -91,7 +91,8 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         case asyncio.CancelledError():
             return run.stopped() if run.stopping in ("cancel", "release") else run.fact(f.RunFailed, error=_CANCELLED)
         case Later():
-            return run.fact(f.Released, reason="later", not_before=run.clock.now() + error.seconds)
+            until = run.clock.now() + error.seconds
+            return run.fact(f.Released, reason="later", not_before=until, worker=run.claim.worker)
         case GiveUp():
             return run.fact(f.RunFailed, error=f.Problem("GiveUp", error.reason))
         case StoreError() | ClaimLost():

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki import settings
-from tsuzuki.backends import Backend, Check, Entry, Line, Query
+from tsuzuki.backends import STOPPED, Backend, Check, Entry, Line, Query, WorkerRecord
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.codec import params_digest
 from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
-from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
-from tsuzuki.presence import is_gone
+from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, Status, moment, stamp
+from tsuzuki.presence import is_gone, process_of
 
 _TAG: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PAGE: Final = 2000
@@ -107,6 +107,8 @@ class Runs:
         row = await self.backend.get(held.run_id)
         if row is None or await self._lives(row) or (row.holder is None and not row.private):
             return held
+        if await self.waiter(row) is not None:
+            return held
         ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
         text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
         return KeyHeld(text, held.run_id)
@@ -119,6 +121,17 @@ class Runs:
         one_machine = self.backend.one_machine
         records = await self.backend.workers(holding=True)
         return frozenset(r.id for r in records if r.state != "RUNNING" or is_gone(r, one_machine=one_machine))
+
+    async def waiter(self, row: Run) -> WorkerRecord | None:
+        """Gives the living process that waits with a private run until its time has come."""
+        if not row.private or row.status is not Status.PENDING or not row.not_before:
+            return None
+        released = [e.fact for e in await self.backend.fetch(row.id, [row.position]) if isinstance(e.fact, f.Released)]
+        one_machine = self.backend.one_machine
+        for record in await self.backend.workers() if released else ():
+            if record.id == released[0].worker and record.state != STOPPED:
+                return None if is_gone(record, one_machine=one_machine) else record
+        return None
 
     # Looking
 
@@ -218,6 +231,8 @@ class Runs:
         if row.status in ACTIVE:
             if await self._lives(row):
                 raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
+            if (waiter := await self.waiter(row)) is not None:
+                raise _waits(row, waiter)
             return row
         ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=by, failed=failed)
         try:
@@ -313,6 +328,11 @@ class Runs:
     async def examine(self) -> Sequence[Check]:
         """Examines the store."""
         return await self.backend.examine()
+
+
+def _waits(row: Run, waiter: WorkerRecord) -> RunHeld:
+    where = f"run {row.number} of {row.flow} waits until {stamp(row.not_before)} in {process_of(waiter)}"
+    return RunHeld(f"{where}: let it go on there, stop that process, or cancel the run (tsuzuki cancel {row.number})")
 
 
 def plain(row: Run) -> dict[str, Any]:

@@ -3,24 +3,20 @@
 import asyncio
 import contextlib
 import inspect
-import os
-import signal
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from tsuzuki.backends import Query
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
-from tsuzuki.context import in_async_code
-from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
+from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped, StoreError
 from tsuzuki.facts import Problem
 from tsuzuki.flow import Flow
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.interrupts import interruptible, run_blocking
+from tsuzuki.lifecycle import Run, Status, poisoned
 from tsuzuki.runs import Runs
 from tsuzuki.worker import Worker
 
@@ -29,6 +25,11 @@ R = TypeVar("R")
 
 _JUST_NOW: Final = 10.0
 """A run that was made so many seconds ago and has not begun belongs to whoever made it."""
+_LOOK: Final = 1.0
+"""How often it is looked whether somebody else has ended a run that only waits (seconds)."""
+_GO_ON_WITH_POISON: Final = (
+    "it is not gone on with by itself: say `tsuzuki resume {}`, or start anew with fresh=True or --fresh"
+)
 _OPTIONS: Final = ("fresh", "backend", "data_dir", "continues", "idempotency_key", "tags")
 
 
@@ -240,8 +241,19 @@ async def carry_on(
     watcher = watcher or Quiet()
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
         watcher.began(row, continued=continued)
-        with _interruptible(worker, watcher) if signals else contextlib.nullcontext():
-            row = await worker.carry_out(row.id)
+
+        def interrupt() -> None:
+            worker.interrupt()
+            watcher.stopping()
+
+        noticing = asyncio.create_task(_notice_the_end(runs, worker, row.id), name="tsuzuki-notice")
+        try:
+            with interruptible(interrupt) if signals else contextlib.nullcontext():
+                row = await worker.carry_out(row.id)
+        finally:
+            noticing.cancel()
+    if not row.status.terminal:
+        row = await runs.get(row.id)  # somebody may have cancelled it while it waited
     if row.holder is not None:
         raise RunHeld(f"run {row.number} is being executed by another process ({row.holder})")
     value = None
@@ -250,12 +262,25 @@ async def carry_on(
     return EndedRun(row, value)
 
 
+async def _notice_the_end(runs: Runs, worker: Worker, run_id: str) -> None:
+    """Stops a worker that only waits with a run once somebody else has ended that run: cancelled it, for example."""
+    while True:
+        await asyncio.sleep(_LOOK)
+        with contextlib.suppress(StoreError):
+            row = await runs.backend.get(run_id)
+            if row is None or row.status.terminal:
+                worker.stop()
+                return
+
+
 async def _begin(
     runs: Runs, flow: Flow[..., Any], params: Mapping[str, Any], options: StartOptions
 ) -> tuple[Run, bool]:
     data = flow.params.encode(params)
     if not options.fresh and options.continues is None:
         earlier = await _earlier(runs, flow.name, params_digest(data))
+        if earlier is not None and poisoned(earlier):
+            raise _failed(earlier, _GO_ON_WITH_POISON.format(earlier.number))
         if earlier is not None:
             return await runs.resume(earlier.id, by="script"), True
     row = await runs.submit(
@@ -300,7 +325,7 @@ def checked(ended: EndedRun[R]) -> EndedRun[R]:
         return ended
     again = f"start it again to go on, or `tsuzuki resume {row.number}`"
     if row.status is Status.FAILED:
-        raise _failed(row, again)
+        raise _failed(row, _GO_ON_WITH_POISON.format(row.number) if poisoned(row) else again)
     if row.status is Status.CANCELLED:
         raise RunStopped(f"run {row.number} of {row.flow} was cancelled ({again})", row.id)
     raise RunInterrupted(f"run {row.number} of {row.flow} was interrupted ({again})", row.id)
@@ -313,49 +338,3 @@ def _failed(row: Run, again: str) -> RunFailure:
     if row.error is not None and row.error.traceback:
         failure.add_note(f"in the flow:\n{row.error.traceback.rstrip()}")
     return failure
-
-
-def run_blocking(start: Callable[[], Any]) -> Any:
-    """Runs async code to its end from sync code, also where an event loop is running already (a notebook)."""
-    if not in_async_code():
-        return asyncio.run(start())
-    outcome: list[Any] = []
-
-    def work() -> None:
-        try:
-            outcome.extend((True, asyncio.run(start())))
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            outcome.extend((False, error))
-
-    thread = threading.Thread(target=work, name="tsuzuki-script")
-    thread.start()
-    thread.join()
-    if not outcome[0]:
-        raise outcome[1]
-    return outcome[1]
-
-
-@contextlib.contextmanager
-def _interruptible(worker: Worker, watcher: Watcher) -> Iterator[None]:
-    """Makes the first Ctrl-C (or SIGTERM) stop in order and the second one leave at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        del frame
-        nonlocal asked
-        if asked:
-            os._exit(128 + number)
-        asked = True
-        loop.call_soon_threadsafe(worker.interrupt)
-        loop.call_soon_threadsafe(watcher.stopping)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

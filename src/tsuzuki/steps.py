@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -14,10 +14,16 @@ from tsuzuki.context import FRAME, Frame
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
 from tsuzuki.execution import Abandoned, Execution
 from tsuzuki.flow import Flow, Task
+from tsuzuki.identity import content_of
 from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
 from tsuzuki.threads import Work
+
+_CHANGED: Final = (
+    "arguments of {0} changed while it ran. When the run goes on after a crash, {0} is not called again and its "
+    "arguments stay as they were: return what you change, and use the result"
+)
 
 
 class CallFrame(Frame, Protocol):
@@ -36,12 +42,13 @@ class CallFrame(Frame, Protocol):
 
 @dataclass(slots=True)
 class Call:
-    """A call on its way: what is called, in which frame, with what."""
+    """A call on its way: what is called, in which frame, with what; `content` says it where it could be changed."""
 
     task: Task[..., Any] | Flow[..., Any]
     frame: CallFrame
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    content: bytes | None = None
     thread: Work | None = None
 
 
@@ -91,6 +98,8 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries)
         await run.journal.conclude(outcome, begun, alone=run.alone)
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
+    if work.content is not None and task.name not in run.told:
+        _compare(run, work, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
     await run.journal.conclude(
         run.fact(
@@ -107,6 +116,18 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     )
     leave_if_stopping(run)
     return done.value
+
+
+def _compare(run: Execution, work: Call, content: bytes) -> None:
+    """Warns of arguments that changed during the call: on replay it is not made, and the flow would not see that."""
+    try:
+        changed = content_of(work.args, work.kwargs) != content
+    except Exception:  # noqa: BLE001 - models encode themselves, and a look at them must not fail the work
+        return
+    if changed:
+        frame = work.frame
+        run.told.add(frame.name)
+        run.log.line(_CHANGED.format(frame.name), "warning", step=frame.step, name=frame.name, key=frame.key)
 
 
 async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, position: int, *, failed: bool) -> Any:
@@ -207,6 +228,8 @@ async def invoke(run: Execution, work: Call) -> Any:
         return value
     except SystemExit as error:  # it would end this whole process, and with it everybody else's work
         raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error
+    except KeyboardInterrupt as error:
+        raise interruption(run, task.name) from error
     except asyncio.CancelledError as error:
         if frame.step and _nobody_cancelled(run):  # it comes from the function itself: a failure like any other
             raise RuntimeError(f"{task.name} raised CancelledError, though nobody had cancelled it") from error
@@ -215,6 +238,18 @@ async def invoke(run: Execution, work: Call) -> Any:
         raise
     finally:
         FRAME.reset(token)
+
+
+def interruption(run: Execution, what: str) -> BaseException:
+    """Says what becomes of a KeyboardInterrupt from user code: to asyncio it would mean to drop everything.
+
+    In a script it stops the run in order, as Ctrl-C does; in a worker it would end everybody else's work.
+    """
+    if not run.claim.run.private:
+        return RuntimeError(f"{what} raised KeyboardInterrupt")
+    run.interrupted = True
+    run.stop("release")
+    return asyncio.CancelledError()
 
 
 def _nobody_cancelled(run: Execution) -> bool:

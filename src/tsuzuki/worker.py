@@ -216,6 +216,8 @@ class Worker:
         if self._running.get(run.run_id) is run:  # not another attempt at it, after this one was lost
             del self._running[run.run_id]
         self._freed.set()
+        if run.interrupted:  # by its own code, as if by Ctrl-C
+            self.interrupt()
 
     def _tell(self, run: Execution, error: BaseException) -> None:
         number = run.claim.run.number

@@ -6,6 +6,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.invariants import calls_in, check_journal, only_run, repeated
 from tests.acceptance.processes import finished, started, until
 from tsuzuki import Runs, Status
@@ -57,3 +59,62 @@ async def test_two_starts_of_one_script_do_not_do_the_same_work(tmp_path: Path) 
         rows = await runs.list()
         assert sorted(row.done for row in rows) == [10, ITEMS]
         assert {row.attempt for row in rows} == {1}
+
+
+@pytest.mark.parametrize("where", ["in_a_thread", "on_the_loop", "in_the_flow", "in_the_input"])
+async def test_a_keyboard_interrupt_from_users_code_stops_a_script_in_order(tmp_path: Path, where: str) -> None:
+    with started("interrupts", where, folder=tmp_path) as child:
+        assert child.ended() == -signal.SIGINT, "as any script that Ctrl-C ends: 130 in a shell"
+        assert "start it again to go on" in child.complained
+        assert "never retrieved" not in child.complained
+        assert child.complained.count("Traceback") == 1, child.complained
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        row = await only_run(runs)
+        assert (row.status, row.holder) == (Status.PENDING, None)
+    assert int(finished("interrupts", where, folder=tmp_path)) == 45
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        assert (await only_run(runs)).status is Status.COMPLETED
+
+
+async def _waiting(runs: Runs) -> None:
+    async with asyncio.timeout(60):
+        while not any(row.not_before for row in await runs.list()):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_second_start_does_not_take_a_run_from_the_process_that_waits_with_it(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        with started("waits", 5, folder=tmp_path) as first:
+            await _waiting(runs)
+            with started("waits", 5, folder=tmp_path) as second:
+                assert second.ended() == 1
+                assert f"in process {first.pid}" in second.complained
+                assert "tsuzuki cancel 1" in second.complained
+            assert first.running()
+            first.kill()
+        (tmp_path / "ready").touch()
+        assert finished("waits", 5, folder=tmp_path).strip() == "ready", "nobody waits with it any more"
+        row = await only_run(runs)
+        assert (row.status, (tmp_path / "calls").read_text().count("call")) == (Status.COMPLETED, 2)
+
+
+async def test_a_script_that_waits_notices_that_its_run_was_cancelled(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        with started("waits", 3600, folder=tmp_path) as child:
+            await _waiting(runs)
+            await runs.cancel(1)
+            assert child.ended() == 1
+            assert "RunStopped" in child.complained
+
+
+async def test_ctrl_c_in_a_notebook_stops_the_run_behind_the_cell(tmp_path: Path) -> None:
+    with started("notebook", ITEMS, folder=tmp_path) as child:
+        await until(lambda: len(calls_in(tmp_path)) > 50, "it is under way")
+        child.send(signal.SIGINT)
+        assert child.ended() == -signal.SIGINT
+        assert "start it again to go on" in child.complained
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        row = await only_run(runs)
+        assert (row.status, row.holder) == (Status.PENDING, None)
+        assert len(calls_in(tmp_path)) == row.done, "every call that returned was recorded"
+    assert finished("notebook", ITEMS, folder=tmp_path).strip() == str(ITEMS)

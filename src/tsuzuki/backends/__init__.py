@@ -60,6 +60,10 @@ class Claim(msgspec.Struct, frozen=True):
     was: str = ""
 
 
+STOPPED: Final = "STOPPED_GRACEFUL"
+"""The state of a worker that has left in order."""
+
+
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the store knows of a worker; `presence` is the lock file it holds while it lives on `host`."""
 

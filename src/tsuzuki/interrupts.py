@@ -1,0 +1,80 @@
+"""How Ctrl-C reaches a run: the first one stops it in order, the second one leaves at once."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from tsuzuki.context import in_async_code
+
+
+class _Background(threading.Thread):
+    """A thread that carries out what the thread that waits for it was asked to; that one gets Ctrl-C for both."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        super().__init__(name="tsuzuki-script", daemon=True)
+        self._start_work = start
+        self.ask: Callable[[], object] | None = None
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.over = threading.Event()  # a `join` that Ctrl-C interrupts takes the thread for ended (Python 3.11)
+
+    def run(self) -> None:
+        """Runs the async code on a loop of its own."""
+        try:
+            self.value = asyncio.run(self._start_work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            self.error = error
+        finally:
+            self.over.set()
+
+
+def run_blocking(start: Callable[[], Any]) -> Any:
+    """Runs async code to its end from sync code, also where an event loop is running already (a notebook)."""
+    if not in_async_code():
+        return asyncio.run(start())
+    thread = _Background(start)
+    thread.start()
+    try:
+        thread.over.wait()
+    except KeyboardInterrupt:
+        if thread.ask is None:
+            raise
+        thread.ask()
+        thread.over.wait()  # a second Ctrl-C leaves at once
+    if thread.error is not None:
+        raise thread.error
+    return thread.value
+
+
+@contextlib.contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """Makes the first Ctrl-C (or SIGTERM) call `stop` on the loop and the second one leave at once."""
+    loop = asyncio.get_running_loop()
+    thread = threading.current_thread()
+    if isinstance(thread, _Background):
+        thread.ask = partial(loop.call_soon_threadsafe, stop)
+    if thread is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        del frame
+        nonlocal asked
+        if asked:
+            os._exit(128 + number)
+        asked = True
+        loop.call_soon_threadsafe(stop)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

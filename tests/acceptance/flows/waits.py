@@ -1,0 +1,24 @@
+"""A script whose task is not ready before a file named `ready` is there, and says so with `Later`."""
+
+import sys
+from pathlib import Path
+
+from tsuzuki import Later, flow, task
+
+
+@task
+def answer(seconds: float) -> str:
+    with Path("calls").open("a", encoding="ascii") as calls:
+        calls.write("call\n")
+    if not Path("ready").exists():
+        raise Later(seconds)
+    return "ready"
+
+
+@flow
+def patient(seconds: float) -> str:
+    return answer(seconds)
+
+
+if __name__ == "__main__":
+    print(patient.run(seconds=float(sys.argv[1])).result)  # noqa: T201 - what the test reads

@@ -1,0 +1,106 @@
+"""What would surprise people later is said at once: changed arguments, poison, interrupts in their own code."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.fundamentals.conftest import RunFlow
+from tsuzuki import Retry, Runs, Status, Worker, flow, task
+from tsuzuki.errors import RunFailure
+from tsuzuki.lifecycle import MOST_CLAIMS
+from tsuzuki.script import StartOptions
+
+
+async def test_a_task_that_changes_its_arguments_is_told_of(runs: Runs, run: RunFlow) -> None:
+    @task
+    def sort(rows: list[int], *, seen: dict[str, int] | None = None) -> int:
+        rows.sort()
+        return len(rows)
+
+    @task
+    async def count(rows: list[int]) -> int:
+        return len(sorted(rows))
+
+    @flow
+    async def changing() -> list[int]:
+        rows = [3, 1, 2]
+        await count(rows)
+        await sort.step(rows, seen={})
+        await sort.step([5, 4])
+        return rows
+
+    ended = await run(changing)
+    assert ended.status is Status.COMPLETED
+    [line] = [line async for line in runs.log(ended.id)]
+    assert (line.level, line.name) == ("warning", "sort")
+    assert "arguments of sort changed while it ran" in line.text
+    assert "return what you change" in line.text
+
+
+class Moody:
+    """A model that can be encoded once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def model_dump(self) -> int:
+        self.asked += 1
+        if self.asked > 1:
+            raise RuntimeError("not again")
+        return 1
+
+
+async def test_an_argument_that_cannot_be_looked_at_again_fails_nothing(run: RunFlow) -> None:
+    @task
+    async def take(moody: Any) -> int:
+        return 7
+
+    @flow
+    async def taking() -> int:
+        return int(await take(Moody()))
+
+    assert (await run(taking)).result == 7
+
+
+async def test_a_poisoned_run_is_not_started_again_by_itself(runs: Runs, run: RunFlow) -> None:
+    @flow
+    async def harmless() -> int:
+        return 7
+
+    row = await runs.submit(harmless, private=True)
+    for _ in range(MOST_CLAIMS):  # each holder dies without one outcome
+        assert await runs.backend.claim("w", run_id=row.id, dead=frozenset({"w"}))
+    [] = await runs.backend.claim("w", run_id=row.id, dead=frozenset({"w"}))
+    assert (await runs.get(row.id)).status is Status.FAILED
+    with pytest.raises(RunFailure, match=f"(?s)run {row.number} .*PoisonRun.*tsuzuki resume {row.number}.*--fresh"):
+        await run(harmless)
+    fresh = await run(harmless, options=StartOptions(fresh=True))
+    assert (fresh.result, fresh.number) == (7, row.number + 1)
+    assert (await runs.resume(row.id)).status is Status.PENDING, "people may let it go on"
+
+
+async def test_a_keyboard_interrupt_in_a_worker_fails_its_step_and_nobody_elses(runs: Runs) -> None:
+    @task(retry=Retry(attempts=2, backoff=0.001))
+    def rude() -> int:
+        raise KeyboardInterrupt
+
+    @flow
+    def interrupted() -> int:
+        return rude()
+
+    @flow
+    async def polite() -> int:
+        return 7
+
+    async with Worker(runs.backend, [interrupted, polite]) as worker:
+        working = asyncio.create_task(worker.run())
+        first = await runs.submit(interrupted)
+        assert (await asyncio.wait_for(runs.wait(first.id), 30)).status is Status.FAILED
+        second = await runs.submit(polite)
+        assert (await asyncio.wait_for(runs.wait(second.id), 30)).status is Status.COMPLETED
+        worker.stop()
+        await working
+    error = (await runs.get(first.id)).error
+    assert error is not None
+    assert "rude raised KeyboardInterrupt" in error.message

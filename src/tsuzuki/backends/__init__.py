@@ -78,6 +78,26 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     beats: int = 0
 
 
+WORKERS_SEEN_FOR: Final = 24 * 3600.0
+"""How long a worker that holds nothing is remembered after its last heartbeat (seconds)."""
+MOST_WORKERS: Final = 1000
+"""Beyond so many records, workers that have left in order are forgotten earlier."""
+
+
+def forgettable(records: Sequence[WorkerRecord], holders: Collection[str], now: float) -> list[str]:
+    """Names the workers that a store forgets when a new one comes: every start of a script is one.
+
+    Those that hold nothing and were silent for a day; beyond 1,000 also those that have left in order, the oldest
+    first. The last heartbeat of anybody counts as now where it is earlier: after a clock has jumped by a day, all who
+    live would seem silent.
+    """
+    now = min(now, max((record.heartbeat_at for record in records), default=now))
+    idle = sorted((r for r in records if r.id not in holders), key=lambda r: (r.heartbeat_at, r.id))
+    silent = [r.id for r in idle if now - r.heartbeat_at > WORKERS_SEEN_FOR]
+    left = [r.id for r in idle if r.state == STOPPED and now - r.heartbeat_at <= WORKERS_SEEN_FOR]
+    return silent + left[: max(len(records) - len(silent) - MOST_WORKERS, 0)]
+
+
 class Holding(msgspec.Struct, frozen=True):
     """A run that a worker holds, as the store sees it: its attempt, and whether a cancel was asked."""
 
@@ -248,7 +268,7 @@ class Backend(Protocol):
     # Workers
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
-        """Records that a worker lives, and tells it what it holds."""
+        """Records that a worker lives, and tells it what it holds; a new one lets `forgettable` ones be forgotten."""
         ...
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:

@@ -25,6 +25,7 @@ from tsuzuki.backends import (
     WorkerRecord,
     claim_lost,
     dead_letter,
+    forgettable,
     key_held,
 )
 from tsuzuki.backends.memory_record import Bell, Record, matches
@@ -177,6 +178,10 @@ class MemoryBackend:
     # Workers
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
+        if worker.id not in self._workers:
+            holders = {record.row.holder or "" for record in self._active.values()}
+            for forgotten in forgettable([*self._workers.values()], holders, self._clock.now()):
+                del self._workers[forgotten]
         before = self._workers.get(worker.id, worker)
         self._workers[worker.id] = msgspec.structs.replace(worker, beats=before.beats + 1)
         held = [record for record in self._active.values() if record.row.holder == worker.id]

@@ -1,5 +1,6 @@
 """What workers share: who is there, rates and places, dead letters, and the time of the server."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -20,7 +21,7 @@ _letter: Final = msgspec.json.Decoder(DeadLetter).decode
 
 
 class Workers:
-    """The records of workers: no record expires, so that one that is gone can still be seen."""
+    """The records of workers: none expires by itself, so that one that is gone can still be seen."""
 
     def __init__(self, wire: Wire, topology_: Topology, records: Records) -> None:
         self._wire, self._topology, self._records = wire, topology_, records
@@ -49,6 +50,12 @@ class Workers:
                 break
             seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
         return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
+
+    async def forget(self, workers: Sequence[str]) -> None:
+        """Removes records; one whose worker lives all the same comes back with its next heartbeat."""
+        for worker in workers:
+            subject = self._topology.worker(worker)
+            await self._wire.api(topology.purge_stream(self._topology.state), filter=subject)
 
 
 class Limits:

@@ -9,7 +9,19 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
-from tsuzuki.backends import NO_FINGERPRINTS, Check, Claim, DeadLetter, Entry, Holding, Line, Mark, Query, WorkerRecord
+from tsuzuki.backends import (
+    NO_FINGERPRINTS,
+    Check,
+    Claim,
+    DeadLetter,
+    Entry,
+    Holding,
+    Line,
+    Mark,
+    Query,
+    WorkerRecord,
+    forgettable,
+)
 from tsuzuki.backends.nats import frames, options, streams
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Tip
@@ -174,6 +186,8 @@ class NatsBackend:
         with self._faults():
             beaten = await self._parts.workers.beat(worker)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
+        if beaten.beats == 1:
+            await self._forget_workers(beaten.id)
         return self._parts.projection.held(worker.id)
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
@@ -182,6 +196,12 @@ class NatsBackend:
             found = await self._parts.workers.all()
         holders = self._parts.projection.holders() if holding else set[str]()
         return [worker for worker in found if not holding or worker.id in holders]
+
+    async def _forget_workers(self, new: str) -> None:
+        others = [worker for worker in await self.workers() if worker.id != new]
+        with self._faults():
+            forgotten = forgettable(others, self._parts.projection.holders(), self._clock.now())
+            await self._parts.workers.forget(forgotten)
 
     # The index
 

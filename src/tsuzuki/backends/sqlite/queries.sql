@@ -172,9 +172,16 @@ ORDER BY priority DESC, number;
 SELECT min(not_before) FROM runs INDEXED BY runs_delayed
 WHERE status = 'PENDING' AND not_before > 0 AND not_before > ?;
 
--- beat: Records that a worker lives.
+-- beat: Records that a worker lives, and tells how often it has done so.
 INSERT INTO workers (id, heartbeat_at, beats, body) VALUES (?, ?, 1, ?)
-ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, beats = beats + 1, body = excluded.body;
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, beats = beats + 1, body = excluded.body
+RETURNING beats;
+
+-- held_by: Lists those who hold runs.
+SELECT DISTINCT holder FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL;
+
+-- forget_worker: Removes the record of a worker.
+DELETE FROM workers WHERE id = ?;
 
 -- holdings: Lists the runs that a worker holds.
 SELECT id, attempt, cancel_asked_at IS NOT NULL FROM runs WHERE holder = ?;

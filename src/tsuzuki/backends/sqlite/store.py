@@ -12,7 +12,19 @@ from typing import Final, TypeVar
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import NO_FINGERPRINTS, Check, Claim, DeadLetter, Entry, Holding, Line, Mark, Query, WorkerRecord
+from tsuzuki.backends import (
+    NO_FINGERPRINTS,
+    Check,
+    Claim,
+    DeadLetter,
+    Entry,
+    Holding,
+    Line,
+    Mark,
+    Query,
+    WorkerRecord,
+    forgettable,
+)
 from tsuzuki.backends.sqlite import bell, journal, lists, queue
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.examine import examine
@@ -144,17 +156,15 @@ class SqliteBackend:
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         def record(transaction: Transaction) -> list[Holding]:
-            transaction.execute(SQL["beat"], (worker.id, transaction.now, text(worker)))
+            if transaction.execute(SQL["beat"], (worker.id, transaction.now, text(worker))).fetchall() == [(1,)]:
+                _forget_workers(transaction, worker.id)
             rows = transaction.execute(SQL["holdings"], (worker.id,)).fetchall()
             return [Holding(run_id, attempt, bool(cancelling)) for run_id, attempt, cancelling in rows]
 
         return await self._write(record)
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
-        return [
-            msgspec.structs.replace(_worker(body), heartbeat_at=heartbeat_at, beats=beats)
-            for heartbeat_at, beats, body in self._rows("holders" if holding else "workers")
-        ]
+        return [_worker_from(row) for row in self._rows("holders" if holding else "workers")]
 
     # The index
 
@@ -276,6 +286,18 @@ class Sight:
         """Tells how far a run has come."""
         rows = self._rows("mark", run_id)
         return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+def _worker_from(row: Columns) -> WorkerRecord:
+    heartbeat_at, beats, body = row
+    return msgspec.structs.replace(_worker(body), heartbeat_at=heartbeat_at, beats=beats)
+
+
+def _forget_workers(transaction: Transaction, new: str) -> None:
+    records = [_worker_from(row) for row in transaction.execute(SQL["workers"]).fetchall()]
+    holders = {row[0] for row in transaction.execute(SQL["held_by"]).fetchall()}
+    forgotten = forgettable([r for r in records if r.id != new], holders, transaction.now)
+    transaction.executemany(SQL["forget_worker"], [(worker,) for worker in forgotten])
 
 
 def _log(transaction: Transaction, run_id: str, lines: Sequence[Line], progress: bytes | None) -> None:

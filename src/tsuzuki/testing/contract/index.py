@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, Claim, Query, WorkerRecord
+from tsuzuki.backends import STOPPED, Backend, Claim, Query, WorkerRecord
 from tsuzuki.lifecycle import Run, Status, stamp
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -218,6 +218,42 @@ class WorkersContract:
             (kept.run.id, 1, False),
             (asked.run.id, 1, True),
         }
+
+    async def test_workers_that_hold_nothing_are_forgotten_after_a_day(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        claim = await b.claimed(backend, worker="holder")
+        for worker in ("holder", "dead", "left"):
+            state = STOPPED if worker == "left" else "RUNNING"
+            await backend.beat(WorkerRecord(id=worker, heartbeat_at=clock.now(), state=state))
+        for worker, hours in (("soon", 20), ("next day", 10), ("later", 1)):
+            clock.jump(hours * 3600)
+            await backend.beat(WorkerRecord(id=worker, heartbeat_at=clock.now()))
+            if worker != "later":
+                assert {"dead", "left"} <= {w.id for w in await backend.workers()}
+        assert {w.id for w in await backend.workers()} == {"holder", "soon", "next day", "later"}
+        await backend.append(claim, [b.ending(Status.COMPLETED)])
+        clock.jump(3600)
+        await backend.beat(WorkerRecord(id="last", heartbeat_at=clock.now()))
+        assert "holder" not in {w.id for w in await backend.workers()}
+
+    async def test_a_clock_that_jumps_makes_nobody_forgotten_who_lives(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        await backend.beat(WorkerRecord(id="idle", heartbeat_at=clock.now()))
+        clock.jump(48 * 3600)
+        await backend.beat(WorkerRecord(id="new", heartbeat_at=clock.now()))
+        assert {w.id for w in await backend.workers()} == {"idle", "new"}
+
+    async def test_of_very_many_workers_those_that_left_are_forgotten_first(
+        self, backend: Backend, clock: ShiftedClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tsuzuki.backends.MOST_WORKERS", 10)
+        await backend.beat(WorkerRecord(id="dead", heartbeat_at=clock.now()))
+        for number in range(15):
+            clock.jump(1)
+            await backend.beat(WorkerRecord(id=f"w{number}", heartbeat_at=clock.now(), state=STOPPED))
+        assert {w.id for w in await backend.workers()} == {"dead", *(f"w{number}" for number in range(5, 15))}
 
     async def test_workers_are_listed_the_last_seen_first(self, backend: Backend, clock: ShiftedClock) -> None:
         one = WorkerRecord(id="w1", host="a", presence="w1.lock", tags=("gpu",), flows=("crawl",), started_at=b.AT)

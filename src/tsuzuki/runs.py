@@ -325,6 +325,10 @@ class Runs:
         after = await self.backend.rebuild(row.id)
         return after is not None and replace(after, updated_at=0.0) != replace(row, updated_at=0.0)
 
+    async def compact(self) -> Check:
+        """Gives the space of what was removed back, at once and whole; others who write wait meanwhile."""
+        return await self.backend.compact()
+
     async def examine(self) -> Sequence[Check]:
         """Examines the store."""
         return await self.backend.examine()

@@ -327,6 +327,10 @@ class Backend(Protocol):
         """Removes ended runs with their journals, logs and blobs; gives how many."""
         ...
 
+    async def compact(self) -> Check:
+        """Gives the space of what was removed back; tells what came of it."""
+        ...
+
     async def examine(self) -> list[Check]:
         """Examines the store, for `doctor`; sweeps what a crash left behind."""
         ...

@@ -71,11 +71,12 @@ def _agreed(those: str) -> bool:
 @click.command(short_help="Examine the store.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @click.option("--rebuild", is_flag=True, help="Fold every run's row anew from its journal first.")
+@click.option("--compact", is_flag=True, help="Give unused space back to the disk; others who write wait meanwhile.")
 @store_options
-def doctor(store: Store, *, as_json: bool, rebuild: bool) -> int:
+def doctor(store: Store, *, as_json: bool, rebuild: bool, compact: bool) -> int:
     """Examine the store: is it there, ours, sound, and has it room? The exit code is 1 if something is not ok."""
     system = f"tsuzuki {__version__}, Python {platform.python_version()}, {platform.system()}"
-    checks = [Check("version", ok=True, text=system), *asyncio.run(_examined(store, rebuild=rebuild))]
+    checks = [Check("version", ok=True, text=system), *asyncio.run(_examined(store, rebuild=rebuild, compact=compact))]
     if as_json:
         render.put(checks)
     else:
@@ -84,14 +85,15 @@ def doctor(store: Store, *, as_json: bool, rebuild: bool) -> int:
     return 0 if all(check.ok for check in checks) else 1
 
 
-async def _examined(store: Store, *, rebuild: bool) -> list[Check]:
+async def _examined(store: Store, *, rebuild: bool, compact: bool) -> list[Check]:
     """Examines a store; one that cannot even be opened is told of in the same way."""
     if store.missing:
         return [Check("store", ok=False, text=store.absence)]
     try:
         async with store.open() as runs:
             mended = [_mended(await runs.rebuild())] if rebuild else []
-            return [*mended, *await runs.examine()]
+            compacted = [await runs.compact()] if compact else []
+            return [*mended, *compacted, *await runs.examine()]
     except StoreError as error:
         return [Check("store", ok=False, text=f"{error} [{error.error_id}]")]
 

@@ -88,6 +88,7 @@ class FaultyBackend:
     leave = _through(Backend.leave)
     rebuild = _through(Backend.rebuild)
     purge = _through(Backend.purge)
+    compact = _through(Backend.compact)
     examine = _through(Backend.examine)
 
     async def close(self) -> None:

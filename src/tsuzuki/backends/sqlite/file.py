@@ -114,8 +114,10 @@ def _make_ours(connection: sqlite3.Connection, turnstile: Turnstile, path: Path)
     """Brings the file to WAL mode and to the current schema; two processes may do this at once."""
     turnstile.enter()
     try:
-        patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall(), PATIENCE)
         new = version(connection) == 0
+        if new:  # only before anything is written: so that `room` can give space back later
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall(), PATIENCE)
         transact(connection, lambda: migrate(connection, path))
         if new:
             _make_room(connection)

@@ -25,7 +25,7 @@ from tsuzuki.backends import (
     WorkerRecord,
     forgettable,
 )
-from tsuzuki.backends.sqlite import bell, journal, lists, queue
+from tsuzuki.backends.sqlite import bell, journal, lists, queue, room
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.examine import examine
 from tsuzuki.backends.sqlite.faults import fault
@@ -229,7 +229,14 @@ class SqliteBackend:
         purged = await self._write(remove, heavy=True)
         # A crash here leaves folders of unknown runs, which `examine` sweeps.
         await asyncio.to_thread(self._blobs.remove, purged)
+        if purged:
+            while await self._write(room.give_back, heavy=True):
+                pass
+            await asyncio.to_thread(room.merge, self._path)
         return len(purged)
+
+    async def compact(self) -> Check:
+        return await asyncio.to_thread(room.compact, self._path)
 
     async def examine(self) -> list[Check]:
         return await asyncio.to_thread(examine, self._path, self._blobs, self._clock.now())

@@ -9,13 +9,14 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from tsuzuki import options
 from tsuzuki.errors import BadUsage
 from tsuzuki.results import Collected, Counts, Failure
 
 OnError: TypeAlias = Literal["fail", "collect"]
+_LONG_KEY: Final = 120
 Duplicates: TypeAlias = Literal["error", "skip"]
 
 
@@ -227,6 +228,11 @@ async def later(function: Callable[..., Any], args: Iterable[Any], kwargs: Mappi
 def sayable(text: str) -> str:
     """Gives a text that UTF-8 can say; what it cannot (half of a pair, as in odd file names) is spelled out."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def brief(key: str) -> str:
+    """Gives a key as a message can show it: of a very long one, the beginning and the end."""
+    return key if len(key) <= _LONG_KEY else f"{key[: _LONG_KEY - 40]}…{key[-39:]}"
 
 
 def item_key(task: str, item: Any, key: Callable[[Any], object] | None) -> str:

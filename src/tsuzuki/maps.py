@@ -9,7 +9,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry
-from tsuzuki.context import MapOptions, item_key
+from tsuzuki.context import MapOptions, brief, item_key
 from tsuzuki.errors import DuplicateItem, ItemsFailure, StepFailure
 from tsuzuki.execution import LANE, Execution
 from tsuzuki.flow import Task
@@ -126,7 +126,7 @@ class Map:
         if self._how.duplicates == "skip":
             return True
         raise DuplicateItem(
-            f"{self._task.name}.map: two items have the key {key!r}; give items keys of their own (key=…), "
+            f"{self._task.name}.map: two items have the key {brief(key)!r}; give items keys of their own (key=…), "
             'or leave the repeated ones out with duplicates="skip"'
         )
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -59,6 +59,14 @@ def text(option: str, given: Any, *, optional: bool = False) -> None:
     """Refuses what is no text."""
     if not isinstance(given, str) and not (optional and given is None):
         raise wrong(option, "a text" + (" or None" if optional else ""), given)
+
+
+def texts(option: str, given: Any) -> tuple[str, ...]:
+    """Gives texts; refuses what is no list of them: a lone text would be taken for its letters."""
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(isinstance(one, str) for one in found):
+        raise wrong(option, 'a list of texts, for example ["nightly"]', given)
+    return found
 
 
 def matching(option: str, given: Any, pattern: re.Pattern[str], allowed: str) -> re.Match[str]:

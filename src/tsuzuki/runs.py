@@ -133,6 +133,10 @@ class Runs:
                 return None if is_gone(record, one_machine=one_machine) else record
         return None
 
+    async def waited_for(self, rows: Sequence[Run]) -> frozenset[str]:
+        """Gives the ids of those runs that a living process waits with."""
+        return frozenset([row.id for row in rows if await self.waiter(row) is not None])
+
     # Looking
 
     async def get(self, reference: str | int) -> Run:
@@ -336,7 +340,8 @@ class Runs:
 
 def _waits(row: Run, waiter: WorkerRecord) -> RunHeld:
     where = f"run {row.number} of {row.flow} waits until {stamp(row.not_before)} in {process_of(waiter)}"
-    return RunHeld(f"{where}: let it go on there, stop that process, or cancel the run (tsuzuki cancel {row.number})")
+    ways = f"stop that process, cancel the run (tsuzuki cancel {row.number}), or start anew with fresh=True or --fresh"
+    return RunHeld(f"{where}: let it go on there, {ways}")
 
 
 def plain(row: Run) -> dict[str, Any]:

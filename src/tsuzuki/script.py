@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from tsuzuki import options as checks
 from tsuzuki.backends import Query
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
@@ -124,6 +125,10 @@ class ScriptFlow(Flow[P, R]):
         Started again with the same params, it continues the last run if that was interrupted, failed or was
         cancelled. Beside the flow's params it takes `fresh=True` (start anew), `continues=RUN` (skip the items
         that RUN has done), `idempotency_key`, `tags`, `backend` and `data_dir`.
+
+        A type checker knows the params of a call without options. No type can say "these params and also those
+        options" (a ParamSpec takes no further keywords), so with options it lets any params pass; they are checked
+        when the run starts. `with_options(fresh=True)(…)` is the same call, typed to the end.
         """
         own = {name: kwargs.pop(name) for name in _OPTIONS if name in kwargs and name not in self.params.names}
         return self.with_options(**own)(*args, **kwargs)
@@ -139,7 +144,10 @@ class ScriptFlow(Flow[P, R]):
         tags: Iterable[str] = (),
     ) -> Callable[P, EndedRun[R]]:
         """Gives `run` with its options set and the flow's own params typed."""
-        options = StartOptions(fresh, continues, idempotency_key, tuple(tags))
+        checks.switch("run(fresh=…)", fresh)
+        for name, given in (("backend", backend), ("idempotency_key", idempotency_key)):
+            checks.text(f"run({name}=…)", given, optional=True)
+        options = StartOptions(fresh, continues, idempotency_key, checks.texts("run(tags=…)", tags))
 
         def run(*args: P.args, **kwargs: P.kwargs) -> EndedRun[R]:
             params = self._named(args, kwargs)

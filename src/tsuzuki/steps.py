@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.context import FRAME, Frame
+from tsuzuki.context import FRAME, Frame, brief
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
 from tsuzuki.execution import Abandoned, Execution
 from tsuzuki.flow import Flow, Task
@@ -144,14 +144,14 @@ def decoded(task: Task[..., Any], key: str, data: bytes) -> Any:
     try:
         return task.codec.decode(data)
     except ValueChanged as error:
-        what = f"{task.name}[{key}]" if key else task.name
+        what = f"{task.name}[{brief(key)}]" if key else task.name
         hint = "Restore the annotation, or start the flow afresh"
         raise ValueChanged(f"the recorded result of {what} no longer fits: {error}. {hint}") from error
 
 
 def failure(task: str, key: str, kept: f.Problem, tries: int) -> StepFailure:
     """Makes the error that a flow sees: the same, word for word, the first time and on replay."""
-    what = f"{task}[{key}]" if key else task
+    what = f"{task}[{brief(key)}]" if key else task
     count = f" after {tries} tries" if tries > 1 else ""
     text = f"{what} failed{count}: {kept.type}: {kept.message}"
     return StepFailure(text, task=task, key=key, error_type=kept.type, tries=tries)
@@ -288,7 +288,7 @@ async def _before(run: Execution, timeout: float, awaited: Awaitable[Any]) -> An
 
 async def _on_thread(run: Execution, work: Call) -> Any:
     frame, timeout = work.frame, work.task.timeout
-    what = f"{frame.name}[{frame.key}]" if frame.key else frame.name
+    what = f"{frame.name}[{brief(frame.key)}]" if frame.key else frame.name
     started = work.thread = run.threads.start(
         copy_context(), work.task.function, work.args, work.kwargs, lambda: run.late(what)
     )

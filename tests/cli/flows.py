@@ -5,7 +5,7 @@ import logging
 import time
 from pathlib import Path
 
-from tsuzuki import current, flow, task
+from tsuzuki import Later, current, flow, task
 
 
 def note(text: object) -> None:
@@ -48,6 +48,17 @@ def strict(names: list[str]) -> list[str]:
     """Fails with its first item."""
     found: list[str] = picky.map(names, concurrency=1)
     return found
+
+
+@task
+def not_now() -> None:
+    raise Later(3600)
+
+
+@flow
+def patient() -> None:
+    """Waits for an hour."""
+    not_now()
 
 
 @task

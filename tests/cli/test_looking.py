@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.conftest import Terminal
-from tsuzuki.cli import main
+from tsuzuki.cli import main, render
 
 
 def test_runs_are_listed_for_people_and_for_programs(terminal: Terminal) -> None:
@@ -135,6 +135,19 @@ def test_interrupted_runs_can_be_listed(terminal: Terminal) -> None:
     terminal.end(living)
 
 
+def test_a_run_that_waits_with_its_process_is_not_interrupted(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:patient")
+    terminal.until(lambda: [row["not_before"] for row in terminal.json("list")] not in ([], [0.0]))
+    assert f"in process {process.pid}" in terminal.tsuzuki("get", "1").stdout
+    assert not terminal.json("get", "1")["interrupted"]
+    assert terminal.tsuzuki("list").stdout.splitlines()[1].split()[2] == "PENDING"
+    assert terminal.json("list", "--status", "interrupted") == []
+    process.kill()
+    process.wait()
+    assert "interrupted" in terminal.tsuzuki("get", "1").stdout
+    assert len(terminal.json("list", "--status", "interrupted")) == 1
+
+
 def test_a_large_result_is_shown_from_its_blob(terminal: Terminal) -> None:
     (terminal.folder / "large.py").write_text(
         "from tsuzuki import flow\n\n@flow\ndef large() -> str:\n    return 'x' * 3_000_000\n"
@@ -177,6 +190,19 @@ def test_items_show_how_each_ended(terminal: Terminal) -> None:
     [failed] = terminal.lines("items", "1", "--failed", "--json")
     assert (failed["task"], failed["outcome"], failed["tries"]) == ("picky", "failed", 1)
     assert failed["error"] == "ValueError: b is bad"
+
+
+def test_very_long_keys_are_shortened_for_people_and_whole_for_programs(terminal: Terminal) -> None:
+    long = ["a" * 100_000 + "1", "続" * 50_000 + "2"]
+    (terminal.folder / "names.json").write_text(json.dumps({"names": [*long, "short"]}))
+    terminal.bad(long[0])
+    terminal.tsuzuki("run", "flows.py:partly", "--params", "names.json", code=6)
+    shown = terminal.tsuzuki("items", "1").stdout
+    assert max(map(len, shown.splitlines())) < 700
+    assert sorted(row.partition(" ")[0][-1] for row in shown.splitlines()[1:]) == ["1", "2", "t"]
+    assert len({render.columns(row.partition("picky")[0]) for row in shown.splitlines()[1:]}) == 1
+    told = terminal.lines("items", "1", "--json")
+    assert sorted(item["key"] for item in told) == sorted([*long, "short"])
 
 
 def test_items_that_have_succeeded_since_are_not_failed_any_more(terminal: Terminal) -> None:

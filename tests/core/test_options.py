@@ -121,3 +121,24 @@ def test_what_cannot_even_be_shown_is_refused_by_the_name_of_its_option() -> Non
 
 def test_a_wait_beyond_all_numbers_is_the_longest_one() -> None:
     assert Retry(attempts=10_000, backoff=1.0, factor=10.0, most=5.0, jitter=0.0).delay(9_999) == 5.0
+
+
+@flow
+def counting(x: int) -> int:
+    return x
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        *(("fresh", given) for given in ("yes", None, 1)),
+        *(("tags", given) for given in ("nightly", 3, None, [3])),
+        *(("idempotency_key", given) for given in (3, b"x")),
+        ("backend", 3),
+    ],
+)
+def test_a_start_says_which_option_is_wrong(option: str, given: Any) -> None:
+    with pytest.raises(BadUsage) as refused:
+        counting.run(**{"x": 1, option: given})
+    assert f"run({option}=…) is " in str(refused.value)
+    assert repr(given) in str(refused.value)

@@ -48,20 +48,20 @@ async def crawl(site: str, urls: list[str]) -> dict[str, int]:
 
 
 @task
-def parse(text: str) -> dict[str, int]:
-    return {"words": len(text.split())}
+def parse(path: str) -> dict[str, int]:
+    return {"words": len(Path(path).read_text().split())}
 
 
 @flow
 def count(paths: list[str]) -> int:
-    parsed = parse.map(Path(path).read_text() for path in paths)
+    parsed = parse.map(paths)
     return sum(page["words"] for page in parsed)
 
 
 @flow
-async def count_awaiting(texts: list[str]) -> int:
-    first = await parse.step(texts[0])
-    parsed = await parse.map(texts[1:])
+async def count_awaiting(paths: list[str]) -> int:
+    first = await parse.step(paths[0])
+    parsed = await parse.map(paths[1:])
     return sum(page["words"] for page in [first, *parsed])
 
 
@@ -155,26 +155,38 @@ async def streams_keep_their_types(on_error: OnError) -> None:
 def runs_keep_their_types() -> None:
     assert_type(measure.run(text="a"), EndedRun[int])
     assert_type(crawl.run(site="a", urls=[], fresh=True).result, dict[str, int])
+    assert_type(crawl.run("a", urls=["u"]).result, dict[str, int])
+    crawl.run(site="a", urls=3)  # type: ignore[call-overload] # params are typed without options
+    crawl.run(site="a")  # type: ignore[call-overload] # and none may be missing
+    crawl.run(site="a", urls=[], fresh="yes")  # type: ignore[call-overload] # options are typed
+    assert_type(crawl.with_options(fresh=True, tags=["x"])(site="a", urls=[]).result, dict[str, int])
     crawl.with_options(fresh=True)("a", urls=3)  # type: ignore[arg-type] # params are typed here
+    crawl.with_options(fresh=True)("a")  # type: ignore[call-arg] # and none may be missing
 
 
 # ----------------------------------------------------------------------------------------------------- run by pytest
 
 
 def test_the_examples_above_are_what_they_say(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("two words")
     assert measure("four") == 4
     assert measure_all(["a", "bb"]) == [1, 2]
     assert length("four") == 4
     assert length.name == "length"
-    assert count([str(tmp_path / "a.txt")]) == 2
+    assert count(files(tmp_path)) == 3
 
 
-async def test_a_step_is_the_call_as_something_to_await() -> None:
+def files(folder: Path) -> list[str]:
+    """Two files of three words."""
+    (folder / "a.txt").write_text("two words")
+    (folder / "b.txt").write_text("one")
+    return [str(folder / "a.txt"), str(folder / "b.txt")]
+
+
+async def test_a_step_is_the_call_as_something_to_await(tmp_path: Path) -> None:
     assert await length.step("four") == 4
     assert await fetch.step("u", retries=2) == b"uu"
     assert await measure_twice(["a", "bb"]) == [1, 2, 1, 2, 1, 2]
-    assert await count_awaiting(["two words", "one"]) == 3
+    assert await count_awaiting(files(tmp_path)) == 3
     assert await look(["u"]) == [b"u"]
 
 
@@ -182,5 +194,5 @@ def test_in_a_run_they_are_so_too(tmp_path: Path) -> None:
     store = str(tmp_path)
     assert measure_all.with_options(data_dir=store)(["a", "bb"]).result == [1, 2]
     assert measure_twice.with_options(data_dir=store)(["a", "bb"]).result == [1, 2, 1, 2, 1, 2]
-    assert count_awaiting.with_options(data_dir=store)(["two words", "one"]).result == 3
+    assert count_awaiting.with_options(data_dir=store)(files(tmp_path)).result == 3
     assert look.with_options(data_dir=store)(["u"]).result == [b"u"]

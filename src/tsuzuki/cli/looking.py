@@ -11,13 +11,14 @@ from typing import IO, Any, Final
 import click
 import msgspec
 
-from tsuzuki.backends import Line, Query
+from tsuzuki.backends import Line, Query, WorkerRecord
 from tsuzuki.cli import render
 from tsuzuki.cli.asking import Cut, cut_of
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import ACTIVE, Run, Status
+from tsuzuki.presence import process_of
 from tsuzuki.runs import Runs
 
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
@@ -64,12 +65,13 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
     async with store.open() as runs:
         gone = await runs.gone()
         rows = await _fitting(runs, query, words, gone)
+        waited_for = await runs.waited_for(rows)
     if as_json:
-        render.put([render.record(row, gone) for row in rows])
+        render.put([render.record(row, gone, waited_for) for row in rows])
         return 0
     if not rows:
         return _no_runs(f"none in {render.near(str(store.file or store.url))} fit", as_json=False)
-    for line in render.table(_LIST, (_listed(row, gone) for row in rows), _NUMBERS):
+    for line in render.table(_LIST, (_listed(row, gone, waited_for) for row in rows), _NUMBERS):
         click.echo(line)
     return 0
 
@@ -83,7 +85,7 @@ async def _fitting(runs: Runs, query: Query, words: frozenset[str], gone: frozen
     every = msgspec.structs.replace(query, status=wanted, private=None if known else True, limit=sys.maxsize)
     async with aclosing(pages(runs, every)) as found:
         async for row in found:
-            if row.status in known or render.interrupted(row, gone):
+            if row.status in known or render.interrupted(row, gone, await runs.waited_for([row])):
                 rows.append(row)
             if len(rows) == query.limit:
                 break
@@ -111,11 +113,11 @@ def _no_runs(why: str, *, as_json: bool) -> int:
     return 0
 
 
-def _listed(row: Run, gone: frozenset[str]) -> tuple[str, ...]:
+def _listed(row: Run, gone: frozenset[str], waited_for: frozenset[str]) -> tuple[str, ...]:
     return (
         f"{row.number}",
         row.flow,
-        render.status_word(row, gone),
+        render.status_word(row, gone, waited_for),
         f"{row.done + row.skipped:,}",
         f"{row.failed:,}" if row.failed else "",
         render.local(row.started_at),
@@ -137,20 +139,23 @@ async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
     gone = await runs.gone()
     data = await runs.result_data(row)
     cut = await cut_of(runs, row)
+    waiter = await runs.waiter(row)
     if as_json:
-        render.put({**render.record(row, gone), "result": msgspec.Raw(data), "cut": cut})
+        waited_for = frozenset({row.id} if waiter else ())
+        render.put({**render.record(row, gone, waited_for), "result": msgspec.Raw(data), "cut": cut})
         return 0
-    for name, text in _told(row, gone, data, cut):
+    for name, text in _told(row, _status(row, gone, waiter), data, cut):
         click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
     return 0
 
 
-def _told(row: Run, gone: frozenset[str], data: bytes, cut: Cut | None) -> Iterator[tuple[str, str]]:
+def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple[str, str]]:
     yield "run", f"{row.number} ({row.id})"
     yield "flow", row.flow + (f" ({render.near(row.source)})" if row.source else "")
-    yield "status", _status(row, gone)
+    yield "status", status
     yield "params", render.shown_json(bytes(row.params))
-    for name, text in (("key", row.key), ("tags", ", ".join(row.tags)), ("continues", row.continues)):
+    key = row.key and render.shortened(row.key)
+    for name, text in (("key", key), ("tags", ", ".join(row.tags)), ("continues", row.continues)):
         if text:
             yield name, text
     yield "created", render.local(row.created_at)
@@ -172,7 +177,9 @@ def _told(row: Run, gone: frozenset[str], data: bytes, cut: Cut | None) -> Itera
         yield "result", render.result_text(data)
 
 
-def _status(row: Run, gone: frozenset[str]) -> str:
+def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
+    if waiter is not None:
+        return f"{row.status}, waits until {render.local(row.not_before)} in {process_of(waiter)}"
     if render.interrupted(row, gone):
         return f"{row.status}, interrupted: nobody executes it; `tsuzuki resume {row.number}` goes on"
     return f"{row.status}" + (f" (executed by {row.holder})" if row.holder else "")
@@ -189,7 +196,7 @@ def _status(row: Run, gone: frozenset[str]) -> str:
 async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> int:
     """Show what a run has logged."""
     row = await runs.get(reference)
-    if follow and render.interrupted(row, await runs.gone()):
+    if follow and render.interrupted(row, await runs.gone(), await runs.waited_for([row])):
         click.echo(f"nobody executes run {row.number} just now; waiting for somebody to resume it", err=True)
     async for line in runs.follow_log(row.id) if follow else runs.log(row.id):
         if as_json:
@@ -200,7 +207,7 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
 
 
 def _line(line: Line) -> str:
-    place = f"{line.name}[{line.key}]" if line.key else line.name
+    place = f"{line.name}[{render.shortened(line.key)}]" if line.key else line.name
     level = "" if line.level == "info" else f"{line.level.upper()} "
     return f"{render.local(line.at)}  {f'{place}: ' if place else ''}{level}{line.text}"
 

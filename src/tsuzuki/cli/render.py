@@ -23,6 +23,10 @@ INTERRUPTED: Final = "interrupted"
 """The word for a run that was stopped on the way; no status of the store."""
 _TINY: Final = 0.1
 _SAMPLE: Final = 200
+_WIDEST: Final = 60
+_WIDEST_LAST: Final = 400
+_ENOUGH: Final = 4096
+"""More of a text than this is not even looked at."""
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -78,21 +82,21 @@ def took(run: Run) -> str:
     return duration(passed.total_seconds()) if passed.total_seconds() >= 1 else "<1s"
 
 
-def interrupted(run: Run, gone: frozenset[str]) -> bool:
+def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = frozenset()) -> bool:
     """Tells whether a run was stopped on the way, and waits for somebody to go on with it."""
-    if run.status not in ACTIVE or not run.private:
+    if run.status not in ACTIVE or not run.private or run.id in waited_for:
         return False
     return run.holder in gone if run.holder is not None else run.started_at is not None
 
 
-def status_word(run: Run, gone: frozenset[str]) -> str:
+def status_word(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> str:
     """Gives the status of a run for people."""
-    return INTERRUPTED if interrupted(run, gone) else run.status.value
+    return INTERRUPTED if interrupted(run, gone, waited_for) else run.status.value
 
 
-def record(run: Run, gone: frozenset[str]) -> dict[str, Any]:
+def record(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> dict[str, Any]:
     """Gives a row for programs."""
-    return {**plain(run), "interrupted": interrupted(run, gone)}
+    return {**plain(run), "interrupted": interrupted(run, gone, waited_for)}
 
 
 def counts(run: Run) -> str:
@@ -109,13 +113,28 @@ def recorded(run: Run) -> int:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Gives the lines of a table; its columns are as wide as its first rows need, so that it can stream."""
-    source = ([one_line(cell) for cell in row] for row in rows)
+    """Gives the lines of a table; its columns are as wide as its first rows need, so that it can stream.
+
+    What is long is shortened in the middle, the last column less than the others; programs read --json.
+    """
+    last = len(head) - 1
+    source = ([shortened(cell, _WIDEST if at < last else _WIDEST_LAST) for at, cell in enumerate(row)] for row in rows)
     sample = list(islice(source, _SAMPLE))
     widths = [max(columns(row[at]) for row in (head, *sample)) for at in range(len(head))]
     for row in chain([head], sample, source):
         cells = [padded(cell, width, right=name in right) for name, cell, width in zip(head, row, widths, strict=True)]
         yield fitted("  ".join(cells).rstrip())
+
+
+def shortened(text: str, width: int = NARROW) -> str:
+    """Gives a text on one line, of at most so many columns: the beginning and the end tell most."""
+    line = one_line(text if len(text) <= _ENOUGH else f"{text[: _ENOUGH // 2]}…{text[-_ENOUGH // 2 :]}")
+    if columns(line) <= width:
+        return line
+    tail = line[-width // 4 :]
+    while columns(tail) > width // 4:
+        tail = tail[1:]
+    return clipped(line, width - columns(tail)) + tail
 
 
 def columns(text: str) -> int:

@@ -170,9 +170,7 @@ class Execution:
                 finished_anyway=cut.finished_anyway,
                 interrupted=cut.interrupted,
             )
-        return self.fact(
-            f.Released, reason="stopped on the way", not_before=self.not_before, worker=self.claim.worker
-        )
+        return self.fact(f.Released, reason="stopped on the way", not_before=self.not_before, worker=self.claim.worker)
 
     async def settled(self) -> None:
         """Waits until every call and map that a stop found under way has ended and is recorded, or is given up.

@@ -35,6 +35,8 @@ from tsuzuki.errors import StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
 
 _fact: Final = f.decode
+BURST: Final = 1.0
+"""For new workers that come within so many seconds, the records of all are read once."""
 
 
 class NatsBackend:
@@ -44,6 +46,7 @@ class NatsBackend:
         self._parts = parts
         self._clock = parts.clock
         self._pens: dict[tuple[str, str, int], Pen] = {}
+        self._forgot_at = 0.0
         self._closed = False
 
     @classmethod
@@ -186,7 +189,8 @@ class NatsBackend:
         with self._faults():
             beaten = await self._parts.workers.beat(worker)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
-        if beaten.beats == 1:
+        if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
+            self._forgot_at = self._clock.now()
             await self._forget_workers(beaten.id)
         return self._parts.projection.held(worker.id)
 

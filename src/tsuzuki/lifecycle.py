@@ -260,10 +260,10 @@ def _ended(run: Run, fact: f.Fact) -> Run:
 # What is appended when somebody claims, cancels or resumes: decided here, once, for every backend.
 
 
-def claim_facts(run: Run, worker: str, at: float, fingerprint: str = "") -> list[f.Fact]:
+def claim_facts(run: Run, worker: str, at: float, fingerprint: str = "", *, most: int = MOST_CLAIMS) -> list[f.Fact]:
     """Says what a claim appends: `Claimed`, or the end of a run that only kills its workers."""
     attempt = run.attempt if run.holder is None else run.attempt + 1
-    if run.barren >= MOST_CLAIMS:
+    if run.barren >= most:
         message = (
             f"claimed {run.barren} times without one new outcome: it ends its workers. "
             "Look at its last log lines, mend the flow, then resume it"

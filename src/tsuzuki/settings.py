@@ -1,12 +1,17 @@
 """The only code that reads the environment: what can be set, its name there, and its default."""
 
+import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from tsuzuki.errors import BadUsage
 
+logger: Final = logging.getLogger("tsuzuki.settings")
+
 PREFIX: Final = "TSUZUKI_"
+Value = TypeVar("Value")
 
 
 def data_dir(given: str | os.PathLike[str] | None = None) -> Path:
@@ -28,6 +33,75 @@ def grace_period() -> float:
 def lease() -> float:
     """Gives how long a worker may be silent before its runs are taken over: TSUZUKI_LEASE_SECONDS, or 30."""
     return _seconds("LEASE_SECONDS", 30.0)
+
+
+def default_tag() -> str:
+    """Gives the tag of runs and workers that name none: TSUZUKI_DEFAULT_TAG, or `default`."""
+    return _valid("DEFAULT_TAG", _tag) or "default"
+
+
+def worker_disconnect_timeout() -> float:
+    """Gives after how much silence a worker is shown as DISCONNECTED: TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC, or 20."""
+    return _valid("WORKER_DISCONNECT_TIMEOUT_SEC", _above_zero) or 20.0
+
+
+def work_queue() -> dict[str, Any]:
+    """Gives what is set of the work queue and the dead letters on NATS, by option; the defaults are the options' own.
+
+    TSUZUKI_WORK_SUBJECT_PREFIX, TSUZUKI_CONSUMER_ACK_WAIT_SEC, TSUZUKI_CONSUMER_MAX_DELIVER,
+    TSUZUKI_CONSUMER_MAX_ACK_PENDING, TSUZUKI_ACK_PROGRESS_INTERVAL_SEC, TSUZUKI_DLQ_STREAM,
+    TSUZUKI_DLQ_SUBJECT_PREFIX, TSUZUKI_DLQ_PUBLISH_EXECUTION_ERROR. A value that makes no sense is told of and ignored.
+    """
+    told = {
+        "work_prefix": _valid("WORK_SUBJECT_PREFIX", str),
+        "ack_wait": _valid("CONSUMER_ACK_WAIT_SEC", _above_zero),
+        "max_deliver": _valid("CONSUMER_MAX_DELIVER", _counted),
+        "max_ack_pending": _valid("CONSUMER_MAX_ACK_PENDING", _counted),
+        "ack_progress": _valid("ACK_PROGRESS_INTERVAL_SEC", _above_zero),
+        "dlq_stream": _valid("DLQ_STREAM", str),
+        "dlq_prefix": _valid("DLQ_SUBJECT_PREFIX", str),
+        "dlq_execution_error": _valid("DLQ_PUBLISH_EXECUTION_ERROR", _switch),
+    }
+    return {option: value for option, value in told.items() if value is not None}
+
+
+def _valid(name: str, read: Callable[[str], Value]) -> Value | None:
+    """Reads a value; one that makes no sense is told of, and counts as unset."""
+    text = os.environ.get(PREFIX + name, "").strip()
+    if not text:
+        return None
+    try:
+        return read(text)
+    except ValueError as error:
+        logger.warning("%s%s=%r is ignored, its default holds: %s", PREFIX, name, text, error)
+        return None
+
+
+def _above_zero(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError("it must be a number above 0")
+    return value
+
+
+def _counted(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("it must be a whole number above 0")
+    return value
+
+
+def _switch(text: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise ValueError("it must be true or false")
+    return words[text.lower()]
+
+
+def _tag(text: str) -> str:
+    if not text.replace("_", "a").replace("-", "a").isalnum():
+        raise ValueError("a tag has letters, digits, _ and - only")
+    return text
 
 
 def _seconds(name: str, default: float) -> float:

@@ -12,6 +12,8 @@ IN_FLIGHT: Final = 10164
 """Somebody is writing to the subject: try again."""
 NOT_FOUND: Final = 10059
 NO_MESSAGE: Final = 10037
+CONSUMER_EXISTS: Final = 10148
+"""A consumer of this name is there, with other settings."""
 _FULL: Final = frozenset({10023, 10047, 10122})
 _TOO_MUCH: Final = 10077
 """It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
@@ -27,6 +29,11 @@ class ApiError(Exception):
     def __init__(self, code: int, error: int, text: str) -> None:
         super().__init__(f"{text} ({error or code})")
         self.code, self.error, self.text = code, error, text
+
+    @property
+    def there_already(self) -> bool:
+        """Whether a message was refused because its subject has one, and may have only one."""
+        return self.error == _TOO_MUCH and "per subject" in self.text
 
 
 class Unclear(Exception):

@@ -129,6 +129,13 @@ def folded(run: Run, facts: Sequence[f.Fact], encoded: Sequence[bytes]) -> Run:
     return run
 
 
+def extended(tip: Tip, run: Run, facts: Sequence[f.Fact], mark: str, updated_at: float) -> tuple[Frame, Run]:
+    """Makes the message that extends a chain by facts, and the row after them."""
+    encoded = [f.encode(fact) for fact in facts]
+    row = msgspec.structs.replace(folded(run, facts, encoded), updated_at=updated_at)
+    return Frame(mark, row.position, tip.first, encode_row(row), encoded), row
+
+
 def refolded(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
     """Folds all facts of a run anew; what is shown of its progress stays."""
     return msgspec.structs.replace(fold_all(_as_submitted(run), facts), progress=run.progress)

@@ -10,14 +10,20 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
+from tsuzuki import settings
 from tsuzuki.errors import BadUsage
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
+_SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _SECRETS: Final = frozenset({"token"})
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach a store and what it is called; limits of 0 or below mean: none."""
+    """How to reach a store and what it is called; limits of 0 or below mean: none.
+
+    The last eight are about the work queue and the dead letters. An empty name is made of `prefix`; `max_deliver` is
+    how often a run may be claimed without one new outcome.
+    """
 
     servers: tuple[str, ...]
     prefix: str = "tsuzuki"
@@ -33,6 +39,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 600.0
     max_bytes: int = -1
     max_log_bytes: int = 1 << 30
+    work_prefix: str = ""
+    ack_wait: float = 30.0
+    ack_progress: float = 10.0
+    max_deliver: int = 20
+    max_ack_pending: int = 200
+    dlq_stream: str = ""
+    dlq_prefix: str = ""
+    dlq_execution_error: bool = True
 
     @property
     def url(self) -> str:
@@ -77,11 +91,27 @@ def parse(url: str, **given: Any) -> Options:
         known = ", ".join(sorted(set(Options.__struct_fields__) - {"servers"}))
         raise BadUsage(f"the address {address} has unknown options {sorted(unknown)}; there are: {known}")
     servers = tuple(f"{scheme}://{host.strip('/')}" for host in hosts.split(","))
-    chosen = {**told, **{name: value for name, value in given.items() if value is not None}}
+    chosen = {**settings.work_queue(), **told, **{name: value for name, value in given.items() if value is not None}}
     try:
         options = msgspec.convert({"servers": servers, **chosen}, Options, strict=False)
     except msgspec.ValidationError as error:
         raise BadUsage(f"the address {address} has a bad option: {error}") from None
     if not _PREFIX.fullmatch(options.prefix):
         raise BadUsage(f"prefix={options.prefix!r} names streams and subjects: use letters, digits, _ and - only")
+    _check_queue(options)
     return options
+
+
+def _check_queue(options: Options) -> None:
+    for name in ("work_prefix", "dlq_prefix"):
+        if (given := getattr(options, name)) and not _SUBJECT.fullmatch(given):
+            raise BadUsage(f"{name}={given!r} begins subjects: use words of letters, digits, _ and -, joined by dots")
+    if options.dlq_stream and not _PREFIX.fullmatch(options.dlq_stream):
+        raise BadUsage(f"dlq_stream={options.dlq_stream!r} names a stream: use letters, digits, _ and - only")
+    if min(options.max_deliver, options.max_ack_pending) < 1:
+        raise BadUsage("max_deliver= and max_ack_pending= must be above 0")
+    if not 0 < options.ack_progress < options.ack_wait:
+        raise BadUsage(
+            f"runs show every ack_progress={options.ack_progress:g} s that they are under way, which must be below "
+            f"ack_wait={options.ack_wait:g} s (TSUZUKI_ACK_PROGRESS_INTERVAL_SEC, TSUZUKI_CONSUMER_ACK_WAIT_SEC)"
+        )

@@ -13,6 +13,7 @@ from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
+from tsuzuki.backends.nats.claims import Claims
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
@@ -27,6 +28,7 @@ from tsuzuki.backends.nats.records import Records
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.backends.nats.work import Work
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
@@ -61,6 +63,16 @@ class Parts:
         self.workers = Workers(wire, names, self.records)
         self.limits = Limits(wire, names, self.records, clock)
         self.letters = Letters(wire, names)
+        self.work = Work(wire, names, options, clock, self.projection.row)
+        self.claims = Claims(
+            options,
+            clock,
+            chain=self.chain,
+            projection=self.projection,
+            work=self.work,
+            written=self.written,
+            letter=self.letters.write,
+        )
         self.queue = Queue(
             wire,
             names,
@@ -96,10 +108,12 @@ class Parts:
         await self.wire.subscribe(self.topology.all_requests, requested)
         self._runs.start()
         self._state.start()
+        self.work.start()
 
     async def close(self) -> None:
         """Leaves."""
         await self.queue.close()
+        await self.work.close()
         await self._runs.close()
         await self._state.close()
         self.bells.ring_all()
@@ -123,6 +137,7 @@ class Parts:
         if tip.run is None:
             return
         self.projection.put(tip)
+        await self.work.written(tip.run)
         self._ring(tip.run)
         if tip.run.status.terminal and tip.run.id in self._progressed:
             self._progressed.discard(tip.run.id)

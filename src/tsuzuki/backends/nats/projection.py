@@ -15,6 +15,8 @@ from tsuzuki.backends import Holding, Query
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.frames import ELSEWHERE, Frame, Tip
 from tsuzuki.backends.nats.queries import SQL
+from tsuzuki.backends.nats.topology import Group
+from tsuzuki.backends.nats.work import Candidate
 from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run, Status
 
@@ -99,6 +101,11 @@ class Projection:
         rows = self._database.execute(SQL["run"], (run_id,)).fetchall()
         return _tip(rows[0]) if rows else None
 
+    def row(self, run_id: str) -> Run | None:
+        """Gives the row of a run, as far as it is known here."""
+        tip = self.get(run_id)
+        return None if tip is None else tip.run
+
     def position(self, run_id: str) -> int:
         """Tells how far a run is known to have come."""
         found = self._database.execute(SQL["position"], (run_id,)).fetchone()
@@ -106,19 +113,23 @@ class Projection:
 
     def candidates(
         self, tags: Sequence[str], flows: Collection[str] | None, now: float, dead: frozenset[str], limit: int
-    ) -> list[str]:
+    ) -> list[Candidate]:
         """Finds the runs that may be claimed, by priority, then age."""
-        found: set[tuple[int, int, str]] = set()
+        found: set[Candidate] = set()
         named = None if flows is None else msgspec.json.encode(list(flows)).decode()
         values = {"now": now, "version": f.VERSION, "flows": named, "limit": limit}
         for tag in tags:
-            for priority, number, run_id in self._database.execute(SQL["waiting"], {**values, "tag": tag}):
-                found.add((-priority, number, run_id))
+            for priority, number, run_id, of, flow, waits in self._database.execute(
+                SQL["waiting"], {**values, "tag": tag}
+            ):
+                found.add(Candidate(-priority, number, run_id, Group(of, priority, flow), bool(waits)))
         for holder in dead:
-            for priority, number, run_id, tag in self._database.execute(SQL["orphaned"], {**values, "holder": holder}):
-                if tag in tags:
-                    found.add((-priority, number, run_id))
-        return [run_id for _, _, run_id in sorted(found)][:limit]
+            for priority, number, run_id, of, flow in self._database.execute(
+                SQL["orphaned"], {**values, "holder": holder}
+            ):
+                if of in tags:
+                    found.add(Candidate(-priority, number, run_id, Group(of, priority, flow), waits=False))
+        return sorted(found)[:limit]
 
     def due(self, now: float) -> float | None:
         """Tells when the next delayed run is due."""
@@ -148,6 +159,10 @@ class Projection:
     def failed(self) -> list[Run]:
         """Lists the runs that failed."""
         return [frames.decode_row(row) for (row,) in self._database.execute(SQL["failed"])]
+
+    def unclaimed(self) -> list[Run]:
+        """Lists the shared runs that wait."""
+        return [frames.decode_row(row) for (row,) in self._database.execute(SQL["unclaimed"])]
 
     def known(self, run_ids: Sequence[str]) -> set[str]:
         """Tells which of these are runs."""

@@ -79,13 +79,13 @@ SELECT {columns} FROM {joined} WHERE runs.id = ?;
 SELECT position FROM runs WHERE id = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT priority, number, id FROM runs INDEXED BY runs_waiting
+SELECT priority, number, id, tag, flow, not_before = 0 FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
     AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder.
-SELECT priority, number, id, tag FROM runs INDEXED BY runs_held
+SELECT priority, number, id, tag, flow FROM runs INDEXED BY runs_held
 WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
     AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 
@@ -160,6 +160,9 @@ SELECT status, count(*) FROM runs GROUP BY status;
 
 -- failed: Lists the ids of runs that failed.
 SELECT row FROM runs WHERE status = 'FAILED';
+
+-- unclaimed: Lists the shared runs that wait.
+SELECT row FROM runs WHERE status = 'PENDING' AND private = 0;
 
 -- known_runs: Tells which of the ids in a JSON list are runs.
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?));

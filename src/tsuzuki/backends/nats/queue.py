@@ -1,16 +1,14 @@
-"""Submissions, claims and requests: each decided by `lifecycle`, and by who extends the chain first."""
+"""Submissions and requests: each decided by `lifecycle`, and by who extends the chain first."""
 
 import asyncio
 import contextlib
 import logging
-import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
@@ -22,31 +20,18 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import BadParams, Conflict, StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, request_facts
+from tsuzuki.lifecycle import Run, RunUpdateResult, request_facts
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
 TRIES: Final = 4
 """How often a request tries to get in beside a busy holder before it asks him to let it in."""
-WINDOW: Final = 8
-"""Among how many times as many runs a worker chooses once others were quicker: so that not all want the same."""
 
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Who asks for which runs, and how many."""
-
-    worker: str
-    tags: Sequence[str]
-    limit: int
-    dead: frozenset[str]
-    fingerprints: Mapping[str, str]
-    flows: Collection[str] | None = None
-
-
 class Queue:
-    """The runs that wait, and whoever wants something of them."""
+    """The way in: new runs, and what others than the holder want of a run."""
 
     def __init__(
         self,
@@ -62,8 +47,6 @@ class Queue:
     ) -> None:
         self._wire, self._topology, self._options, self._clock = wire, topology, options, clock
         self._chain, self._keys, self._projection, self._written = chain, keys, projection, written
-        self._reserved: set[str] = set()
-        self._doubts: dict[str, list[tuple[Run, Tip, Frame, Run, list[f.Fact]]]] = {}
         self._fences: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -141,104 +124,6 @@ class Queue:
                 logger.debug("run %s is not fenced yet: %s", run.id, error)
                 await asyncio.sleep(1.0)
 
-    # Claiming
-
-    async def claim(self, wanted: Wanted) -> list[Claim]:
-        """Claims runs by tag; a run that only kills its workers is ended, and the next one taken instead."""
-        claims = await self.resolved(wanted.worker)
-        tried: set[str] = set()
-        beaten = False
-        while len(claims) < wanted.limit:
-            tips = self._candidates(wanted, tried, wanted.limit - len(claims), beaten=beaten)
-            if not tips:
-                break
-            ids = {tip.run.id for tip in tips if tip.run is not None}
-            tried |= ids
-            self._reserved |= ids
-            try:
-                answers = await asyncio.gather(*(self._claim(tip, wanted) for tip in tips), return_exceptions=True)
-            finally:
-                self._reserved -= ids
-            claims += [answer for answer in answers if isinstance(answer, Claim)]
-            beaten = any(isinstance(answer, Passed) for answer in answers)
-            error = next((x for x in answers if isinstance(x, BaseException) and not isinstance(x, Passed)), None)
-            if error is not None and not claims:
-                raise error
-            if error is not None:
-                break
-        return claims
-
-    def _candidates(self, wanted: Wanted, tried: set[str], limit: int, *, beaten: bool) -> list[Tip]:
-        now = self._clock.now()
-        avoided = tried | self._reserved
-        most = limit * (WINDOW if beaten else 1) + len(avoided)
-        found = self._projection.candidates(wanted.tags, wanted.flows, now, wanted.dead, most)
-        tips = [tip for run_id in found if run_id not in avoided and (tip := self._projection.get(run_id))]
-        tips = [tip for tip in tips if tip.run is not None and claimable(tip.run, now, wanted.dead)]
-        if beaten and len(tips) > limit:
-            chosen = sorted(random.sample(range(len(tips)), limit))
-            return [tips[at] for at in chosen]
-        return tips[:limit]
-
-    async def claim_by_id(self, run_id: str, wanted: Wanted) -> list[Claim]:
-        """Claims one run, a private one too."""
-        resolved = [claim for claim in await self.resolved(wanted.worker) if claim.run.id == run_id]
-        while not resolved:
-            tip = await self._last(run_id)
-            if tip is None or tip.run is None or not claimable(tip.run, self._clock.now(), wanted.dead):
-                return []
-            try:
-                claim = await self._claim(tip, wanted)
-            except Passed:
-                continue
-            return [] if claim is None else [claim]
-        return resolved
-
-    async def _claim(self, tip: Tip, wanted: Wanted) -> Claim | None:
-        tip = await self._chain.whole(tip)
-        run = tip.run
-        if run is None:
-            return None
-        facts = claim_facts(run, wanted.worker, self._clock.now(), wanted.fingerprints.get(run.flow, ""))
-        frame, row = self._frame(tip, run, facts)
-        try:
-            written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
-        except Passed as passed:
-            if passed.tip is not None:
-                self._projection.put(passed.tip)
-            raise
-        except StoreUnavailable:
-            # It may have been written: then we hold the run, and must learn of it as soon as we can.
-            self._doubts.setdefault(wanted.worker, []).append((run, tip, frame, row, facts))
-            raise
-        return await self._claimed(run, written, facts, wanted.worker)
-
-    async def _claimed(self, before: Run, tip: Tip, facts: Sequence[f.Fact], worker: str) -> Claim | None:
-        await self._written(tip, facts)
-        row = tip.run
-        if row is None or row.status.terminal:
-            return None
-        return Claim(row, worker, row.attempt, before.fingerprint)
-
-    async def resolved(self, worker: str) -> list[Claim]:
-        """Learns what became of claims whose acknowledgement got lost: what was written is given."""
-        doubts, claims = self._doubts.pop(worker, []), []
-        while doubts:
-            before, tip, frame, row, facts = doubts[-1]
-            try:
-                written = await self._chain.extend(before.id, tip, frame, row, patience=self._options.timeout)
-            except Passed:
-                doubts.pop()
-                continue
-            except StoreUnavailable:
-                self._doubts.setdefault(worker, []).extend(doubts)
-                raise
-            doubts.pop()
-            claim = await self._claimed(before, written, facts, worker)
-            if claim is not None:
-                claims.append(claim)
-        return claims
-
     # Asking
 
     async def ask(self, run_id: str, fact: f.Fact, dead: frozenset[str]) -> tuple[RunUpdateResult, Run | None]:
@@ -253,7 +138,7 @@ class Queue:
             if not facts:
                 ended = run.status.terminal
                 return (RunUpdateResult.ALREADY_TERMINAL if ended else RunUpdateResult.UPDATED), run
-            frame, row = self._frame(tip, run, facts)
+            frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
             if run.status.terminal:
                 await self._keys.take(row)
             try:
@@ -290,12 +175,6 @@ class Queue:
                 continue
             await self._written(written, [])
             return row
-
-    def _frame(self, tip: Tip, run: Run, facts: Sequence[f.Fact]) -> tuple[Frame, Run]:
-        encoded = [f.encode(fact) for fact in facts]
-        row = frames.folded(run, facts, encoded)
-        row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
-        return Frame(self._chain.mark(), row.position, tip.first, frames.encode_row(row), encoded), row
 
     async def _last(self, run_id: str) -> Tip | None:
         try:

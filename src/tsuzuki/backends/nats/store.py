@@ -23,11 +23,11 @@ from tsuzuki.backends import (
     forgettable,
 )
 from tsuzuki.backends.nats import frames, options, streams
+from tsuzuki.backends.nats.claims import Wanted
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.parts import Parts
 from tsuzuki.backends.nats.pen import Pen
-from tsuzuki.backends.nats.queue import Wanted
 from tsuzuki.backends.nats.topology import last_token
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock, SystemClock
@@ -151,9 +151,9 @@ class NatsBackend:
         with self._faults():
             await self._parts.loaded()
             if run_id is not None:
-                claims = await self._parts.queue.claim_by_id(run_id, wanted)
+                claims = await self._parts.claims.claim_by_id(run_id, wanted)
             else:
-                claims = await self._parts.queue.claim(wanted)
+                claims = await self._parts.claims.claim(wanted)
         for claim in claims:
             tip = self._parts.projection.get(claim.run.id)
             if tip is not None and tip.run is not None and tip.run.position == claim.run.position:

@@ -12,7 +12,7 @@ from tsuzuki.errors import StoreUnavailable
 
 OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
-_KEPT: Final = ("retention", "max_msgs_per_subject", "allow_direct")
+_KEPT: Final = ("subjects", "retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
 KILO: Final = 1024
 

@@ -6,8 +6,12 @@
 | state | a key-value bucket: workers, progress, keys, idempotency keys, limits | `$KV.P-state.…` |
 | log | log lines, the oldest go first | `P.l.RUN` |
 | blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
-| letters | dead letters, which outlive their runs | `P.d.RUN` |
+| work | a ticket for each shared run that has not ended; a work queue | `P.work.TAG.PRIORITY.FLOW.RUN` |
+| dlq | dead letters, which outlive their runs | `P.dlq.RUN` |
 | numbers | one message; its sequence is the last number given to a run | `P.n` |
+
+`P.work`, `P.dlq` and the stream of dead letters may be called otherwise (`work_prefix`, `dlq_prefix`, `dlq_stream`).
+Each tag, priority and flow with tickets has a durable consumer on `work`.
 
 `P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers.
 """
@@ -15,14 +19,25 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.errors import BadUsage
 
 API: Final = "$JS.API"
+NANO: Final = 1_000_000_000
+UNUSED: Final = 24 * 3600
+"""A consumer that nobody asked for so long is removed; it is made again when it is needed (seconds)."""
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
+
+
+class Group(NamedTuple):
+    """What runs have in common whose tickets one consumer deals out, in their order."""
+
+    tag: str
+    priority: int
+    flow: str
 
 
 class Topology:
@@ -37,14 +52,19 @@ class Topology:
         self.state = f"KV_{self.bucket}"
         self.log = f"{prefix}-log"
         self.blobs = f"{prefix}-blobs"
-        self.letters = f"{prefix}-letters"
+        self.work = f"{prefix}-work"
+        self._work = options.work_prefix or f"{prefix}.work"
+        self.letters = options.dlq_stream or f"{prefix}-dlq"
+        self._letters = options.dlq_prefix or f"{prefix}.dlq"
         self.numbers = f"{prefix}-numbers"
         self.number = f"{prefix}.n"
         self.all_chains = f"{prefix}.j.*"
-        self.all_letters = f"{prefix}.d.*"
+        self.all_letters = f"{self._letters}.*"
+        self.all_tickets = f"{self._work}.>"
         self.all_blobs = f"{prefix}.b.>"
         self.all_requests = f"{prefix}.ctl.*"
         self.all_workers = f"$KV.{self.bucket}.worker.*"
+        self.all_hidden = f"$KV.{self.bucket}.hidden.*"
         self.all_progress = f"$KV.{self.bucket}.progress.*"
         self.probe = f"$KV.{self.bucket}.clock"
 
@@ -72,11 +92,39 @@ class Topology:
 
     def letter(self, run_id: str) -> str:
         """The subject of a run's dead letters."""
-        return f"{self._prefix}.d.{_token(run_id)}"
+        return f"{self._letters}.{_token(run_id)}"
+
+    def ticket(self, group: Group, run_id: str) -> str:
+        """The subject of a run's ticket."""
+        return f"{self._group(group)}.{_token(run_id)}"
+
+    def consumer(self, group: Group) -> tuple[str, dict[str, Any]]:
+        """The consumer that deals out the tickets of a group: its name and its configuration."""
+        options = self._options
+        readable = f"{_escaped(group.tag)}_{group.priority}_{_escaped(group.flow)}"
+        name = f"{readable[:80]}-{_digest(group.tag, str(group.priority), group.flow)[:12]}"
+        return name, {
+            "name": name,
+            "durable_name": name,
+            "filter_subject": f"{self._group(group)}.*",
+            "ack_policy": "explicit",
+            "ack_wait": int(options.ack_wait * NANO),
+            "max_ack_pending": options.max_ack_pending,
+            "max_deliver": -1,  # the journal counts claims: a queue that gives up would leave a run PENDING for ever
+            "deliver_policy": "all",
+            "inactive_threshold": UNUSED * NANO,
+        }
+
+    def _group(self, group: Group) -> str:
+        return f"{self._work}.{_escaped(group.tag)}.{group.priority}.{_escaped(group.flow)}"
 
     def worker(self, worker: str) -> str:
         """The record of a worker."""
         return f"$KV.{self.bucket}.worker.{_escaped(worker)}"
+
+    def hidden(self, worker: str) -> str:
+        """The record that a worker is not to be shown; apart from its own, which every heartbeat replaces."""
+        return f"$KV.{self.bucket}.hidden.{_escaped(worker)}"
 
     def progress(self, run_id: str) -> str:
         """The record of how far the steps of a run are."""
@@ -100,13 +148,20 @@ class Topology:
         """Gives the configuration of every stream by its name."""
         options, prefix = self._options, self._prefix
         full = {"discard": "new", "max_bytes": options.max_bytes if options.max_bytes > 0 else -1}
+        tickets = {
+            "retention": "workqueue",
+            "max_msgs_per_subject": 1,
+            "discard": "new",
+            "discard_new_per_subject": True,
+        }
         bucket = {"allow_rollup_hdrs": True, "deny_delete": True, "max_msgs_per_subject": 1}
         wanted: dict[str, Mapping[str, Any]] = {
             self.journal: {"subjects": [f"{prefix}.j.>"], "allow_msg_ttl": True, **full},
             self.state: {"subjects": [f"$KV.{self.bucket}.>"], **bucket, "discard": "new"},
             self.log: {"subjects": [f"{prefix}.l.>"], "max_bytes": options.max_log_bytes, "discard": "old"},
             self.blobs: {"subjects": [f"{prefix}.b.>"], **full},
-            self.letters: {"subjects": [f"{prefix}.d.>"], "max_msgs": 100_000, "discard": "old"},
+            self.work: {"subjects": [self.all_tickets], **tickets},
+            self.letters: {"subjects": [f"{self._letters}.>"], "max_msgs": 100_000, "discard": "old"},
             self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
         }
         return {name: {**self._common(name), **settings} for name, settings in wanted.items()}
@@ -164,6 +219,11 @@ def create_consumer(stream: str, name: str) -> str:
 def delete_consumer(stream: str, name: str) -> str:
     """Where a consumer is deleted."""
     return f"{API}.CONSUMER.DELETE.{stream}.{name}"
+
+
+def consumer_info(stream: str, name: str) -> str:
+    """Where a consumer tells its state."""
+    return f"{API}.CONSUMER.INFO.{stream}.{name}"
 
 
 def next_messages(stream: str, name: str) -> str:

@@ -1,0 +1,190 @@
+"""Tickets of the work queue: what one says, and who deals out those of a group.
+
+A ticket says that a run may be claimed. It decides nothing: the chain does.
+"""
+
+import asyncio
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.faults import CONSUMER_EXISTS, ApiError, Unclear
+from tsuzuki.backends.nats.topology import NANO, Group, Topology
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.errors import StoreUnavailable
+from tsuzuki.lifecycle import Run
+
+ACK: Final = b"+ACK"
+UNDER_WAY: Final = b"+WPI"
+NO_MORE: Final = b"+TERM"
+ANSWER: Final = 1.0
+"""How long an answer of the queue is waited for, beyond the time it was given (seconds)."""
+_NOTHING_MORE: Final = frozenset({"404", "408"})
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """A ticket that was dealt to us; `reply` is where we say what became of it, `problem` why it cannot be read."""
+
+    run_id: str
+    subject: str
+    reply: str
+    problem: str = ""
+
+
+class _Said(msgspec.Struct):
+    run_id: str
+    flow_name: str = ""
+    tag: str = ""
+    number: int = 0
+
+
+_said: Final = msgspec.json.Decoder(_Said).decode
+
+
+def write(run: Run) -> bytes:
+    """Writes the ticket of a run."""
+    return msgspec.json.encode(_Said(run.id, run.flow, run.tag, run.number))
+
+
+def read(message: Msg) -> Ticket:
+    """Reads a ticket; one that makes no sense says so."""
+    run_id = topology.last_token(message.subject)
+    try:
+        named = _said(message.data).run_id
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Ticket(run_id, message.subject, message.reply, f"it is no ticket: {error}")
+    problem = "" if named == run_id else f"it names another run, {named!r}"
+    return Ticket(run_id, message.subject, message.reply, problem)
+
+
+def back(delay: float = 0.0) -> bytes:
+    """Says that others may have a ticket, after a while."""
+    return b"-NAK" if delay <= 0 else b"-NAK " + msgspec.json.encode({"delay": int(delay * NANO)})
+
+
+class Gone(Exception):
+    """There is no such consumer any more."""
+
+
+class _Pull:
+    """One request for tickets, and what came so far."""
+
+    def __init__(self, token: str, most: int) -> None:
+        self.token, self.most = token, most
+        self.messages: list[Msg] = []
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def given(self, message: Msg) -> None:
+        self.messages.append(message)
+        if len(self.messages) >= self.most:
+            self.future.set_result(None)
+
+    def told(self, status: str, text: str) -> None:
+        if status in _NOTHING_MORE:
+            self.future.set_result(None)
+        elif status == "503" or "Deleted" in text:
+            self.future.set_exception(Gone)
+        else:
+            self.fail(f"the queue answered {status} {text}")
+
+    def fail(self, reason: str) -> None:
+        if not self.future.done():
+            self.future.set_exception(Unclear(reason))
+
+
+class Dealer:
+    """Deals out the tickets of a group: what is there at once, or the first that comes within a moment.
+
+    No request stays open for long: that of a worker which stands still would swallow what comes meanwhile.
+    """
+
+    def __init__(self, wire: Wire, names: Topology, group: Group, progress: float) -> None:
+        self._wire, self._stream, self._progress = wire, names.work, progress
+        self._name, self._config = names.consumer(group)
+        self._inbox = wire.inbox()
+        self._subscription: Subscription | None = None
+        self._ready = False
+        self._turn = asyncio.Lock()
+        self._tokens = count(1)
+        self._pull: _Pull | None = None
+
+    async def deal(self, most: int, patience: float) -> list[Ticket]:
+        """Gives at most so many tickets; waits for the first one, if there is none."""
+        async with self._turn:
+            for _ in range(2):
+                try:
+                    await self._prepare()
+                    return [read(message) for message in await self._ask(most, patience)]
+                except Gone:
+                    self._ready = False
+            raise Unclear("the consumer of the work queue is gone as soon as it was made")
+
+    async def _prepare(self) -> None:
+        if self._subscription is None:
+            self._subscription = await self._wire.subscribe(f"{self._inbox}.*", self._heard)
+        if self._ready:
+            return
+        request = {"stream_name": self._stream, "config": self._config, "action": "create"}
+        try:
+            await self._wire.api(topology.create_consumer(self._stream, self._name), **request)
+        except ApiError as error:
+            if error.error != CONSUMER_EXISTS:
+                raise
+            found = await self._wire.api(topology.consumer_info(self._stream, self._name))
+            self._check(found["config"])
+        self._ready = True
+
+    def _check(self, found: dict[str, Any]) -> None:
+        """Keeps a consumer that others made with other limits, if it can be worked with."""
+        wrong = next((x for x in ("ack_policy", "filter_subject") if found.get(x) != self._config[x]), None)
+        if wrong is None and found.get("ack_wait", 0) <= self._progress * NANO:
+            wrong = "ack_wait"
+        if wrong is not None:
+            raise StoreUnavailable(
+                f"the consumer {self._name} of the stream {self._stream} has {wrong}={found.get(wrong)!r}, which does "
+                f"not go with {self._config[wrong]!r} here; delete it, or give all processes the same settings"
+            )
+
+    async def _ask(self, most: int, patience: float) -> list[Msg]:
+        pull = self._pull = _Pull(str(next(self._tokens)), most)
+        request: dict[str, Any] = {"batch": most, "no_wait": True}
+        if patience > 0:
+            request["expires"] = int(patience * NANO)
+        timer = asyncio.get_running_loop().call_later(patience + ANSWER, pull.fail, "the queue does not answer")
+        try:
+            subject = topology.next_messages(self._stream, self._name)
+            await self._wire.pull(subject, msgspec.json.encode(request), f"{self._inbox}.{pull.token}")
+            await pull.future
+        except Unclear:
+            if not pull.messages:
+                raise
+        except BaseException:
+            self._pull = None
+            for message in pull.messages:
+                await self._hand_back(message)
+            raise
+        finally:
+            timer.cancel()
+            self._pull = None
+        return pull.messages
+
+    async def _heard(self, message: Msg) -> None:
+        pull, headers = self._pull, message.headers
+        waits = pull is not None and not pull.future.done()
+        if headers and "Status" in headers and not message.reply:
+            if pull is not None and waits and topology.last_token(message.subject) == pull.token:
+                pull.told(headers["Status"], headers.get("Description", ""))
+        elif pull is not None and waits:
+            pull.given(message)
+        else:
+            await self._hand_back(message)  # nobody waits any more
+
+    async def _hand_back(self, message: Msg) -> None:
+        try:
+            await self._wire.tell(message.reply, back())
+        except Unclear:
+            return  # it comes back by itself

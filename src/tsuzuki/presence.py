@@ -12,12 +12,16 @@ import os
 import platform
 import tempfile
 import uuid
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tsuzuki.backends import WorkerRecord
+import msgspec
+
+from tsuzuki.backends import Backend, WorkerRecord, WorkerState
+from tsuzuki.clock import Clock
 
 fcntl: ModuleType | None
 try:
@@ -87,6 +91,61 @@ def process_of(record: WorkerRecord) -> str:
     return f"worker {record.id}"
 
 
+def state_of(record: WorkerRecord, now: float, silent: float) -> WorkerState:
+    """Tells people what a worker is doing: one that has not left in order and is silent for so long is DISCONNECTED.
+
+    This compares wall clocks, and is for showing only; whose runs are taken over is decided by `Watch`.
+    """
+    if record.stopped:
+        return WorkerState.STOPPED_GRACEFUL
+    if now - record.heartbeat_at > silent:
+        return WorkerState.DISCONNECTED
+    return WorkerState.IDLE if record.state == WorkerState.IDLE else WorkerState.RUNNING
+
+
+class Badge:
+    """What a worker tells of itself with its heartbeats."""
+
+    def __init__(
+        self, presence: Presence, worker: str, tags: Sequence[str], flows: Iterable[str], clock: Clock
+    ) -> None:
+        self._clock = clock
+        self._always = WorkerRecord(
+            id=worker,
+            host=this_host(),
+            presence=presence.path,
+            tags=tuple(tags),
+            flows=tuple(flows),
+            started_at=clock.now(),
+            instance_id=uuid.uuid4().hex,
+        )
+        self._shown: str | None = None
+        self._status: str | None = None
+        self.ended: str | None = None
+        """The run that ended last, until its status is known."""
+
+    async def record(self, backend: Backend, current: str | None, stopped: str = "") -> WorkerRecord:
+        """Gives what is to be told now: which run is under way, how the last one ended, or why the worker stopped."""
+        if self.ended is not None:
+            row, self.ended = await backend.get(self.ended), None
+            self._status = row.status.value if row is not None else self._status
+        self._shown, now = current, self._clock.now()
+        state = WorkerState.IDLE if current is None else WorkerState.RUNNING
+        return msgspec.structs.replace(
+            self._always,
+            heartbeat_at=now,
+            state=(WorkerState.STOPPED_GRACEFUL if stopped else state).value,
+            current_run_id=current,
+            last_run_status=self._status,
+            stopped_at=now if stopped else None,
+            stop_reason=stopped or None,
+        )
+
+    def outdated(self, current: str | None) -> bool:
+        """Tells whether others see a run that is over, or none where there is one."""
+        return current != self._shown
+
+
 class Watch:
     """Knows which workers are dead."""
 
@@ -104,7 +163,7 @@ class Watch:
         return frozenset(r.id for r in records if self._is_dead(r, monotonic))
 
     def _is_dead(self, record: WorkerRecord, monotonic: float) -> bool:
-        if record.state != "RUNNING" or is_gone(record, one_machine=self._one_machine):
+        if record.stopped or is_gone(record, one_machine=self._one_machine):
             return True
         beats, since = self._seen.get(record.id, (-1, monotonic))
         if beats != record.beats:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki import settings
-from tsuzuki.backends import STOPPED, Backend, Check, Entry, Line, Query, WorkerRecord
+from tsuzuki.backends import Backend, Check, Entry, Line, Query, WorkerRecord
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.codec import params_digest
@@ -74,6 +74,7 @@ class Runs:
         name = flow if isinstance(flow, str) else flow.name
         data = _encoded(flow, params or {})
         tag = tag or ("default" if isinstance(flow, str) else flow.tag)
+        tag = settings.default_tag() if tag == "default" else tag
         if not name or not _TAG.fullmatch(tag):
             raise BadUsage(f"a run needs a flow name, and a tag of letters, digits, _ and -; got {name!r}, {tag!r}")
         if key is None and not isinstance(flow, str):
@@ -120,7 +121,7 @@ class Runs:
         """Gives the holders of runs that have ended for certain."""
         one_machine = self.backend.one_machine
         records = await self.backend.workers(holding=True)
-        return frozenset(r.id for r in records if r.state != "RUNNING" or is_gone(r, one_machine=one_machine))
+        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=one_machine))
 
     async def waiter(self, row: Run) -> WorkerRecord | None:
         """Gives the living process that waits with a private run until its time has come."""
@@ -129,7 +130,7 @@ class Runs:
         released = [e.fact for e in await self.backend.fetch(row.id, [row.position]) if isinstance(e.fact, f.Released)]
         one_machine = self.backend.one_machine
         for record in await self.backend.workers() if released else ():
-            if record.id == released[0].worker and record.state != STOPPED:
+            if record.id == released[0].worker and not record.stopped:
                 return None if is_gone(record, one_machine=one_machine) else record
         return None
 

@@ -14,14 +14,14 @@ from typing import Any, Final, Self
 
 from tsuzuki import facts as f
 from tsuzuki import settings
-from tsuzuki.backends import Backend, Claim, Query, WorkerRecord
+from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.limits import Limits
-from tsuzuki.presence import Presence, Watch, this_host
+from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import execute
 from tsuzuki.strays import Look
@@ -46,7 +46,7 @@ class Worker:
         backend: Backend,
         flows: Iterable[Flow[..., Any]] = (),
         *,
-        tags: Sequence[str] = ("default",),
+        tags: Sequence[str] | None = None,
         concurrency: int = 10,
         name: str | None = None,
         clock: Clock | None = None,
@@ -59,7 +59,7 @@ class Worker:
         self._backend = backend
         self._flows = _by_name(flows)
         self._fingerprints: Mapping[str, str] = {}
-        self._tags = tuple(tags)
+        self._tags = (settings.default_tag(),) if tags is None else tuple(tags)
         self._concurrency = concurrency
         self._clock = clock or SystemClock()
         self._lease = lease or settings.lease()
@@ -85,7 +85,7 @@ class Worker:
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
         self._fingerprints = {name: flow.fingerprint for name, flow in self._flows.items()}
-        self._started_at = self._clock.now()
+        self._badge = Badge(self._presence, self.id, self._tags, self._flows, self._clock)
         try:
             await self._beat()
             await self._look_for_the_dead()
@@ -109,7 +109,7 @@ class Worker:
                 loop.cancel()
             await asyncio.gather(*self._loops, return_exceptions=True)
             with contextlib.suppress(StoreError):
-                await self._beat(state="STOPPED_GRACEFUL")
+                await self._beat(stopped="stopped in order")
         finally:
             self._close()
 
@@ -215,6 +215,7 @@ class Worker:
     def _leave(self, run: Execution) -> None:
         if self._running.get(run.run_id) is run:  # not another attempt at it, after this one was lost
             del self._running[run.run_id]
+            self._badge.ended = run.run_id
         self._freed.set()
         if run.interrupted:  # by its own code, as if by Ctrl-C
             self.interrupt()
@@ -291,22 +292,16 @@ class Worker:
 
     # Showing that it lives, and seeing who does not
 
-    async def _beat(self, state: str = "RUNNING") -> None:
-        record = WorkerRecord(
-            id=self.id,
-            host=this_host(),
-            presence=self._presence.path,
-            tags=self._tags,
-            flows=tuple(self._flows),
-            heartbeat_at=self._clock.now(),
-            started_at=self._started_at,
-            state=state,
-        )
+    async def _beat(self, stopped: str = "") -> None:
+        record = await self._badge.record(self._backend, self._current(), stopped)
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
         for run in running:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")
+
+    def _current(self) -> str | None:
+        return next(iter(self._running), None)
 
     async def _is_lost(self, run: Execution) -> bool:
         row = await self._backend.get(run.run_id)
@@ -332,6 +327,8 @@ class Worker:
                 if self._clock.monotonic() - looked >= LOOK:
                     looked = self._clock.monotonic()
                     await self._look_for_the_dead()
+                    if self._badge.outdated(self._current()):
+                        await self._beat()
                     await self._take_up_again()
                     await self._take_strays()
 

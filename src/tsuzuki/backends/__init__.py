@@ -6,6 +6,7 @@ does not exist.
 """
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -60,12 +61,25 @@ class Claim(msgspec.Struct, frozen=True):
     was: str = ""
 
 
-STOPPED: Final = "STOPPED_GRACEFUL"
+class WorkerState(StrEnum):
+    """What a worker is doing; DISCONNECTED is never stored, but seen by who looks (`presence.state_of`)."""
+
+    RUNNING = "RUNNING"
+    IDLE = "IDLE"
+    STOPPED_GRACEFUL = "STOPPED_GRACEFUL"
+    DISCONNECTED = "DISCONNECTED"
+
+
+STOPPED: Final = WorkerState.STOPPED_GRACEFUL.value
 """The state of a worker that has left in order."""
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the store knows of a worker; `presence` is the lock file it holds while it lives on `host`."""
+    """What the store knows of a worker; `presence` is the lock file it holds while it lives on `host`.
+
+    `instance_id` tells two lives of a worker with the same name apart. `hidden` is for those who look: it belongs to
+    the store, and no heartbeat changes it.
+    """
 
     id: str
     host: str = ""
@@ -74,8 +88,19 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     flows: tuple[str, ...] = ()
     heartbeat_at: float = 0.0
     started_at: float = 0.0
-    state: str = "RUNNING"
+    state: str = WorkerState.RUNNING.value
     beats: int = 0
+    instance_id: str = ""
+    current_run_id: str | None = None
+    last_run_status: str | None = None
+    stopped_at: float | None = None
+    stop_reason: str | None = None
+    hidden: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it left in order: what it held is free."""
+        return self.state == STOPPED
 
 
 WORKERS_SEEN_FOR: Final = 24 * 3600.0
@@ -94,7 +119,7 @@ def forgettable(records: Sequence[WorkerRecord], holders: Collection[str], now: 
     now = min(now, max((record.heartbeat_at for record in records), default=now))
     idle = sorted((r for r in records if r.id not in holders), key=lambda r: (r.heartbeat_at, r.id))
     silent = [r.id for r in idle if now - r.heartbeat_at > WORKERS_SEEN_FOR]
-    left = [r.id for r in idle if r.state == STOPPED and now - r.heartbeat_at <= WORKERS_SEEN_FOR]
+    left = [r.id for r in idle if r.stopped and now - r.heartbeat_at <= WORKERS_SEEN_FOR]
     return silent + left[: max(len(records) - len(silent) - MOST_WORKERS, 0)]
 
 
@@ -268,11 +293,18 @@ class Backend(Protocol):
     # Workers
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
-        """Records that a worker lives, and tells it what it holds; a new one lets `forgettable` ones be forgotten."""
+        """Records that a worker lives, and tells it what it holds; whether it is hidden stays as it was.
+
+        A new worker lets those that are `forgettable` be forgotten.
+        """
         ...
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         """Lists the workers, the last seen first; with `holding` only those that hold a run that has not ended."""
+        ...
+
+    async def hide(self, worker_id: str, hidden: bool) -> bool:
+        """Sets whether a worker is to be shown; heartbeats and restarts keep it. False: there is no such worker."""
         ...
 
     # The index

@@ -183,7 +183,8 @@ class MemoryBackend:
             for forgotten in forgettable([*self._workers.values()], holders, self._clock.now()):
                 del self._workers[forgotten]
         before = self._workers.get(worker.id, worker)
-        self._workers[worker.id] = msgspec.structs.replace(worker, beats=before.beats + 1)
+        hidden = worker.id in self._workers and before.hidden
+        self._workers[worker.id] = msgspec.structs.replace(worker, beats=before.beats + 1, hidden=hidden)
         held = [record for record in self._active.values() if record.row.holder == worker.id]
         for record in held:
             seen = max(worker.heartbeat_at, record.row.heartbeat_at or 0.0)
@@ -194,6 +195,12 @@ class MemoryBackend:
         holders = {record.row.holder for record in self._active.values()} if holding else self._workers.keys()
         found = (worker for worker in self._workers.values() if worker.id in holders)
         return sorted(found, key=lambda worker: worker.heartbeat_at, reverse=True)
+
+    async def hide(self, worker_id: str, hidden: bool) -> bool:
+        known = self._workers.get(worker_id)
+        if known is not None:
+            self._workers[worker_id] = msgspec.structs.replace(known, hidden=hidden)
+        return known is not None
 
     # The index
 

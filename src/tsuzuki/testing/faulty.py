@@ -77,6 +77,7 @@ class FaultyBackend:
     work = _through(Backend.work)
     beat = _through(Backend.beat)
     workers = _through(Backend.workers)
+    hide = _through(Backend.hide)
     get = _through(Backend.get)
     search = _through(Backend.search)
     counts = _through(Backend.counts)

@@ -160,7 +160,7 @@ class Claims:
         elif claimable(run, now, wanted.dead):
             return tip
         elif run.status is Status.PENDING and run.not_before > now:
-            await self._work.say(ticket, tickets.back(run.not_before - now))
+            await self._work.postpone(ticket, run.not_before)
         elif not self._work.attach(run, ticket):
             # Somebody holds it who was not dealt this ticket, or a newer Tsuzuki is needed for it.
             await self._work.say(ticket, tickets.back(self._options.ack_wait))

@@ -1,6 +1,7 @@
 """The parts of the store put together, and what one write means for the others."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -8,7 +9,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Check, WorkerRecord
+from tsuzuki.backends import Check, DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
@@ -33,6 +34,9 @@ from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
 
+logger: Final = logging.getLogger("tsuzuki.nats")
+
+EXECUTION_ERROR: Final = "execution_error"
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
 
@@ -139,11 +143,18 @@ class Parts:
         self.projection.put(tip)
         await self.work.written(tip.run)
         self._ring(tip.run)
-        if tip.run.status.terminal and tip.run.id in self._progressed:
-            self._progressed.discard(tip.run.id)
-            await self._forget_progress(tip.run.id)
-        for letter in frames.letters(tip.run, facts):
-            await self.letters.write(letter)  # a crash before this line is made up for by `sweep`
+        try:  # what is written stands, whatever comes of the rest: a crash or a fault here is made up for by `sweep`
+            if tip.run.status.terminal and tip.run.id in self._progressed:
+                self._progressed.discard(tip.run.id)
+                await self._forget_progress(tip.run.id)
+            for letter in frames.letters(tip.run, facts):
+                await self._write_letter(letter)
+        except (Unclear, ApiError) as error:
+            logger.warning("run %s: its dead letter or its progress is not seen to yet: %s", tip.run.number, error)
+
+    async def _write_letter(self, letter: DeadLetter) -> None:
+        if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
+            await self.letters.write(letter)
 
     def _follow(self, subject: str, seq: int, data: bytes) -> None:
         run_id = topology.last_token(subject)
@@ -219,8 +230,17 @@ class Parts:
         for run in missing:
             fact = f.RunFailed(at=run.updated_at, attempt=run.attempt, error=run.error or f.Problem("", ""))
             for letter in frames.letters(run, [fact]):
-                await self.letters.write(letter)
+                await self._write_letter(letter)
         return [
+            await self.work.sweep(self.projection.unclaimed(), self._ended),
             Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
         ]
+
+    async def _ended(self, run_id: str) -> bool:
+        """Tells whether a run needs no ticket: it ended, or never was."""
+        row = self.projection.row(run_id)
+        if row is None or row.status.terminal:
+            tip = await self.chain.last(run_id)
+            row = None if tip is None else tip.run
+        return row is None or row.status.terminal or row.private

@@ -16,6 +16,16 @@ from tsuzuki.clock import Clock
 AGREED: Final = 60.0
 """For how long the difference between the server's clock and ours is believed (seconds)."""
 MOST: Final = 1000
+
+
+class Hidden(msgspec.Struct):
+    """Whether a worker is to be shown."""
+
+    id: str
+    hidden: bool
+
+
+_hidden: Final = msgspec.json.Decoder(Hidden).decode
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 _letter: Final = msgspec.json.Decoder(DeadLetter).decode
 
@@ -34,28 +44,41 @@ class Workers:
             before, _ = await self._records.read(subject)
             self._beats[worker.id] = int(before.get("beats", 0))
         self._beats[worker.id] += 1
-        beaten = msgspec.structs.replace(worker, beats=self._beats[worker.id])
+        beaten = msgspec.structs.replace(worker, beats=self._beats[worker.id], hidden=False)
         await self._wire.publish(subject, msgspec.json.encode(beaten))
         return beaten
 
-    async def all(self) -> list[WorkerRecord]:
+    async def hide(self, worker: str, hidden: bool) -> bool:
+        """Sets whether a worker is to be shown; tells whether there is such a worker."""
+        known, _ = await self._records.read(self._topology.worker(worker))
+        if known:
+            await self._records.put(self._topology.hidden(worker), {"id": worker, "hidden": hidden})
+        return bool(known)
+
+    async def all(self, *, hidden: bool = True) -> list[WorkerRecord]:
         """Reads the records from the server: what is only remembered here would look dead after an outage."""
-        found: list[WorkerRecord] = []
+        found = [_worker(data) for data in await self._read(self._topology.all_workers)]
+        told = [_hidden(data) for data in await self._read(self._topology.all_hidden)] if hidden else []
+        unseen = {record.id for record in told if record.hidden}
+        found = [msgspec.structs.replace(worker, hidden=worker.id in unseen) for worker in found]
+        return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
+
+    async def _read(self, subjects: str) -> list[bytes]:
+        found: list[bytes] = []
         seq = 1
         while True:  # the bucket keeps one message of each subject: the last one
-            request = {"seq": seq, "next_by_subj": self._topology.all_workers, "batch": MOST}
+            request = {"seq": seq, "next_by_subj": subjects, "batch": MOST}
             answers = await self._wire.many(topology.direct_get(self._topology.state), msgspec.json.encode(request))
-            found += [_worker(answer.data) for answer in answers if answer.data]
+            found += [answer.data for answer in answers if answer.data]
             if len(answers) < MOST:
-                break
+                return found
             seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
-        return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
 
     async def forget(self, workers: Sequence[str]) -> None:
         """Removes records; one whose worker lives all the same comes back with its next heartbeat."""
         for worker in workers:
-            subject = self._topology.worker(worker)
-            await self._wire.api(topology.purge_stream(self._topology.state), filter=subject)
+            for subject in (self._topology.worker(worker), self._topology.hidden(worker)):
+                await self._wire.api(topology.purge_stream(self._topology.state), filter=subject)
 
 
 class Limits:

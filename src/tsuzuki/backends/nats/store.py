@@ -197,9 +197,13 @@ class NatsBackend:
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         with self._faults():
             await self._parts.loaded()
-            found = await self._parts.workers.all()
+            found = await self._parts.workers.all(hidden=not holding)
         holders = self._parts.projection.holders() if holding else set[str]()
         return [worker for worker in found if not holding or worker.id in holders]
+
+    async def hide(self, worker_id: str, hidden: bool) -> bool:
+        with self._faults():
+            return await self._parts.workers.hide(worker_id, hidden)
 
     async def _forget_workers(self, new: str) -> None:
         others = [worker for worker in await self.workers() if worker.id != new]

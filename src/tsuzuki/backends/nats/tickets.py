@@ -23,6 +23,11 @@ UNDER_WAY: Final = b"+WPI"
 NO_MORE: Final = b"+TERM"
 ANSWER: Final = 1.0
 """How long an answer of the queue is waited for, beyond the time it was given (seconds)."""
+LINGER: Final = 0.02
+"""How long the next ticket of an answer is waited for: a queue with too many tickets out does not say that this was
+all (seconds)."""
+SHORTEST: Final = 0.01
+"""A request without an end would stay open where too many tickets are out (seconds)."""
 _NOTHING_MORE: Final = frozenset({"404", "408"})
 
 
@@ -76,16 +81,29 @@ class _Pull:
     def __init__(self, token: str, most: int) -> None:
         self.token, self.most = token, most
         self.messages: list[Msg] = []
-        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[None] = self._loop.create_future()
 
     def given(self, message: Msg) -> None:
         self.messages.append(message)
         if len(self.messages) >= self.most:
+            self.end()
+        elif len(self.messages) == 1:
+            self._loop.call_later(LINGER, self._linger, 1)
+
+    def _linger(self, seen: int) -> None:
+        if seen == len(self.messages):
+            self.end()
+        elif not self.future.done():
+            self._loop.call_later(LINGER, self._linger, len(self.messages))
+
+    def end(self) -> None:
+        if not self.future.done():
             self.future.set_result(None)
 
     def told(self, status: str, text: str) -> None:
         if status in _NOTHING_MORE:
-            self.future.set_result(None)
+            self.end()
         elif status == "503" or "Deleted" in text:
             self.future.set_exception(Gone)
         else:
@@ -151,9 +169,7 @@ class Dealer:
 
     async def _ask(self, most: int, patience: float) -> list[Msg]:
         pull = self._pull = _Pull(str(next(self._tokens)), most)
-        request: dict[str, Any] = {"batch": most, "no_wait": True}
-        if patience > 0:
-            request["expires"] = int(patience * NANO)
+        request = {"batch": most, "no_wait": True, "expires": int(max(patience, SHORTEST) * NANO)}
         timer = asyncio.get_running_loop().call_later(patience + ANSWER, pull.fail, "the queue does not answer")
         try:
             subject = topology.next_messages(self._stream, self._name)

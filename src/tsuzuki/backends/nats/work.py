@@ -101,9 +101,18 @@ class Work:
         elif run.status.terminal:
             self._do_aside(self._remove(self._topology.ticket(group_of(run), run.id)))
         elif ticket is not None:
-            await self.say(ticket, tickets.back(run.not_before - self._clock.now()))
-        else:
+            await self.postpone(ticket, run.not_before)
+        elif run.not_before - self._clock.now() <= self._options.ack_wait:
             await self.enqueue(run)
+
+    async def postpone(self, ticket: Ticket, until: float) -> None:
+        """Lets others have a ticket when its time comes.
+
+        A long delay needs no ticket, since a run whose delay is over is claimed without one; and delayed tickets count
+        as dealt out, so that many of them would keep back those that are due.
+        """
+        delay = until - self._clock.now()
+        await self.say(ticket, tickets.back(delay) if delay <= self._options.ack_wait else tickets.ACK)
 
     async def enqueue(self, run: Run) -> None:
         """Writes the ticket of a run, unless it is there; one that cannot be written is missed, and made up for."""

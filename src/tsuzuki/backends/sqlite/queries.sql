@@ -172,10 +172,14 @@ ORDER BY priority DESC, number;
 SELECT min(not_before) FROM runs INDEXED BY runs_delayed
 WHERE status = 'PENDING' AND not_before > 0 AND not_before > ?;
 
--- beat: Records that a worker lives, and tells how often it has done so.
+-- beat: Records that a worker lives, and tells how often it has done so; whether it is hidden stays.
 INSERT INTO workers (id, heartbeat_at, beats, body) VALUES (?, ?, 1, ?)
-ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, beats = beats + 1, body = excluded.body
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, beats = beats + 1,
+    body = iif(json_extract(body, '$.hidden'), json_set(excluded.body, '$.hidden', json('true')), excluded.body)
 RETURNING beats;
+
+-- hide: Sets whether a worker is to be shown.
+UPDATE workers SET body = json_set(body, '$.hidden', json(iif(?, 'true', 'false'))) WHERE id = ? RETURNING id;
 
 -- held_by: Lists those who hold runs.
 SELECT DISTINCT holder FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL;

@@ -156,7 +156,8 @@ class SqliteBackend:
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         def record(transaction: Transaction) -> list[Holding]:
-            if transaction.execute(SQL["beat"], (worker.id, transaction.now, text(worker))).fetchall() == [(1,)]:
+            shown = text(msgspec.structs.replace(worker, hidden=False))  # what is there stays
+            if transaction.execute(SQL["beat"], (worker.id, transaction.now, shown)).fetchall() == [(1,)]:
                 _forget_workers(transaction, worker.id)
             rows = transaction.execute(SQL["holdings"], (worker.id,)).fetchall()
             return [Holding(run_id, attempt, bool(cancelling)) for run_id, attempt, cancelling in rows]
@@ -165,6 +166,12 @@ class SqliteBackend:
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         return [_worker_from(row) for row in self._rows("holders" if holding else "workers")]
+
+    async def hide(self, worker_id: str, hidden: bool) -> bool:
+        def hide(transaction: Transaction) -> bool:
+            return bool(transaction.execute(SQL["hide"], (hidden, worker_id)).fetchall())
+
+        return await self._write(hide)
 
     # The index
 

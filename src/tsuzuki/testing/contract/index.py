@@ -282,6 +282,48 @@ class WorkersContract:
         (worker,) = await backend.workers()
         assert (worker.state, worker.tags) == ("DRAINING", ("late",))
 
+    async def test_a_worker_tells_what_it_is_doing(self, backend: Backend) -> None:
+        told = WorkerRecord(
+            id="w1",
+            heartbeat_at=b.AT,
+            state="STOPPED_GRACEFUL",
+            instance_id="first life",
+            current_run_id="this",
+            last_run_status="FAILED",
+            stopped_at=b.AT,
+            stop_reason="told to",
+        )
+        await backend.beat(told)
+        (seen,) = await backend.workers()
+        for name in ("state", "instance_id", "current_run_id", "last_run_status", "stopped_at", "stop_reason"):
+            assert getattr(seen, name) == getattr(told, name)
+        assert seen.stopped
+
+    async def test_a_worker_stays_hidden_whatever_its_beats_say(self, backend: Backend) -> None:
+        for worker in ("w1", "w2"):
+            await backend.beat(WorkerRecord(id=worker, heartbeat_at=b.AT))
+        assert await backend.hide("w1", True)
+        assert await self.hidden(backend) == {"w1"}
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT, state="STOPPED_GRACEFUL"))
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT, instance_id="after a restart"))
+        await backend.beat(WorkerRecord(id="w2", heartbeat_at=b.AT, hidden=True))
+        assert await self.hidden(backend) == {"w1"}
+        assert await backend.hide("w1", False)
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT))
+        assert await self.hidden(backend) == set()
+
+    async def test_who_beats_for_the_first_time_is_not_hidden(self, backend: Backend) -> None:
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT, hidden=True))
+        assert await self.hidden(backend) == set()
+
+    async def test_a_worker_that_nobody_knows_cannot_be_hidden(self, backend: Backend) -> None:
+        assert not await backend.hide("nobody", True)
+        assert await backend.workers() == []
+
+    async def hidden(self, backend: Backend) -> set[str]:
+        """Gives the ids of the workers that are hidden."""
+        return {worker.id for worker in await backend.workers() if worker.hidden}
+
     async def test_a_beat_shows_on_the_runs_it_holds(self, backend: Backend, clock: ShiftedClock) -> None:
         mine, other = await b.claimed(backend, "w1"), await b.claimed(backend, "w2")
         clock.jump(60)

@@ -121,9 +121,9 @@ class Claims:
         dealt = await self._work.deal([candidate for candidate in plan if not self._straight(candidate, rounds)])
         rounds.short |= dealt.short
         rounds.silent |= dealt.silent
-        # Where the queue does not answer, the same runs are claimed straight in the next round.
-        rounds.tried |= {c.id for c in plan if c in straight or c.group not in dealt.silent}
-        rounds.tried |= {ticket.run_id for ticket in dealt.tickets}
+        # What was planned and is neither straight nor dealt out comes again in the next round: with the next ticket of
+        # its group, straight where the queue does not answer, and not at all where the group has no more tickets.
+        rounds.tried |= {candidate.id for candidate in straight} | {ticket.run_id for ticket in dealt.tickets}
         now, attempts = self._clock.now(), list[Awaitable[Claim | None]]()
         for candidate in straight:
             tip = self._projection.get(candidate.id)

@@ -8,6 +8,7 @@ compared, and time that this machine slept does not count.
 """
 
 import contextlib
+import hashlib
 import os
 import platform
 import tempfile
@@ -17,11 +18,13 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
 from tsuzuki.clock import Clock
+from tsuzuki.errors import Conflict
 
 fcntl: ModuleType | None
 try:
@@ -43,16 +46,23 @@ def this_host() -> str:
 class Presence:
     """Holds the lock file of a worker while it lives."""
 
-    def __init__(self, worker: str) -> None:
+    def __init__(self, worker: str, store: str = "") -> None:
         self.path = ""
         self._file: Any = None
         if fcntl is None:
             return
         folder = Path(tempfile.gettempdir()) / f"tsuzuki-{os.getuid()}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        self.path = str(folder / f"{worker}.alive")
-        self._file = Path(self.path).open("w", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.path = str(folder / f"{quote(worker, safe='')}-{hashlib.sha256(store.encode()).hexdigest()[:8]}.alive")
+        self._file = Path(self.path).open("a", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise Conflict(
+                f"a worker called {worker!r} is at work here already; give every worker its own name"
+            ) from None
+        self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")  # for people: nobody decides by it
         self._file.flush()
 

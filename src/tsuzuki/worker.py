@@ -80,14 +80,15 @@ class Worker:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._presence = Presence(self.id)
+        self._presence = Presence(self.id, self._backend.url)
         self._threads = Threads()
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
         self._fingerprints = {name: flow.fingerprint for name, flow in self._flows.items()}
         self._badge = Badge(self._presence, self.id, self._tags, self._flows, self._clock)
         try:
-            await self._beat()
+            # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
+            self._dropped |= await self._beat()
             await self._look_for_the_dead()
         except BaseException:
             self._close()
@@ -284,21 +285,23 @@ class Worker:
     async def _release_queued(self) -> None:
         queued, self._queue = self._queue, deque()
         for claim in queued:
-            with contextlib.suppress(ClaimLost, StoreError):
-                fact = f.Released(
-                    at=self._clock.now(), attempt=claim.attempt, reason="the worker stopped before it began"
-                )
-                await self._backend.append(claim, [fact])
+            await self._release(claim, "the worker stopped before it began")
+
+    async def _release(self, claim: Claim, reason: str) -> None:
+        with contextlib.suppress(ClaimLost, StoreError):
+            fact = f.Released(at=self._clock.now(), attempt=claim.attempt, reason=reason)
+            await self._backend.append(claim, [fact])
 
     # Showing that it lives, and seeing who does not
 
-    async def _beat(self, stopped: str = "") -> None:
+    async def _beat(self, stopped: str = "") -> set[str]:
         record = await self._badge.record(self._backend, self._current(), stopped)
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
         for run in running:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")
+        return {run_id for run_id, _ in held}
 
     def _current(self) -> str | None:
         return next(iter(self._running), None)
@@ -341,8 +344,11 @@ class Worker:
                 self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
             )
             self._dropped.discard(run_id)
-            self._queue.extend(claims)
+            self._queue.extend(claim for claim in claims if claim.run.flow in self._flows)
             self._start_queued()
+            for claim in claims:
+                if claim.run.flow not in self._flows:  # it was known to a worker of our name before us
+                    await self._release(claim, "its worker was killed, and does not know the flow any more")
 
     async def _take_strays(self) -> None:
         """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""

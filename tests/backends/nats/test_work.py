@@ -553,3 +553,24 @@ def test_a_ticket_says_which_run_it_is_for() -> None:
     run = b.a_run(number=7, tag="gpu")
     said = msgspec.json.decode(tickets.write(run))
     assert said == {"run_id": run.id, "flow_name": "crawl", "tag": "gpu", "number": 7}
+
+
+async def test_a_submitter_does_not_wait_long_for_a_queue_that_does_not_answer(
+    url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opened(url)
+    answers, enqueue = asyncio.Event(), store._parts.work.enqueue
+
+    async def slowly(run: Run) -> None:
+        await answers.wait()
+        await enqueue(run)
+
+    monkeypatch.setattr(store._parts.work, "enqueue", slowly)
+    run = await asyncio.wait_for(b.submitted(store), 5)
+    assert await queued(store) == set()
+    answers.set()
+
+    async def written() -> bool:
+        return await queued(store) == {run.id}
+
+    await until(written, 5)

@@ -24,6 +24,8 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 
 PATIENCE: Final = 0.1
 """How long the ticket of a run that waits is waited for: its submitter writes it just after the run (seconds)."""
+MOMENT: Final = 0.5
+"""How long a submitter waits for the ticket to be written: the run is there, and needs no ticket (seconds)."""
 MISSED: Final = 2.0
 """After so many seconds a run that waits and is not dealt out is claimed without a ticket."""
 MOST_MISSED: Final = 10_000
@@ -103,7 +105,7 @@ class Work:
         elif ticket is not None:
             await self.postpone(ticket, run.not_before)
         elif run.not_before - self._clock.now() <= self._options.ack_wait:
-            await self.enqueue(run)
+            await asyncio.wait({self._do_aside(self.enqueue(run))}, timeout=MOMENT)
 
     async def postpone(self, ticket: Ticket, until: float) -> None:
         """Lets others have a ticket when its time comes.
@@ -130,10 +132,11 @@ class Work:
         except (ApiError, Unclear) as error:
             logger.debug("the ticket %s of a run that ended stays for now: %s", subject, error)
 
-    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _do_aside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
+        return task
 
     # Dealing
 

@@ -1,0 +1,111 @@
+"""The work queue when servers die under it: every run is executed once, whatever the queue has forgotten."""
+# ruff: noqa: SLF001 - it asks the servers who leads
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from tests.backends.nats.conftest import Open
+from tests.backends.nats.test_cluster import Cluster, cluster, ready
+from tests.backends.nats.test_faults import until
+from tests.nats_server import NatsServer
+from tests.tcp_proxy import Proxy
+from tsuzuki import Runs, Worker, flow
+from tsuzuki.backends.nats import NatsBackend, topology
+
+pytestmark = pytest.mark.xdist_group("nats cluster")
+__all__ = ["cluster"]  # a fixture
+
+
+class Counted:
+    """A flow that takes a moment, and how often it was called for each number."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[int] = Counter()
+
+        @flow
+        async def counted(n: int) -> int:
+            self.calls[n] += 1
+            await asyncio.sleep(0.02)
+            return n
+
+        self.flow = counted
+
+
+async def completed(store: NatsBackend, count: int) -> bool:
+    return await store.counts() == {"COMPLETED": count}
+
+
+async def test_runs_go_on_when_the_leader_of_the_queue_is_killed(cluster: Cluster, opened: Open) -> None:
+    store, counted = await ready(cluster, opened), Counted()
+    runs = Runs(store)
+    async with Worker(store, [counted.flow]) as worker:
+        working = asyncio.create_task(worker.run())
+        for n in range(30):
+            await runs.submit(counted.flow, {"n": n})
+        info = await store._parts.wire.api(topology.stream_info(store._parts.topology.work))
+        cluster.servers[info["cluster"]["leader"]].kill()
+        submitted = 30
+        while submitted < 60:
+
+            async def submit(n: int = submitted) -> bool:
+                await runs.submit(counted.flow, {"n": n}, idempotency_key=str(n))
+                return True
+
+            await until(submit, 60)
+            submitted += 1
+        await until(lambda: completed(store, 60), 60)
+        worker.stop()
+        await working
+    assert counted.calls == Counter(range(60)), "each run was executed once"
+
+
+async def test_runs_that_wait_are_executed_after_the_server_was_killed(own_server: NatsServer, opened: Open) -> None:
+    store, counted = await opened(own_server.url), Counted()
+    runs = Runs(store)
+    async with Worker(store, [counted.flow], concurrency=2) as worker:
+        for n in range(100):
+            await runs.submit(counted.flow, {"n": n})
+        working = asyncio.create_task(worker.run())
+
+        async def half() -> bool:
+            return len(counted.calls) > 40
+
+        await until(half)
+        own_server.kill()
+        await asyncio.sleep(0.5)
+        own_server.start()
+        await until(lambda: completed(store, 100), 60)
+        worker.stop()
+        await working
+    assert counted.calls == Counter(range(100))
+
+
+async def test_runs_of_a_worker_that_was_cut_off_beyond_the_ack_wait_are_executed_once(
+    own_server: NatsServer, opened: Open
+) -> None:
+    """Their tickets come back while they are under way; their holder lives, hence nobody else may have them."""
+    counted, patient = Counted(), {"ack_wait": 1.0, "ack_progress": 0.3}
+    other = await opened(own_server.url, **patient)
+    async with Proxy(own_server.port) as way:
+        store = await opened(way.url, timeout=1, **patient)
+        async with Worker(store, [counted.flow], concurrency=5) as worker, Worker(other, [counted.flow]) as second:
+            working = [asyncio.create_task(worker.run())]
+            for n in range(100):
+                await Runs(other).submit(counted.flow, {"n": n})
+
+            async def begun() -> bool:
+                return len(counted.calls) > 20
+
+            await until(begun)
+            await way.cut()
+            working.append(asyncio.create_task(second.run()))
+            await asyncio.sleep(3)
+            await way.mend()
+            await until(lambda: completed(other, 100), 60)
+            for each in (worker, second):
+                each.stop()
+            await asyncio.gather(*working)
+        await store.close()
+    assert counted.calls == Counter(range(100))

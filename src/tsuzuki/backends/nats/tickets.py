@@ -91,11 +91,13 @@ class _Pull:
         elif len(self.messages) == 1:
             self._loop.call_later(LINGER, self._linger, 1)
 
-    def _linger(self, seen: int) -> None:
-        if seen == len(self.messages):
+    def _linger(self, seen: int, still: int = 0) -> None:
+        """Ends when nothing came twice in a row: once may mean that this process was busy."""
+        still = still + 1 if seen == len(self.messages) else 0
+        if still > 1:
             self.end()
         elif not self.future.done():
-            self._loop.call_later(LINGER, self._linger, len(self.messages))
+            self._loop.call_later(LINGER, self._linger, len(self.messages), still)
 
     def end(self) -> None:
         if not self.future.done():

@@ -117,8 +117,8 @@ class Claims:
     async def _take(
         self, plan: Sequence[Candidate], wanted: Wanted, rounds: _Rounds
     ) -> list[Claim | BaseException | None]:
-        straight = [candidate for candidate in plan if self._straight(candidate, rounds)]
-        dealt = await self._work.deal([candidate for candidate in plan if not self._straight(candidate, rounds)])
+        straight = {candidate for candidate in plan if self._straight(candidate, rounds)}
+        dealt = await self._work.deal([candidate for candidate in plan if candidate not in straight])
         rounds.short |= dealt.short
         rounds.silent |= dealt.silent
         # What was planned and is neither straight nor dealt out comes again in the next round: with the next ticket of

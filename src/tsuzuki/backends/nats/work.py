@@ -104,8 +104,11 @@ class Work:
             self._do_aside(self._remove(self._topology.ticket(group_of(run), run.id)))
         elif ticket is not None:
             await self.postpone(ticket, run.not_before)
-        elif run.not_before - self._clock.now() <= self._options.ack_wait:
+        elif self._soon(run):
             await asyncio.wait({self._do_aside(self.enqueue(run))}, timeout=MOMENT)
+
+    def _soon(self, run: Run) -> bool:
+        return run.not_before - self._clock.now() <= self._options.ack_wait
 
     async def postpone(self, ticket: Ticket, until: float) -> None:
         """Lets others have a ticket when its time comes.
@@ -234,7 +237,8 @@ class Work:
     async def sweep(self, waiting: Sequence[Run], ended: Callable[[str], Coroutine[Any, Any, bool]]) -> Check:
         """Enqueues runs that wait without a ticket, and removes the tickets of runs that ended or never were."""
         subjects = await self._subjects()
-        missing = [run for run in waiting if self._topology.ticket(group_of(run), run.id) not in subjects]
+        expected = {self._topology.ticket(group_of(run), run.id): run for run in waiting if self._soon(run)}
+        missing = [run for subject, run in expected.items() if subject not in subjects]
         for run in missing:
             await self.enqueue(run)
         over = [subject for subject in subjects if await ended(topology.last_token(subject))]

@@ -21,6 +21,12 @@ def own_server(tmp_path: Path) -> Iterator[NatsServer]:
 
 
 @pytest.fixture
+def url(nats_server: NatsServer) -> str:
+    """The address of an empty store on the server that all tests share."""
+    return f"{nats_server.url}?prefix={nats_server.fresh()}"
+
+
+@pytest.fixture
 async def opened() -> AsyncIterator[Open]:
     """Opens stores and closes them after the test."""
     stores: list[NatsBackend] = []

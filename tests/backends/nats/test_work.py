@@ -2,33 +2,23 @@
 # ruff: noqa: SLF001 - it looks at the queue itself, and loses what else only a crash or the network would lose
 
 import asyncio
-import signal
-import subprocess
-import sys
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
-from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow
 from tsuzuki import facts as f
 from tsuzuki.backends.nats import NatsBackend, tickets, topology
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.work import group_of
-from tsuzuki.errors import BadUsage, ClaimLost, StoreUnavailable
+from tsuzuki.errors import ClaimLost, StoreUnavailable
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
 
 DEFAULT = ("default",)
-
-
-@pytest.fixture
-def url(nats_server: NatsServer) -> str:
-    return f"{nats_server.url}?prefix={nats_server.fresh()}"
 
 
 async def queued(store: NatsBackend) -> set[str]:
@@ -303,12 +293,12 @@ async def test_an_ack_that_cannot_be_sent_is_sent_later(
     await b.submitted(store)
     (claim,) = await store.claim("worker", tags=DEFAULT)
     with monkeypatch.context() as outage:
-        outage.setattr(store._parts.wire, "tell", _unclear)
+        outage.setattr(store._parts.wire, "tell", unclear)
         await store.append(claim, [b.ending(Status.COMPLETED)])
     await no_ticket(store)
 
 
-async def _unclear(*_: object) -> None:
+async def unclear(*_: object) -> None:
     raise Unclear("no way")
 
 
@@ -357,236 +347,43 @@ async def test_a_store_that_fails_while_claiming_lets_others_have_the_ticket(
     await until(claimed, 10)
 
 
-# What gets lost
-
-
-async def test_a_run_whose_ticket_was_lost_is_claimed_without_one(
-    url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
+async def test_what_a_stopped_worker_had_claimed_ahead_is_executed_by_another_one_at_once(
+    url: str, opened: Open
 ) -> None:
+    go, begun = asyncio.Event(), asyncio.Event()
+
+    @flow
+    async def quick(n: int) -> int:
+        if n < 0:
+            begun.set()
+            await go.wait()
+        return n
+
     one, two = await opened(url), await opened(url)
-    publish = one._parts.wire.publish
+    runs = Runs(one)
+    async with Worker(one, [quick], concurrency=1) as first:
+        working = asyncio.create_task(first.run())
+        for n in range(60):  # so that it learns that runs are short, and claims ahead
+            await runs.wait((await runs.submit(quick, {"n": n})).id)
+        await runs.submit(quick, {"n": -1}, priority=1)
+        await begun.wait()
+        for n in range(100, 110):
+            await runs.submit(quick, {"n": n})
 
-    async def lose_tickets(subject: str, data: bytes, **wanted: Any) -> int:
-        if subject.startswith(one._parts.topology.all_tickets[:-1]):
-            raise Unclear("it got lost")
-        return await publish(subject, data, **wanted)
+        async def ahead() -> bool:
+            return (await one.counts()).get("RUNNING", 0) > 3
 
-    monkeypatch.setattr(one._parts.wire, "publish", lose_tickets)
-    run = await b.submitted(one)
-    assert await queued(one) == set()
+        await until(ahead, 10)
+        first.stop()
+        async with Worker(two, [quick]) as second:
+            other = asyncio.create_task(second.run())
 
-    async def claimed() -> bool:
-        return run.id in await given(two, "two")
+            async def executed() -> bool:
+                return (await one.counts()) == {"COMPLETED": 70, "RUNNING": 1}
 
-    await until(claimed, 10)
-
-
-SUBMITS = """
-import asyncio, os, signal, sys
-from tsuzuki.backends.nats import NatsBackend
-from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.testing import builders as b
-
-writes, publish = int(sys.argv[3]), Wire.publish
-
-async def counted(self, *args, **wanted):
-    global writes
-    writes -= 1
-    if writes < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return await publish(self, *args, **wanted)
-
-async def main():
-    store = await NatsBackend.open(sys.argv[1])
-    Wire.publish = counted
-    await b.submitted(store, id=sys.argv[2], flow="f", key="k", idempotency_key="once")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("writes", range(6), ids=["none", "once", "key", "number", "run", "ticket"])
-async def test_a_submitter_that_is_killed_between_two_writes_leaves_all_or_nothing(
-    url: str, opened: Open, writes: int
-) -> None:
-    store, run = await opened(url), b.a_run()
-    child = subprocess.Popen([sys.executable, "-c", SUBMITS, url, run.id, str(writes)], stderr=subprocess.PIPE)
-    _, complained = await asyncio.to_thread(child.communicate, timeout=30)
-    assert child.returncode == -signal.SIGKILL, complained
-    accepted = writes >= 4
-    assert (await store.get(run.id) is not None) is accepted
-    if not accepted:
-        other = await b.submitted(store, flow="f", key="k", idempotency_key="once")
-        assert other.id != run.id, "what the dead one had taken is free"
-        run = other
-    else:
-        assert (await b.submitted(store, flow="f", idempotency_key="once")).id == run.id
-
-    async def claimed() -> bool:
-        return run.id in await given(store)
-
-    await until(claimed, 10)
-
-
-CLAIMS = """
-import asyncio, os, signal, sys
-from tsuzuki.backends.nats import NatsBackend
-from tsuzuki.backends.nats.chain import Chain
-
-async def die(self, *args, **wanted):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-async def main():
-    store = await NatsBackend.open(sys.argv[1])
-    await store.counts()
-    Chain.extend = die
-    await store.claim("dead", tags=("default",))
-
-asyncio.run(main())
-"""
-
-
-async def test_a_worker_that_is_killed_with_a_ticket_in_its_hand_costs_seconds(url: str, opened: Open) -> None:
-    store = await opened(url)
-    run = await b.submitted(store)
-    child = subprocess.Popen([sys.executable, "-c", CLAIMS, url], stderr=subprocess.PIPE)
-    _, complained = await asyncio.to_thread(child.communicate, timeout=30)
-    assert child.returncode == -signal.SIGKILL, complained
-    assert (await consumer(store, run))["num_ack_pending"] == 1, "it is dealt out, and the ack wait is 30 s"
-
-    async def claimed() -> bool:
-        return run.id in await given(store)
-
-    await until(claimed, 10)
-
-
-async def test_doctor_writes_missing_tickets_and_removes_those_of_no_use(url: str, opened: Open) -> None:
-    store = await opened(url)
-    missing, over = await b.submitted(store), await b.ended(store, Status.COMPLETED)
-    await drop_ticket(store, missing)
-    for run in (over, b.a_run()):
-        await store._parts.work.enqueue(run)
-    await b.submitted(store, not_before=store._clock.now() + 3600)
-    held = await b.claimed(store)
-    (check,) = [check for check in await store.examine() if check.name == "tickets"]
-    assert check.text == "3 tickets, 2 of them of no use and removed, 1 missing and written"
-    assert await queued(store) == {missing.id, held.run.id}
-
-
-# Tickets that make no sense
-
-
-@pytest.mark.parametrize("body", [b"garbage", b"{}", b'{"run_id": "another"}', b"\xff"])
-async def test_a_ticket_that_cannot_be_read_fails_its_run_and_is_not_dealt_again(
-    url: str, opened: Open, body: bytes
-) -> None:
-    store = await opened(url)
-    run = await b.submitted(store)
-    await drop_ticket(store, run)
-    await store._parts.wire.publish(store._parts.topology.ticket(group_of(run), run.id), body)
-    assert await given(store) == []
-    row = await b.row(store, run.id)
-    assert row.status is Status.FAILED
-    assert row.error is not None
-    (letter,) = await store.dead_letters()
-    assert (letter.run_id, letter.reason) == (run.id, "invalid_job")
-    await no_ticket(store)
-
-
-async def test_a_ticket_of_no_run_that_cannot_be_read_is_a_dead_letter(url: str, opened: Open) -> None:
-    store = await opened(url)
-    nobody = b.a_run()
-    await store._parts.wire.publish(store._parts.topology.ticket(group_of(nobody), nobody.id), b"garbage")
-    run = await b.submitted(store)
-    assert await given(store) == [run.id]
-    (letter,) = await store.dead_letters()
-    assert (letter.run_id, letter.reason) == (nobody.id, "invalid_job")
-    assert await queued(store) == {run.id}
-
-
-# Settings
-
-
-async def test_names_and_limits_are_those_that_were_set(
-    nats_server: NatsServer, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = nats_server.fresh()
-    monkeypatch.setenv("TSUZUKI_WORK_SUBJECT_PREFIX", f"{name}.jobs")
-    monkeypatch.setenv("TSUZUKI_CONSUMER_MAX_ACK_PENDING", "7")
-    monkeypatch.setenv("TSUZUKI_CONSUMER_ACK_WAIT_SEC", "never")
-    monkeypatch.setenv("TSUZUKI_CONSUMER_MAX_DELIVER", "3")
-    monkeypatch.setenv("TSUZUKI_DLQ_STREAM", f"{name}-dead")
-    monkeypatch.setenv("TSUZUKI_DLQ_PUBLISH_EXECUTION_ERROR", "false")
-    store = await opened(f"{nats_server.url}?prefix={name}&dlq_prefix={name}.graves&max_ack_pending=9")
-    assert f"work_prefix={name}.jobs" in store.url
-    run = await b.submitted(store)
-    for at in range(3):
-        await b.claim_of(store, run.id, f"w{at}", dead=f"w{at - 1}")
-    good = await b.submitted(store)
-    assert await given(store, dead=frozenset({"w2"})) == [good.id]
-    config = (await consumer(store, good))["config"]
-    assert (config["max_ack_pending"], config["ack_wait"]) == (9, 30_000_000_000)
-    assert config["filter_subject"].startswith(f"{name}.jobs.default.0.")
-    await b.ended(store, Status.FAILED)
-    (letter,) = await store.dead_letters()
-    assert (letter.run_id, letter.reason) == (run.id, "max_claims")
-    info = await store._parts.wire.api(topology.stream_info(f"{name}-dead"))
-    assert info["config"]["subjects"] == [f"{name}.graves.>"]
-
-
-@pytest.mark.parametrize(
-    "query", ["ack_wait=5&ack_progress=5", "ack_progress=40", "work_prefix=a..b", "dlq_stream=a.b", "max_deliver=0"]
-)
-async def test_settings_that_do_not_fit_together_are_refused(nats_server: NatsServer, query: str) -> None:
-    with pytest.raises(BadUsage):
-        await NatsBackend.open(f"{nats_server.url}?prefix={nats_server.fresh()}&{query}")
-
-
-async def test_a_stream_with_other_settings_is_kept_and_told_of(nats_server: NatsServer, opened: Open) -> None:
-    name = nats_server.fresh()
-    other = await opened(f"{nats_server.url}?prefix={nats_server.fresh()}")
-    config = {"name": f"{name}-work", "subjects": [f"{name}.work.>"], "retention": "limits"}
-    await other._parts.wire.api(topology.create_stream(f"{name}-work"), **config)
-    with pytest.raises(StoreUnavailable, match=f"stream {name}-work has retention='limits'"):
-        await opened(f"{nats_server.url}?prefix={name}")
-
-
-async def test_a_consumer_with_other_limits_is_kept_if_it_will_do(url: str, opened: Open) -> None:
-    one, two = await opened(url, ack_wait=20), await opened(url)
-    runs = [await b.submitted(one) for _ in range(2)]
-    assert await given(one) == [runs[0].id]
-    await until(lambda: known(two, 2), 5)
-    assert await given(two) == [runs[1].id]
-    assert (await consumer(two, runs[0]))["config"]["ack_wait"] == 20_000_000_000
-    late = await opened(url, ack_wait=100, ack_progress=50)
-    await b.submitted(late)
-    with pytest.raises(StoreUnavailable, match="ack_wait"):
-        await given(late)
-
-
-def test_a_ticket_says_which_run_it_is_for() -> None:
-    run = b.a_run(number=7, tag="gpu")
-    said = msgspec.json.decode(tickets.write(run))
-    assert said == {"run_id": run.id, "flow_name": "crawl", "tag": "gpu", "number": 7}
-
-
-async def test_a_submitter_does_not_wait_long_for_a_queue_that_does_not_answer(
-    url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = await opened(url)
-    answers, enqueue = asyncio.Event(), store._parts.work.enqueue
-
-    async def slowly(run: Run) -> None:
-        await answers.wait()
-        await enqueue(run)
-
-    monkeypatch.setattr(store._parts.work, "enqueue", slowly)
-    run = await asyncio.wait_for(b.submitted(store), 5)
-    assert await queued(store) == set()
-    answers.set()
-
-    async def written() -> bool:
-        return await queued(store) == {run.id}
-
-    await until(written, 5)
+            await until(executed, 20)  # the ack wait is 30 s
+            go.set()
+            await working
+            second.stop()
+            await other
+    await no_ticket(one)

@@ -40,16 +40,30 @@ class NatsServer:
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
-        beside = Path(sys.executable).parent / "nats-server"
-        program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
+        """Starts, and waits until it answers."""
+        self.launch()
+        assert self._process is not None
         deadline = time.monotonic() + 20
         while not self._answers():
             assert self._process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline, "nats-server does not answer"
             time.sleep(0.01)
+
+    def launch(self) -> None:
+        """Starts."""
+        beside = Path(sys.executable).parent / "nats-server"
+        program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
 
     def _answers(self) -> bool:
         try:

@@ -12,13 +12,19 @@ IN_FLIGHT: Final = 10164
 """Somebody is writing to the subject: try again."""
 NOT_FOUND: Final = 10059
 NO_MESSAGE: Final = 10037
-_FULL: Final = frozenset({10023, 10047, 10122})
+DENIED: Final = -403
+"""The server does not let this user write to a subject, or listen to it; it has no number of its own for that."""
+_FULL: Final = frozenset({10023, 10028, 10047, 10122})
+WITHOUT_JETSTREAM: Final = 10076
+_WITHOUT: Final = frozenset({10035, 10039, WITHOUT_JETSTREAM})
+"""There is no JetStream, on the server or for the account."""
+_NO_REPLICAS: Final = 10074
 _TOO_MUCH: Final = 10077
 """It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
 _UNAVAILABLE: Final = 503
 _TOO_LARGE: Final = 10054
-_PASSING: Final = frozenset({10008, 10009, 10014})
-"""No leader, no quorum or no answer inside the cluster just now."""
+_PASSING: Final = frozenset({10004, 10005, 10006, 10007, 10008, 10009, 10014, 10118})
+"""No leader, no quorum, no peers or no answer inside the cluster just now; a consumer that has gone with its server."""
 
 
 class ApiError(Exception):
@@ -59,6 +65,8 @@ def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
     """Says what a refusal means; a fault that passes leaves it unclear."""
     if error in _FULL or (error == _TOO_MUCH and "maximum" in text):
         return ApiError(code, error, text)
+    if error in _WITHOUT:
+        return ApiError(code, error, text)
     if error in _PASSING or code == _UNAVAILABLE:
         return Unclear(text)
     return ApiError(code, error, text)
@@ -72,6 +80,14 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
         return StoreUnavailable(
             f"{url}: JetStream is full ({error}); nothing was half-written: purge old runs, or give it more room"
         )
+    if error.error == DENIED:
+        return StoreError(f"{url}: this user may not {error.text}; give it the rights of its role (docs/nats.md)")
+    if error.error in _WITHOUT:
+        return StoreUnavailable(
+            f"{url}: there is no JetStream ({error}); start the server with --jetstream, or enable it for the account"
+        )
+    if error.error == _NO_REPLICAS:
+        return StoreUnavailable(f"{url}: it is no cluster ({error}); leave replicas= out, or give the cluster's address")
     if error.error == _TOO_LARGE:
         return StoreError(f"{url}: the message is larger than the server allows ({error}); raise its max_payload")
     if error.error == NOT_FOUND:

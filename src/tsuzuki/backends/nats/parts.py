@@ -1,6 +1,7 @@
 """The parts of the store put together, and what one write means for the others."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -30,6 +31,8 @@ from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
+
+logger: Final = logging.getLogger("tsuzuki.nats")
 
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
@@ -124,11 +127,14 @@ class Parts:
             return
         self.projection.put(tip)
         self._ring(tip.run)
-        if tip.run.status.terminal and tip.run.id in self._progressed:
-            self._progressed.discard(tip.run.id)
-            await self._forget_progress(tip.run.id)
-        for letter in frames.letters(tip.run, facts):
-            await self.letters.write(letter)  # a crash before this line is made up for by `sweep`
+        try:
+            if tip.run.status.terminal and tip.run.id in self._progressed:
+                self._progressed.discard(tip.run.id)
+                await self._forget_progress(tip.run.id)
+            for letter in frames.letters(tip.run, facts):
+                await self.letters.write(letter)  # a crash before this line is made up for by `sweep`
+        except (Unclear, ApiError) as error:  # like a crash here: what was written counts, and is acknowledged
+            logger.warning("run %s is written, but not all that follows from it (%s)", tip.run.number, error)
 
     def _follow(self, subject: str, seq: int, data: bytes) -> None:
         run_id = topology.last_token(subject)

@@ -21,16 +21,21 @@ def free_port() -> int:
 class NatsServer:
     """A server that can be killed, frozen and started again with its data."""
 
-    def __init__(self, folder: Path, *, settings: str = "") -> None:
+    def __init__(self, folder: Path, *, settings: str = "", jetstream: str | None = "") -> None:
         self.folder = folder
         self.port = free_port()
         self._config = folder / "nats.conf"
+        self._jetstream = jetstream
         folder.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "data"}" }}\n{settings}\n'
-        )
+        self.configure(settings)
         self._stores = count(1)
         self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, settings: str) -> None:
+        """Writes the configuration; a server that runs already heeds it on SIGHUP."""
+        stored = f'jetstream {{ store_dir: "{self.folder / "data"}", {self._jetstream} }}'
+        lines = [f'listen: "127.0.0.1:{self.port}"', stored if self._jetstream is not None else "", settings]
+        self._config.write_text("\n".join(lines) + "\n")
 
     def fresh(self) -> str:
         """Gives a prefix that no store has yet."""

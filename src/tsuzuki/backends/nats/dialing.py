@@ -47,6 +47,16 @@ class Dialled(Client):
         """Whether the server that we speak to says that it has JetStream itself."""
         return bool(self._server_info.get("jetstream"))
 
+    async def close(self) -> None:
+        """Leaves for good: on Python 3.11 a client that is about to connect again may miss that it was told to stop."""
+        await super().close()
+        task = self._reconnection_task
+        while task is not None and task is not asyncio.current_task() and not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.1)
+        if not self.is_closed:
+            await super().close()
+
     def _connect_command(self) -> bytes:
         """Called when the server has told about itself, before anything of ours is sent, on each connection."""
         told, wanted = self._server_info, self._wanted
@@ -66,7 +76,7 @@ class Dialled(Client):
 
 async def dial(options: Options, ears: Ears) -> Dialled:
     """Connects, or says why not."""
-    client = Dialled(options)
+    client, credentials = Dialled(options), _credentials(options)
     loop = asyncio.get_running_loop()
     refused: asyncio.Future[Exception] = loop.create_future()
     heard: list[Exception] = []
@@ -77,7 +87,7 @@ async def dial(options: Options, ears: Ears) -> Dialled:
             refused.set_result(error)
         await ears.erred(error)
 
-    connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred)))
+    connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred), credentials))
     try:
         await asyncio.wait(
             {connecting, refused}, timeout=options.connect_timeout, return_when=asyncio.FIRST_COMPLETED
@@ -93,7 +103,7 @@ async def dial(options: Options, ears: Ears) -> Dialled:
     raise _unreachable(options, refused.result() if refused.done() else heard[-1] if heard else TimeoutError())
 
 
-async def _connect(client: Client, options: Options, ears: Ears) -> None:
+async def _connect(client: Client, options: Options, ears: Ears, credentials: dict[str, Any]) -> None:
     await client.connect(
         servers=list(options.servers),
         name="tsuzuki",
@@ -108,7 +118,7 @@ async def _connect(client: Client, options: Options, ears: Ears) -> None:
         max_outstanding_pings=2,
         pending_size=0,
         inbox_prefix=options.inbox,
-        **_credentials(options),
+        **credentials,
     )
     while True:  # the client takes a server that hangs up for one that took us: let it answer first
         try:

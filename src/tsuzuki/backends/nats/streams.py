@@ -23,18 +23,19 @@ _AGAIN: Final = 0.1
 
 async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     """Makes sure that all streams are there; gives how many replicas they have."""
-    version = tuple(int(part) for part in wire.server.split("-")[0].split(".")[:2] if part.isdigit())
-    if version and version < OLDEST:
+    if tuple(map(int, wire.server.split(".")[:2])) < OLDEST:
         raise StoreUnavailable(f"{options.url} is nats-server {wire.server}; Tsuzuki needs 2.11 or newer")
     wanted = names.streams()
     try:
-        await _patiently(wire, lambda: _kept(wire, names.journal), options.connect_timeout)
-        found = await asyncio.gather(*(_made(wire, options, name, config) for name, config in wanted.items()))
-    except (ApiError, Unclear) as error:
-        raise fault(error, options.url) from error
-    for (name, config), kept in zip(wanted.items(), found, strict=True):
-        _check(options, name, config, kept)
-    return max(int(kept.get("num_replicas", 1)) for kept in found)
+        async with asyncio.TaskGroup() as making:
+            found = {name: making.create_task(_made(wire, options, name, wanted[name])) for name in wanted}
+    except ExceptionGroup as errors:
+        error = errors.exceptions[0]
+        raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
+    kept = {name: task.result() for name, task in found.items()}
+    for name, config in kept.items():
+        _check(options, name, wanted[name], config)
+    return max(int(config.get("num_replicas", 1)) for config in kept.values())
 
 
 async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,8 @@ class Wire:
     @property
     def server(self) -> str:
         """The version of the server that we speak to."""
-        return str(self._client.connected_server_version)
+        version = self._client.connected_server_version
+        return f"{version.major}.{version.minor}.{version.patch}"
 
     @property
     def has_jetstream(self) -> bool:

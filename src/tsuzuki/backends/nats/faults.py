@@ -14,7 +14,8 @@ NOT_FOUND: Final = 10059
 NO_MESSAGE: Final = 10037
 DENIED: Final = -403
 """The server does not let this user write to a subject, or listen to it; it has no number of its own for that."""
-_FULL: Final = frozenset({10023, 10028, 10047, 10122})
+FULL: Final = frozenset({10002, 10023, 10028, 10047, 10122})
+"""No room is left: for the account, on the server, in memory, on disk, or as much as one stream may ask for."""
 WITHOUT_JETSTREAM: Final = 10076
 _WITHOUT: Final = frozenset({10035, 10039, WITHOUT_JETSTREAM})
 """There is no JetStream, on the server or for the account."""
@@ -63,7 +64,7 @@ def sequence_of(data: bytes) -> int:
 
 def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
     """Says what a refusal means; a fault that passes leaves it unclear."""
-    if error in _FULL or (error == _TOO_MUCH and "maximum" in text):
+    if error in FULL or (error == _TOO_MUCH and "maximum" in text):
         return ApiError(code, error, text)
     if error in _WITHOUT:
         return ApiError(code, error, text)
@@ -76,7 +77,7 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
         return StoreUnavailable(f"{url} does not answer ({error}); check the server and the network, then try again")
-    if error.error in _FULL or error.error == _TOO_MUCH:
+    if error.error in FULL or error.error == _TOO_MUCH:
         return StoreUnavailable(
             f"{url}: JetStream is full ({error}); nothing was half-written: purge old runs, or give it more room"
         )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tsuzuki.backends import Check
 from tsuzuki.backends.nats import topology
-from tsuzuki.backends.nats.faults import DENIED, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -51,6 +51,11 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
             raise StoreUnavailable(
                 f"{options.url}: the stream {name} is missing, or this user may not {error.text}; "
                 "open the store once with the rights of an admin, and give this user those of its role (docs/nats.md)"
+            ) from error
+        if error.error in FULL:
+            raise StoreUnavailable(
+                f"{options.url}: there is no room for the stream {name} ({error}); give JetStream more, "
+                "or ask for less with max_bytes= and max_log_bytes="
             ) from error
         raise
     return told

@@ -115,13 +115,9 @@ class Wire:
         try:
             self._inbox = self._client.new_inbox()
             await self.subscribe(f"{self._inbox}.*", self._heard)
-            await self._client.flush()
-        except (Unclear, Error) as error:
+        except Unclear as error:
             await self.close()
-            raise fault(Unclear(str(error)), self._options.url) from error
-        if self._denied is not None:  # without answers there is nothing to be done
-            await self.close()
-            raise fault(self._denied, self._options.url)
+            raise fault(error, self._options.url) from error
         self._up.set()
 
     async def _dial(self) -> None:
@@ -223,6 +219,8 @@ class Wire:
     async def _request(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None, timeout: float | None, *, many: bool
     ) -> list[Msg]:
+        if self._denied is not None:
+            raise self._denied
         token = str(next(self._tokens))
         waiting = _Waiting(self._loop.create_future(), subject, many=many)
         seconds = self._options.timeout if timeout is None else timeout
@@ -256,10 +254,10 @@ class Wire:
         # The server tells it beside the answers, and the client tells it in small letters.
         kind, subject = found.groups()
         denied = ApiError(403, DENIED, f"{'write to' if kind.lower() == 'publish' else 'listen to'} {subject}")
-        if self._inbox and subject.startswith(self._inbox.lower()):
-            self._denied = denied
+        if self._inbox and subject.lower().startswith(self._inbox.lower()):
+            self._denied = denied  # without answers there is nothing to be asked
         for waiting in list(self._waiting.values()):
-            if waiting.subject.lower() == subject.lower():
+            if self._denied or waiting.subject.lower() == subject.lower():
                 waiting.fail(denied)
 
     async def _lost(self) -> None:

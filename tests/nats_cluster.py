@@ -35,7 +35,7 @@ class Node(NatsServer):
             return False
 
     def told(self, page: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/{page}", timeout=5) as answer:  # noqa: S310 - http
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/{page}", timeout=5) as answer:
             told: dict[str, Any] = json.load(answer)
         return told
 

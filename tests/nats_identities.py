@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import nkeys
+import nkeys  # type: ignore[import-untyped]  # it says nothing of its types
 import trustme
 
 OPERATOR, ACCOUNT, USER = nkeys.PREFIX_BYTE_OPERATOR, nkeys.PREFIX_BYTE_ACCOUNT, nkeys.PREFIX_BYTE_USER
@@ -33,8 +33,8 @@ class Certificates:
 
     def settings(self, *, verify: bool = False) -> str:
         """What a server's configuration says of them."""
-        told = f'cert_file: "{self.server}", key_file: "{self.server}", ca_file: "{self.ca}", verify: {str(verify).lower()}'
-        return f"tls {{ {told} }}"
+        files = f'cert_file: "{self.server}", key_file: "{self.server}", ca_file: "{self.ca}"'
+        return f"tls {{ {files}, verify: {str(verify).lower()} }}"
 
 
 class Key:
@@ -67,14 +67,13 @@ class Operator:
         preloaded = "\n".join(f"{key.public}: {self._account(name)}" for name, key in self.accounts.items())
         system = self.accounts["system"].public
         return (
-            f"operator: {operator}\nsystem_account: {system}\n"
-            f"resolver: MEMORY\nresolver_preload: {{\n{preloaded}\n}}"
+            f"operator: {operator}\nsystem_account: {system}\nresolver: MEMORY\nresolver_preload: {{\n{preloaded}\n}}"
         )
 
     def _account(self, name: str) -> str:
         room = UNLIMITED if name == "with" else 0
         everything = ("subs", "data", "payload", "imports", "exports", "conn", "leaf", "streams", "consumer")
-        limits = {limit: UNLIMITED for limit in everything} | {"wildcards": True}
+        limits = dict.fromkeys(everything, UNLIMITED) | {"wildcards": True}
         limits |= {"mem_storage": room, "disk_storage": room}
         return _claims(self._key, self.accounts[name], {"type": "account", "limits": limits})
 

@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Proxy:
-    """Forwards a loopback port to another; `deaf` swallows answers, `rewrite` changes them, `cut` closes the way, `mend` opens it."""
+    """Forwards a port; `deaf` swallows answers, `rewrite` changes them, `cut` closes the way, `mend` opens it."""
 
     def __init__(self, target: int) -> None:
         self._target = target

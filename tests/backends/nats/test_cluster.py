@@ -1,7 +1,7 @@
 """Three servers with three replicas lose nodes, leaders and their quorum; the runs lose nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -13,27 +13,13 @@ from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Query
 from tsuzuki.backends.nats import NatsBackend
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
 
 pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.timeout(100)]
 
 ITEMS = 300
-
-
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The servers, which all tests of this group share; a folder of this name may outlive a test."""
-    cluster = Cluster(tmp_path_factory.mktemp("nats-of-all-tests"))
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def cluster(servers: Cluster) -> Cluster:
-    """The servers, all of them up and caught up."""
-    servers.start()
-    return servers
 
 
 class Work:
@@ -47,7 +33,7 @@ class Work:
         for _ in range(items):
             self._allowed.release()
 
-    def flow(self):  # type: ignore[no-untyped-def]
+    def flow(self) -> Flow[[], int]:
         @task
         async def call(n: int) -> int:
             await self._allowed.acquire()
@@ -101,28 +87,6 @@ async def completed(store: NatsBackend, work: Work, run: Run) -> None:
     assert await recorded(store, run.id) == {str(n): 1 for n in range(ITEMS)}
 
 
-async def test_a_run_goes_on_while_each_node_is_lost_in_turn(cluster: Cluster, opened: Open) -> None:
-    """The one that the worker is connected to, the leader of the journal, and the one that is left."""
-    here = next(iter(cluster.nodes))
-    store = await opened(f"{cluster.nodes[here].url}?replicas=3", prefix="turns", timeout=2)
-    watcher = await opened(cluster.url, prefix="turns", timeout=2)
-    work = Work()
-    async with working([store, watcher], work) as run:
-        work.allow(50)
-        await progressed(watcher, run, 30)
-        lost: list[str] = []
-        while len(lost) < len(cluster.nodes):
-            leader = await cluster.leader("turns-journal")
-            left = [name for name in cluster.nodes if name not in lost and name != leader]
-            name = here if not lost else leader if leader not in lost else left[0]
-            cluster.nodes[name].kill()
-            lost.append(name)
-            work.allow(50)
-            await progressed(watcher, run, 30 + 50 * len(lost))
-            cluster.start()
-        await completed(watcher, work, run)
-
-
 async def test_a_quorum_that_is_lost_and_regained_costs_time_and_nothing_else(cluster: Cluster, opened: Open) -> None:
     store = await opened(cluster.url, prefix="quorum", timeout=1)
     other = await opened(cluster.url, prefix="quorum", timeout=1)
@@ -135,8 +99,10 @@ async def test_a_quorum_that_is_lost_and_regained_costs_time_and_nothing_else(cl
             if name != survivor:
                 node.kill()
         work.allow(100)  # whose facts wait
-        await refused(other, run)
-        cluster.start()
+        try:
+            await refused(other, run)
+        finally:
+            cluster.start()
         await progressed(other, run, 200)
         await completed(other, work, run)
     rows = await other.search(Query())
@@ -165,3 +131,25 @@ async def refused(store: NatsBackend, run: Run) -> None:
     ]
     answers = await asyncio.gather(*verbs, return_exceptions=True)
     assert [type(answer) for answer in answers] == [StoreUnavailable] * len(verbs), answers
+
+
+async def test_a_run_goes_on_while_each_node_is_lost_in_turn(cluster: Cluster, opened: Open) -> None:
+    """The one that the worker is connected to, the leader of the journal, and the one that is left."""
+    here = next(iter(cluster.nodes))
+    store = await opened(f"{cluster.nodes[here].url}?replicas=3", prefix="turns", timeout=2)
+    watcher = await opened(cluster.url, prefix="turns", timeout=2)
+    work = Work()
+    async with working([store, watcher], work) as run:
+        work.allow(50)
+        await progressed(watcher, run, 30)
+        lost: list[str] = []
+        while len(lost) < len(cluster.nodes):
+            leader = await cluster.leader("turns-journal")
+            left = [name for name in cluster.nodes if name not in lost and name != leader]
+            name = here if not lost else leader if leader not in lost else left[0]
+            cluster.nodes[name].kill()
+            lost.append(name)
+            work.allow(50)
+            await progressed(watcher, run, 30 + 50 * len(lost))
+            cluster.start()
+        await completed(watcher, work, run)

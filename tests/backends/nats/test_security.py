@@ -19,7 +19,7 @@ from tsuzuki.backends.nats import NatsBackend
 from tsuzuki.errors import BadUsage, StoreError, StoreUnavailable
 from tsuzuki.testing import builders as b
 
-SECRET = "s3cr3t-and-never-shown"
+SECRET = "s3cr3t-and-never-shown"  # noqa: S105 - of servers that live for one test
 WRONG = "not-the-right-one"
 
 
@@ -92,7 +92,7 @@ async def test_an_nkey_opens_the_store(servers: Servers, opened: Open, tmp_path:
     server = servers(f"authorization {{ users: [{{ nkey: {key.public} }}] }}")
     await works(await opened(server.url, nkey=str(tmp_path / "user.nk")))
     (tmp_path / "other.nk").write_bytes(Key(USER).seed)
-    with pytest.raises(StoreUnavailable, match="refuses us.*check nkey="):
+    with pytest.raises(StoreUnavailable, match=r"refuses us.*check nkey="):
         await opened(server.url, nkey=str(tmp_path / "other.nk"), connect_timeout=60)
 
 
@@ -100,10 +100,10 @@ async def test_a_credentials_file_opens_the_store(servers: Servers, opened: Open
     operator = Operator()
     server = servers(operator.settings())
     await works(await opened(server.url, creds=str(operator.creds(tmp_path / "user.creds"))))
-    with pytest.raises(StoreUnavailable, match="there is no JetStream.*enable it for the account"):
+    with pytest.raises(StoreUnavailable, match=r"there is no JetStream.*enable it for the account"):
         await opened(server.url, creds=str(operator.creds(tmp_path / "poor.creds", "without")))
     strange = Operator().creds(tmp_path / "strange.creds")
-    with pytest.raises(StoreUnavailable, match="refuses us.*check creds="):
+    with pytest.raises(StoreUnavailable, match=r"refuses us.*check creds="):
         await opened(server.url, creds=str(strange), connect_timeout=60)
 
 
@@ -161,7 +161,7 @@ async def test_a_wrong_token_is_told_of_at_once(servers: Servers, opened: Open, 
     """The server says so and hangs up, and a client that is still sending may hear only the latter: many turns."""
     server = servers(f"authorization {{ token: {SECRET} }}")
     for _ in range(5):
-        with pytest.raises(StoreUnavailable, match="refuses us.*check token=") as told:
+        with pytest.raises(StoreUnavailable, match=r"refuses us.*check token=") as told:
             await opened(f"{server.url}?token={WRONG}", connect_timeout=60)
         assert WRONG not in str(told.value)
 
@@ -181,7 +181,7 @@ async def test_the_environment_says_what_the_address_leaves_open(
     assert isinstance(store, NatsBackend)
     await works(store)
     await store.close()
-    with pytest.raises(StoreUnavailable, match="refuses us.*check user= and password="):
+    with pytest.raises(StoreUnavailable, match=r"refuses us.*check user= and password="):
         await open_backend(server.url.replace("//", "//me:him@"))
 
 
@@ -195,9 +195,9 @@ async def test_a_server_proves_who_it_is(servers: Servers, opened: Open, certifi
     await works(store)
     await works(await opened(store.url))
     await works(await opened(server.url, tls_ca=str(certificates.ca)))
-    with pytest.raises(StoreUnavailable, match="no trusted connection.*check tls_ca="):
+    with pytest.raises(StoreUnavailable, match=r"no trusted connection.*check tls_ca="):
         await opened(secure, connect_timeout=60)
-    with pytest.raises(StoreUnavailable, match="no trusted connection.*name of the server"):
+    with pytest.raises(StoreUnavailable, match=r"no trusted connection.*name of the server"):
         await opened(f"{secure.replace('127.0.0.1', 'localhost')}?tls_ca={certificates.ca}", connect_timeout=60)
 
 
@@ -240,7 +240,7 @@ async def test_an_address_that_makes_no_sense_is_told_without_its_secrets(url: s
 
 async def test_a_server_without_jetstream_is_told_of(servers: Servers, opened: Open) -> None:
     server = servers(jetstream=None)
-    with pytest.raises(StoreUnavailable, match="there is no JetStream.*start the server with --jetstream"):
+    with pytest.raises(StoreUnavailable, match=r"there is no JetStream.*start the server with --jetstream"):
         await opened(server.url, connect_timeout=60)
 
 
@@ -252,5 +252,5 @@ async def test_a_server_that_is_too_old_is_told_of(servers: Servers, opened: Ope
 
 
 async def test_replicas_need_a_cluster(servers: Servers, opened: Open) -> None:
-    with pytest.raises(StoreError, match="it is no cluster.*leave replicas= out"):
+    with pytest.raises(StoreError, match=r"it is no cluster.*leave replicas= out"):
         await opened(f"{servers().url}?replicas=3")

@@ -171,7 +171,8 @@ async def test_a_gateway_does_not_work(enter: Enter) -> None:
 @pytest.mark.parametrize("role", sorted(ROLES))
 async def test_nobody_reaches_beyond_the_store(enter: Enter, server: NatsServer, role: str) -> None:
     """Another store on the same server, and what others ask and are answered."""
-    await refused(enter_other(server, role))
+    url = server.url.replace("//", f"//{role}:{role}@")
+    await refused(NatsBackend.open(url, prefix="other", inbox=f"_INBOX_{role}", connect_timeout=60))
     heard: list[Exception] = []
 
     async def erred(error: Exception) -> None:
@@ -188,24 +189,14 @@ async def test_nobody_reaches_beyond_the_store(enter: Enter, server: NatsServer,
     await client.close()
 
 
-async def enter_other(server: NatsServer, role: str) -> None:
-    try:
-        await NatsBackend.open(
-            server.url, user=role, password=role, inbox=f"_INBOX_{role}", prefix="other", connect_timeout=60
-        )
-    except StoreError as error:
-        assert "this user may not" in str(error)
-        raise
-
-
 async def test_a_store_that_is_not_there_needs_an_admin(server: NatsServer, opened: Open) -> None:
-    with pytest.raises(StoreError, match="is missing.*open the store once with the rights of an admin"):
-        await opened(server.url, user="worker", password="worker", inbox="_INBOX_worker", connect_timeout=60)
+    with pytest.raises(StoreError, match=r"is missing.*open the store once with the rights of an admin"):
+        await opened(server.url.replace("//", "//worker:worker@"), inbox="_INBOX_worker", connect_timeout=60)
 
 
 async def test_an_inbox_that_is_not_ours_is_told_of(enter: Enter, server: NatsServer, opened: Open) -> None:
     with pytest.raises(StoreError, match="this user may not listen to _inbox"):
-        await opened(server.url, user="worker", password="worker")
+        await opened(server.url.replace("//", "//worker:worker@"), connect_timeout=60)
 
 
 async def test_no_role_has_a_right_to_what_does_not_exist(enter: Enter) -> None:

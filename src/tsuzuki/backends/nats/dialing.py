@@ -70,7 +70,7 @@ class Dialled(Client):
             return super()._connect_command()
         except (OSError, Error):
             raise
-        except Exception as error:  # the client would stop for good; the file may be in the midst of being replaced
+        except Exception as error:  # noqa: BLE001 - a file in the midst of being replaced would stop the client for good
             raise Error(f"our credentials cannot be read ({type(error).__name__})") from None
 
 
@@ -89,9 +89,8 @@ async def dial(options: Options, ears: Ears) -> Dialled:
 
     connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred), credentials))
     try:
-        await asyncio.wait(
-            {connecting, refused}, timeout=options.connect_timeout, return_when=asyncio.FIRST_COMPLETED
-        )
+        either: set[asyncio.Future[Any]] = {connecting, refused}
+        await asyncio.wait(either, timeout=options.connect_timeout, return_when=asyncio.FIRST_COMPLETED)
         if connecting.done() and connecting.exception() is None:
             return client
     except BaseException:

@@ -88,7 +88,7 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
             f"{url}: there is no JetStream ({error}); start the server with --jetstream, or enable it for the account"
         )
     if error.error == _NO_REPLICAS:
-        return StoreUnavailable(f"{url}: it is no cluster ({error}); leave replicas= out, or give the cluster's address")
+        return StoreUnavailable(f"{url}: it is no cluster ({error}); leave replicas= out, or give a cluster's address")
     if error.error == _TOO_LARGE:
         return StoreError(f"{url}: the message is larger than the server allows ({error}); raise its max_payload")
     if error.error == NOT_FOUND:

@@ -95,8 +95,9 @@ def parse(url: str, defaults: Mapping[str, str] | None = None, **given: Any) -> 
         raise BadUsage(f"the address {shown} has unknown options {sorted(unknown)}; there are: {there}")
     chosen = {**told, **{name: value for name, value in given.items() if value is not None}}
     chosen = {**_left_open(chosen, defaults or {}), **chosen}
+    servers = [f"{scheme}://{host}" for host in hosts]
     try:
-        options = msgspec.convert({"servers": [f"{scheme}://{host}" for host in hosts], **chosen}, Options, strict=False)
+        options = msgspec.convert({"servers": servers, **chosen}, Options, strict=False)
     except msgspec.ValidationError as error:
         raise BadUsage(f"the address {shown} has a bad option: {error}") from None
     _check(options)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -17,9 +18,10 @@ from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
 
-pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.timeout(100)]
+pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.timeout(240)]
 
 ITEMS = 300
+CLAIMED_OR_CANCELLED = {Status.RUNNING, Status.CANCELLING, Status.CANCELLED}
 
 
 class Work:
@@ -94,43 +96,50 @@ async def test_a_quorum_that_is_lost_and_regained_costs_time_and_nothing_else(cl
     async with working([store, other], work) as run:
         work.allow(100)
         await progressed(other, run, 100)
-        survivor = await cluster.leader("quorum-journal")
+        waiting = await b.submitted(other, private=True)
+        # A leader that lost the others goes on answering readers for some 20 s: who is left leads neither.
+        leaders = [await cluster.leader("quorum-journal"), await cluster.leader("KV_quorum-state")]
+        survivor = next(name for name in cluster.nodes if name not in leaders)
         for name, node in cluster.nodes.items():
             if name != survivor:
                 node.kill()
         work.allow(100)  # whose facts wait
         try:
-            await refused(other, run)
+            await refused(other, waiting)
         finally:
             cluster.start()
         await progressed(other, run, 200)
         await completed(other, work, run)
-    rows = await other.search(Query())
-    assert {row.id for row in rows if row.status is not Status.CANCELLED} == {run.id}, "what was refused does not run"
+    # What was refused may have been done, as with any answer that is lost: but once, and wholly.
+    assert set((await recorded(other, waiting.id)).values()) <= {1}
+    rows = {row.id: row.status for row in await other.search(Query())}
+    assert {rows.pop(run.id), rows.pop(waiting.id)} <= {Status.COMPLETED, Status.PENDING, *CLAIMED_OR_CANCELLED}
+    assert set(rows.values()) <= {Status.CANCELLED}, "a submission that was refused does not run"
 
 
 async def refused(store: NatsBackend, run: Run) -> None:
     """Every verb that needs the servers says that they do not answer."""
-
-    async def says_so() -> bool:
-        try:
-            await store.get(run.id)
-        except StoreUnavailable as error:
-            return "does not answer" in str(error)
-        return False  # the leader that is left has not noticed yet
-
-    await until(says_so, 60)
     verbs = [
+        store.get(run.id),
+        store.workers(),
         store.claim("nobody", tags=("default",), run_id=run.id),
         store.ask(run.id, b.cancel()),
-        store.workers(),
         b.submitted(store, key="refused"),
         store.take("rate", interval=1.0),
         store.put_blob(run.id, b"x" * 10),
-        store.examine(),
     ]
     answers = await asyncio.gather(*verbs, return_exceptions=True)
     assert [type(answer) for answer in answers] == [StoreUnavailable] * len(verbs), answers
+    assert all("does not answer" in str(answer) for answer in answers)
+    await until(partial(looks_ill, store))
+
+
+async def looks_ill(store: NatsBackend) -> bool:
+    """Who looks the store over is told, be it that it cannot be done."""
+    try:
+        return not all(check.ok for check in await store.examine())
+    except StoreUnavailable:
+        return True
 
 
 async def test_a_run_goes_on_while_each_node_is_lost_in_turn(cluster: Cluster, opened: Open) -> None:

@@ -115,11 +115,14 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
         behind = [peer["name"] for peer in cluster.get("replicas") or () if not peer.get("current")]
         full = 0 < config.get("max_bytes", -1) * 9 // 10 < state["bytes"] and config.get("discard") == "new"
         text = f"{state['messages']} messages, {state['bytes'] / KILO**2:.1f} MB, {config['num_replicas']} replicas"
+        leaderless = bool(cluster) and not cluster.get("leader")
+        if leaderless:
+            text += "; it has no leader: most of its servers must run before anything can be written"
         if behind:
             text += f"; behind: {', '.join(behind)}"
         if full:
             text += "; nearly full: purge old runs, or raise max_bytes"
-        checks.append(Check(name, ok=not behind and not full, text=text))
+        checks.append(Check(name, ok=not (leaderless or behind or full), text=text))
     info = await wire.api(topology.stream_info(names.journal))
     chains = int(info["state"].get("num_subjects", 0))
     agree = chains >= runs

@@ -29,6 +29,8 @@ _STATUS: Final = "Status"
 _DONE: Final = "204"
 _ROOM: Final = 1 << 30
 """How many bytes of answers may wait for us; each request bounds its own."""
+_SOON: Final = 0.05
+"""How long to wait before somebody is asked again for whom nobody listened (seconds)."""
 _AGAIN: Final = 1.0
 """How long to wait before a server that has thrown us out is tried again (seconds)."""
 _NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
@@ -148,12 +150,20 @@ class Wire:
     async def ask(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, timeout: float | None = None
     ) -> Msg:
-        """Asks, and gives the one answer."""
-        answers = await self._request(subject, data, headers, timeout, many=False)
-        answer = answers[0]
-        if answer.headers and answer.headers.get(_STATUS) == "503":
-            raise Unclear("nobody answers on the server: is JetStream enabled, has it a leader?")
-        return answer
+        """Asks, and gives the one answer.
+
+        Where nobody listens nothing was done: a cluster that is electing a leader, or has just made the stream, is
+        asked again.
+        """
+        tries = int(self._options.timeout / _SOON) if timeout is None and self.has_jetstream else 0
+        while True:
+            answer = (await self._request(subject, data, headers, timeout, many=False))[0]
+            if not answer.headers or answer.headers.get(_STATUS) != "503":
+                return answer
+            if tries <= 0:
+                raise Unclear("nobody answers on the server: is JetStream enabled, has it a leader?")
+            tries -= 1
+            await asyncio.sleep(_SOON)
 
     async def many(self, subject: str, data: bytes) -> list[Msg]:
         """Asks, and gives all messages of the answer; none where there is nothing."""

@@ -21,16 +21,21 @@ def free_port() -> int:
 class NatsServer:
     """A server that can be killed, frozen and started again with its data."""
 
-    def __init__(self, folder: Path, *, settings: str = "") -> None:
+    def __init__(self, folder: Path, *, settings: str = "", jetstream: str | None = "") -> None:
         self.folder = folder
         self.port = free_port()
         self._config = folder / "nats.conf"
+        self._jetstream = jetstream
         folder.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "data"}" }}\n{settings}\n'
-        )
+        self.configure(settings)
         self._stores = count(1)
         self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, settings: str) -> None:
+        """Writes the configuration; a server that runs already heeds it on SIGHUP."""
+        stored = f'jetstream {{ store_dir: "{self.folder / "data"}", {self._jetstream} }}'
+        lines = [f'listen: "127.0.0.1:{self.port}"', stored if self._jetstream is not None else "", settings]
+        self._config.write_text("\n".join(lines) + "\n")
 
     def fresh(self) -> str:
         """Gives a prefix that no store has yet."""
@@ -40,16 +45,30 @@ class NatsServer:
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
-        beside = Path(sys.executable).parent / "nats-server"
-        program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
+        """Starts, and waits until it answers."""
+        self.launch()
+        assert self._process is not None
         deadline = time.monotonic() + 20
         while not self._answers():
             assert self._process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline, "nats-server does not answer"
             time.sleep(0.01)
+
+    def launch(self) -> None:
+        """Starts."""
+        beside = Path(sys.executable).parent / "nats-server"
+        program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
 
     def _answers(self) -> bool:
         try:

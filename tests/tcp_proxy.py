@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Proxy:
-    """Forwards a loopback port to another; `deaf` swallows answers, `cut` closes the way, `mend` opens it."""
+    """Forwards a port; `deaf` swallows answers, `rewrite` changes them, `cut` closes the way, `mend` opens it."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -15,6 +15,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.deaf = False
+        self.rewrite: tuple[bytes, bytes] | None = None
 
     async def __aenter__(self) -> Self:
         await self.mend()
@@ -56,6 +57,8 @@ class Proxy:
             while data := await reader.read(65536):
                 if answers and self.deaf:
                     continue
+                if answers and self.rewrite is not None:
+                    data = data.replace(*self.rewrite)
                 writer.write(data)
                 await writer.drain()
         writer.close()

@@ -25,6 +25,8 @@ _PATTERNS: Final = (
     (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}"), _HIDDEN),
     (re.compile(r"\b(?:glpat-|ghp_|gho_|ghs_|github_pat_|xox[abp]-|AIza|AKIA)[A-Za-z0-9_-]{10,}"), _HIDDEN),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(@)"), r"\1" + _HIDDEN + r"\2"),
+    (re.compile(r"(\b(?:nats|tls)://)[^\s/:@]+(@)"), r"\1" + _HIDDEN + r"\2"),  # a token in the place of a user
+    (re.compile(r"(?i)([?&]token=)[^\s&#'\"]+"), r"\1" + _HIDDEN),
 )
 _MOST: Final = 4096
 _MOST_TRACE: Final = 16384

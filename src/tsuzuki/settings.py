@@ -25,6 +25,17 @@ def backend_url(given: str | None = None, directory: str | os.PathLike[str] | No
     return url or f"sqlite:{data_dir(directory) / 'tsuzuki.db'}"
 
 
+def nats_credentials() -> dict[str, str]:
+    """Gives how to prove who we are to NATS, where the address does not say it.
+
+    TSUZUKI_NATS_CREDS, TSUZUKI_NATS_NKEY, TSUZUKI_NATS_TOKEN, TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD;
+    TSUZUKI_NATS_TLS_CA, TSUZUKI_NATS_TLS_CERT and TSUZUKI_NATS_TLS_KEY.
+    """
+    names = ("creds", "nkey", "token", "user", "password", "tls_ca", "tls_cert", "tls_key")
+    given = {name: os.environ.get(f"{PREFIX}NATS_{name.upper()}", "") for name in names}
+    return {name: value for name, value in given.items() if value}
+
+
 def grace_period() -> float:
     """Gives how long a cancelled or draining run may take to end: TSUZUKI_GRACE_SECONDS, or 30."""
     return _seconds("GRACE_SECONDS", 30.0)

@@ -318,8 +318,10 @@ class Worker:
             if slept > LOOK:
                 asleep += slept
                 logger.warning("this machine slept for %.0f s; looking whether its runs are still ours", slept)
-            with contextlib.suppress(StoreError):
+            try:
                 await self._beat()
+            except StoreError:
+                self._watch.blind()  # nobody else can be heard either, though what is there can perhaps be read
 
     async def _watching(self) -> None:
         looked = self._clock.monotonic()

@@ -1,10 +1,12 @@
 """Opens the store that an address names."""
 
+from tsuzuki import settings
 from tsuzuki.backends import Backend
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.backends.sqlite import SqliteBackend
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import BadUsage
+from tsuzuki.redact import redact
 
 
 async def open_backend(url: str, *, clock: Clock | None = None) -> Backend:
@@ -19,7 +21,7 @@ async def open_backend(url: str, *, clock: Clock | None = None) -> Backend:
         return await _open_nats(url, clock)
     if url.endswith(".db"):
         return await SqliteBackend.open(url, clock=clock)
-    raise BadUsage(f"{url!r} is no address of a store; use sqlite:PATH/tsuzuki.db, nats://HOST:4222 or memory:")
+    raise BadUsage(f"{redact(url)!r} is no address of a store; use sqlite:PATH/tsuzuki.db, nats://HOST:4222 or memory:")
 
 
 async def _open_nats(url: str, clock: Clock) -> Backend:
@@ -28,5 +30,5 @@ async def _open_nats(url: str, clock: Clock) -> Backend:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "nats":
             raise
-        raise BadUsage(f"{url} needs the client of NATS: pip install 'tsuzuki[nats]'") from error
-    return await NatsBackend.open(url, clock=clock)
+        raise BadUsage(f"{redact(url)} needs the client of NATS: pip install 'tsuzuki[nats]'") from error
+    return await NatsBackend.open(url, clock=clock, defaults=settings.nats_credentials())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nats_cluster import Cluster
 from tests.nats_server import NatsServer
 from tsuzuki.backends.nats import NatsBackend
 
@@ -38,3 +39,18 @@ async def opened() -> AsyncIterator[Open]:
     yield open_store
     for store in stores:
         await store.close()
+
+
+@pytest.fixture(scope="session")
+def all_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The servers, which all tests with three servers share; a folder of this name may outlive a test."""
+    cluster = Cluster(tmp_path_factory.mktemp("nats-of-all-tests"))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(all_nodes: Cluster) -> Cluster:
+    """The servers, all of them up and caught up."""
+    all_nodes.start()
+    return all_nodes

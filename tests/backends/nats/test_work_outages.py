@@ -1,5 +1,4 @@
 """The work queue when servers die under it: every run is executed once, whatever the queue has forgotten."""
-# ruff: noqa: SLF001 - it asks the servers who leads
 
 import asyncio
 from collections import Counter
@@ -7,15 +6,14 @@ from collections import Counter
 import pytest
 
 from tests.backends.nats.conftest import Open
-from tests.backends.nats.test_cluster import Cluster, cluster, ready
 from tests.backends.nats.test_faults import until
+from tests.nats_cluster import Cluster
 from tests.nats_server import NatsServer
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Worker, flow
-from tsuzuki.backends.nats import NatsBackend, topology
+from tsuzuki.backends.nats import NatsBackend
 
 pytestmark = pytest.mark.xdist_group("nats cluster")
-__all__ = ["cluster"]  # a fixture
 
 
 class Counted:
@@ -38,14 +36,13 @@ async def completed(store: NatsBackend, count: int) -> bool:
 
 
 async def test_runs_go_on_when_the_leader_of_the_queue_is_killed(cluster: Cluster, opened: Open) -> None:
-    store, counted = await ready(cluster, opened), Counted()
+    store, counted = await opened(cluster.url, prefix="tickets"), Counted()
     runs = Runs(store)
     async with Worker(store, [counted.flow]) as worker:
         working = asyncio.create_task(worker.run())
         for n in range(30):
             await runs.submit(counted.flow, {"n": n})
-        info = await store._parts.wire.api(topology.stream_info(store._parts.topology.work))
-        cluster.servers[info["cluster"]["leader"]].kill()
+        cluster.nodes[await cluster.leader("tickets-work")].kill()
         submitted = 30
         while submitted < 60:
 

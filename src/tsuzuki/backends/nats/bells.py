@@ -5,11 +5,10 @@ from collections import OrderedDict
 from typing import Final
 
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.topology import Topology
-from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.backends.nats.wire import Listening, Wire
 
 MOST_LISTENED: Final = 64
 """To how many logs a process listens at a time; whoever waits for another one looks when its time is up."""
@@ -47,7 +46,7 @@ class Bells:
         self._wire, self._topology = wire, topology
         self.work = Bell()
         self._runs: dict[str, Bell] = {}
-        self._logs: OrderedDict[str, Subscription] = OrderedDict()
+        self._logs: OrderedDict[str, Listening] = OrderedDict()
 
     def ring(self, run_id: str) -> None:
         """Wakes those who watch a run."""

@@ -4,9 +4,10 @@ import asyncio
 import base64
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from itertools import count
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from nats.aio.msg import Msg
@@ -19,6 +20,8 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run
+
+Read = TypeVar("Read")
 
 MOST_AT_ONCE: Final = 256
 MOST_BYTES: Final = 8 << 20
@@ -77,22 +80,19 @@ class Chain:
 
     async def end(self, run_id: str) -> Tip | None:
         """Reads where a chain ends, be it with a tombstone."""
-        subject = self._topology.chain(run_id)
-        stream = self._topology.journal
-        if self._leader:
-            found = await self._from_leader(stream, subject)
-        else:
-            answer = await self._wire.ask(topology.direct_get(stream), msgspec.json.encode({"last_by_subj": subject}))
-            found = _message(answer)
+        found = await self._one(last_by_subj=self._topology.chain(run_id))
         if found is None:
             return None
         seq, data = found
         return await self.whole(frames.tip_of(frames.decode(data), seq))
 
-    async def _from_leader(self, stream: str, subject: str) -> tuple[int, bytes] | None:
-        """A replica may lag behind; its leader does not."""
+    async def _one(self, **which: Any) -> tuple[int, bytes] | None:
+        """Reads one message; a replica may lag behind, so among several it is their leader that is asked."""
+        stream = self._topology.journal
+        if not self._leader:
+            return _message(await self._wire.ask(topology.direct_get(stream), msgspec.json.encode(which)))
         try:
-            told = await self._wire.api(topology.leader_get(stream), last_by_subj=subject)
+            told = await self._wire.api(topology.leader_get(stream), **which)
         except ApiError as error:
             if error.error == NO_MESSAGE or error.code == 404:  # noqa: PLR2004 - the code of HTTP
                 return None
@@ -109,8 +109,7 @@ class Chain:
 
     async def params(self, first: int) -> msgspec.Raw | None:
         """Reads the params out of the first message of a chain."""
-        request = msgspec.json.encode({"seq": first})
-        found = _message(await self._wire.ask(topology.direct_get(self._topology.journal), request))
+        found = await self._one(seq=first)
         return None if found is None else frames.params_of(frames.decode(found[1]))
 
     async def after(self, run_id: str, seq: int, most: int = MOST_AT_ONCE) -> list[tuple[int, Frame]]:
@@ -124,6 +123,18 @@ class Chain:
         answers = await self._wire.many(topology.direct_get(self._topology.journal), msgspec.json.encode(request))
         found = [(_sequence(answer), frames.decode(answer.data)) for answer in answers]
         return [(at, frame) for at, frame in found if frame.row is not None]
+
+    async def upto(self, run_id: str, tip: Tip) -> list[Frame]:
+        """Reads a chain up to its end; a replica that lags behind leaves it unclear."""
+        read: list[Frame] = []
+        seq = 0
+        while seq < tip.seq:
+            found = await self.after(run_id, seq)
+            if not found:
+                raise Unclear(f"a replica of {self._topology.journal} lags behind")
+            read += [frame for _, frame in found]
+            seq = found[-1][0]
+        return read
 
     def spans(self, run_id: str) -> Spans:
         """Gives what is known of where the positions of a run are."""
@@ -171,7 +182,9 @@ class Chain:
                     return written
                 return await self._wire.publish(subject, data, after=after, lifetime=lifetime)
             except ApiError as error:
-                if error.error == PASSED and (written := await self._compare(run_id, after, frame, until)):
+                if error.error == PASSED and (
+                    written := await self.patiently(partial(self._look, run_id, after, frame), patience)
+                ):
                     return written
                 if error.error not in (PASSED, IN_FLIGHT):
                     raise fault(error, self._options.url) from error
@@ -180,27 +193,29 @@ class Chain:
                 doubt = error
             await self._wait(doubt, until)
 
-    async def _compare(self, run_id: str, after: int, frame: Frame, until: float) -> int:
+    async def patiently(self, read: Callable[[], Awaitable[Read]], patience: float) -> Read:
+        """Reads for somebody who would rather wait than give up."""
+        until = self._clock.monotonic() + patience
         while True:
             try:
-                return await self._look(run_id, after, frame)
+                return await read()
             except Unclear as error:
                 await self._wait(error, until)
 
     async def _look(self, run_id: str, after: int, frame: Frame) -> int:
-        """Finds our message; 0 when the chain still ends where it ended; `Passed` when it went on without us."""
-        tip = await self.end(run_id)
-        if tip is None or tip.seq <= after:
+        """Finds our message; 0 when the chain still ends where it ended; `Passed` when it went on without us.
+
+        Ours can only be the one that follows directly: whatever else stands there has kept it out for good.
+        """
+        found = await self._one(seq=after + 1, next_by_subj=self._topology.chain(run_id))
+        if found is None and after and await self.end(run_id) is None:
+            raise Passed(None)  # it was purged
+        if found is None:
             return 0
-        if tip.mark == frame.mark:
-            return tip.seq
-        seq = after
-        while seq < tip.seq and (found := await self.after(run_id, seq)):
-            for at, other in found:
-                if other.mark == frame.mark:
-                    return at
-            seq = found[-1][0]
-        raise Passed(tip)
+        seq, data = found
+        if frames.decode(data).mark == frame.mark:
+            return seq
+        raise Passed(await self.end(run_id))
 
     async def _wait(self, doubt: Unclear, until: float) -> None:
         """Waits a moment, and for the connection; when patience ends, the doubt becomes an error."""

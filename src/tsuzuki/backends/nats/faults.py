@@ -14,13 +14,20 @@ NOT_FOUND: Final = 10059
 NO_MESSAGE: Final = 10037
 CONSUMER_EXISTS: Final = 10148
 """A consumer of this name is there, with other settings."""
-_FULL: Final = frozenset({10023, 10047, 10122})
+DENIED: Final = -403
+"""The server does not let this user write to a subject, or listen to it; it has no number of its own for that."""
+FULL: Final = frozenset({10002, 10023, 10028, 10047, 10122})
+"""No room is left: for the account, on the server, in memory, on disk, or as much as one stream may ask for."""
+WITHOUT_JETSTREAM: Final = 10076
+_WITHOUT: Final = frozenset({10035, 10039, WITHOUT_JETSTREAM})
+"""There is no JetStream, on the server or for the account."""
+_NO_REPLICAS: Final = 10074
 _TOO_MUCH: Final = 10077
 """It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
 _UNAVAILABLE: Final = 503
 _TOO_LARGE: Final = 10054
-_PASSING: Final = frozenset({10008, 10009, 10014})
-"""No leader, no quorum or no answer inside the cluster just now."""
+_PASSING: Final = frozenset({10004, 10005, 10006, 10007, 10008, 10009, 10014, 10118})
+"""No leader, no quorum, no peers or no answer inside the cluster just now; a consumer that has gone with its server."""
 
 
 class ApiError(Exception):
@@ -64,7 +71,9 @@ def sequence_of(data: bytes) -> int:
 
 def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
     """Says what a refusal means; a fault that passes leaves it unclear."""
-    if error in _FULL or (error == _TOO_MUCH and "maximum" in text):
+    if error in FULL or (error == _TOO_MUCH and "maximum" in text):
+        return ApiError(code, error, text)
+    if error in _WITHOUT:
         return ApiError(code, error, text)
     if error in _PASSING or code == _UNAVAILABLE:
         return Unclear(text)
@@ -75,10 +84,18 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
         return StoreUnavailable(f"{url} does not answer ({error}); check the server and the network, then try again")
-    if error.error in _FULL or error.error == _TOO_MUCH:
+    if error.error in FULL or error.error == _TOO_MUCH:
         return StoreUnavailable(
             f"{url}: JetStream is full ({error}); nothing was half-written: purge old runs, or give it more room"
         )
+    if error.error == DENIED:
+        return StoreError(f"{url}: this user may not {error.text}; give it the rights of its role (docs/nats.md)")
+    if error.error in _WITHOUT:
+        return StoreUnavailable(
+            f"{url}: there is no JetStream ({error}); start the server with --jetstream, or enable it for the account"
+        )
+    if error.error == _NO_REPLICAS:
+        return StoreUnavailable(f"{url}: it is no cluster ({error}); leave replicas= out, or give a cluster's address")
     if error.error == _TOO_LARGE:
         return StoreError(f"{url}: the message is larger than the server allows ({error}); raise its max_payload")
     if error.error == NOT_FOUND:

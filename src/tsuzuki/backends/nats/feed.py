@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import msgspec
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear
-from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.backends.nats.wire import Listening, Wire
 from tsuzuki.clock import Clock
 
 logger: Final = logging.getLogger("tsuzuki.nats")
@@ -45,7 +44,7 @@ class Feed:
         self._broken = asyncio.Event()
         self._name = ""
         self._inbox = ""
-        self._subscription: Subscription | None = None
+        self._subscription: Listening | None = None
         self._task: asyncio.Task[None] | None = None
         self.loaded = asyncio.Event()
 

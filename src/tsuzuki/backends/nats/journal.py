@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from tsuzuki.backends import Entry, Mark
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.chain import MOST_AT_ONCE, Chain, Spans, sequences
+from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.frames import Frame
 
 Read = TypeVar("Read", Entry, Mark)
@@ -40,8 +41,10 @@ class Journals:
             if found:
                 seq, position = found[-1][0], found[-1][1].position
                 continue
-            if position >= self._known(run_id) or looks >= _LOOKS:
+            if position >= self._known(run_id):
                 break
+            if looks >= _LOOKS:  # less than is known to be there must not look like all there is
+                raise Unclear("a replica lags behind")
             looks += 1
             await asyncio.sleep(0.01 * looks)  # a replica that has not caught up: what is known to be there will come
         return page[:limit]
@@ -63,11 +66,20 @@ class Journals:
 
     async def _between(self, run_id: str, where: list[int], wanted: set[int]) -> list[Entry]:
         found: list[Entry] = []
-        seq, left = where[0] - 1, len(where)
-        while left > 0 and (messages := await self._chain.after(run_id, seq, left)):
+        seq, left, looks = where[0] - 1, len(where), 0
+        while left > 0:
+            messages = await self._chain.after(run_id, seq, left)
             for _, frame in messages:
                 found += frames.entries(frame, wanted)
-            seq, left = messages[-1][0], left - len(messages)
+            if messages:
+                seq, left = messages[-1][0], left - len(messages)
+                continue
+            if not self._known(run_id):  # it was purged meanwhile
+                break
+            if looks >= _LOOKS:
+                raise Unclear("a replica lags behind")
+            looks += 1
+            await asyncio.sleep(0.01 * looks)
         return found
 
 

@@ -5,8 +5,10 @@
 
 import re
 import ssl
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode
 
 import msgspec
 
@@ -15,7 +17,9 @@ from tsuzuki.errors import BadUsage
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_SECRETS: Final = frozenset({"token"})
+_SECRETS: Final = frozenset({"token", "password"})
+_IDENTITY: Final = ("creds", "nkey", "token", "user", "password")
+_FILES: Final = ("creds", "nkey", "tls_ca", "tls_cert", "tls_key")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +35,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     creds: str = ""
     nkey: str = ""
     token: str = ""
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
+    user: str = ""
+    password: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    inbox: str = "_INBOX"
     connect_timeout: float = 5.0
     timeout: float = 5.0
     patience: float = 600.0
@@ -48,6 +55,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     dlq_prefix: str = ""
     dlq_execution_error: bool = True
 
+    def __repr__(self) -> str:
+        return f"Options({self.url})"  # it stands in tracebacks and logs
+
     @property
     def url(self) -> str:
         """The address that opens this store again; it tells no secret."""
@@ -57,49 +67,86 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             for name in self.__struct_fields__
             if name not in _SECRETS and getattr(self, name) != getattr(default, name)
         }
-        servers = ",".join(re.sub(r"//[^@/]*@", "//", server).partition("//")[2] for server in self.servers)
+        servers = ",".join(server.partition("//")[2] for server in self.servers)
         scheme = self.servers[0].partition(":")[0]
         return f"{scheme}://{servers}{'?' if changed else ''}{urlencode(changed)}"
 
-    def credentials(self) -> dict[str, Any]:
-        """Gives what the client needs to prove who we are, and to know who the server is."""
-        given: dict[str, Any] = {"user_credentials": self.creds, "nkeys_seed": self.nkey, "token": self.token}
-        chosen = {name: value for name, value in given.items() if value}
-        if self.ca or self.cert or self.servers[0].startswith("tls:"):
-            chosen["tls"] = self._tls()
-        return chosen
+    @property
+    def identified(self) -> str:
+        """Names what proves who we are; empty where nothing does."""
+        return " and ".join(f"{name}=" for name in _IDENTITY if getattr(self, name))
 
-    def _tls(self) -> ssl.SSLContext:
+    @property
+    def encrypted(self) -> bool:
+        """Whether we speak over TLS only."""
+        return bool(self.tls_ca or self.tls_cert or self.servers[0].startswith("tls:"))
+
+    def tls(self) -> ssl.SSLContext:
+        """Gives what the server and we prove ourselves with; the system's authorities where none are given."""
         try:
-            context = ssl.create_default_context(cafile=self.ca or None)
-            if self.cert:
-                context.load_cert_chain(self.cert, self.key or None)
-        except (OSError, ssl.SSLError) as error:
-            raise BadUsage(f"the certificates for NATS cannot be read: {error}; check ca=, cert= and key=") from error
+            context = ssl.create_default_context(cafile=self.tls_ca or None)
+            if self.tls_cert:
+                context.load_cert_chain(self.tls_cert, self.tls_key or None, password="")
+        except (OSError, ssl.SSLError, ValueError) as error:
+            raise BadUsage(
+                f"the certificates for NATS cannot be used: {error}; check tls_ca=, tls_cert= and tls_key="
+            ) from error
         return context
 
 
-def parse(url: str, **given: Any) -> Options:
-    """Reads an address; what is given by name counts more."""
+def parse(url: str, defaults: Mapping[str, str] | None = None, **given: Any) -> Options:
+    """Reads an address; what is given by name counts more, what is only a default counts less."""
     address, _, query = url.partition("?")
-    scheme, _, hosts = address.partition("://")
-    if scheme not in ("nats", "tls") or not hosts.strip("/"):
-        raise BadUsage(f"{url!r} is no address of a NATS store; use nats://HOST:PORT, or tls://HOST:PORT")
-    told = dict(parse_qsl(query, keep_blank_values=True))
-    unknown = told.keys() - set(Options.__struct_fields__) | told.keys() & {"servers"}
-    if unknown:
-        known = ", ".join(sorted(set(Options.__struct_fields__) - {"servers"}))
-        raise BadUsage(f"the address {address} has unknown options {sorted(unknown)}; there are: {known}")
-    servers = tuple(f"{scheme}://{host.strip('/')}" for host in hosts.split(","))
+    scheme, _, authority = address.partition("://")
+    hosts, identity = _hosts(authority.strip("/"))
+    shown = f"{scheme}://{','.join(hosts)}"
+    if scheme not in ("nats", "tls") or not all(hosts):
+        raise BadUsage(f"{shown!r} is no address of a NATS store; use nats://HOST:PORT, or tls://HOST:PORT")
+    told = {**identity, **dict(parse_qsl(query, keep_blank_values=True))}
+    known = set(Options.__struct_fields__) - {"servers"}
+    if unknown := told.keys() - known:
+        there = ", ".join(sorted(known))
+        raise BadUsage(f"the address {shown} has unknown options {sorted(unknown)}; there are: {there}")
     chosen = {**settings.work_queue(), **told, **{name: value for name, value in given.items() if value is not None}}
+    chosen = {**_left_open(chosen, defaults or {}), **chosen}
+    servers = [f"{scheme}://{host}" for host in hosts]
     try:
         options = msgspec.convert({"servers": servers, **chosen}, Options, strict=False)
     except msgspec.ValidationError as error:
-        raise BadUsage(f"the address {address} has a bad option: {error}") from None
+        raise BadUsage(f"the address {shown} has a bad option: {error}") from None
+    _check(options)
+    return options
+
+
+def _hosts(authority: str) -> tuple[list[str], dict[str, str]]:
+    """Takes the identity out of an address: it holds for all servers, those too that are found later."""
+    identity: dict[str, str] = {}
+    hosts: list[str] = []
+    for part in authority.split(","):
+        who, _, host = part.strip("/").rpartition("@")
+        hosts.append(host)
+        if who and not identity:
+            user, colon, password = who.partition(":")
+            identity = {"user": unquote(user), "password": unquote(password)} if colon else {"token": unquote(user)}
+    return hosts, identity
+
+
+def _left_open(chosen: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Gives the defaults that count: who has said who he is, is nobody else as well."""
+    identified = any(chosen.get(name) for name in _IDENTITY)
+    return {name: value for name, value in defaults.items() if not (identified and name in _IDENTITY)}
+
+
+def _check(options: Options) -> None:
     if not _PREFIX.fullmatch(options.prefix):
         raise BadUsage(f"prefix={options.prefix!r} names streams and subjects: use letters, digits, _ and - only")
+    if bool(options.user) != bool(options.password):
+        raise BadUsage("user= and password= go together: give both, or TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
+    for name in _FILES:
+        path = getattr(options, name)
+        if path and not Path(path).is_file():
+            raise BadUsage(f"{name}={path} is no file that can be read; check the path")
     _check_queue(options)
-    return options
 
 
 def _check_queue(options: Options) -> None:

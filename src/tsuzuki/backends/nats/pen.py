@@ -82,14 +82,14 @@ class Pen:
                 self._ended(self)
 
     async def _write(self) -> None:
-        tip = self._tip = self._tip or await self._load()
+        tip = self._tip = self._tip or await self._patiently(self._load)
         run = tip.run
         if run is None or not self._holds(run):
             raise lost(self.claim)
         packed, row, stale = self._pack(run)
         if stale:
             self._waiting[:0] = packed
-            self._tip, self._fresh = await self._read(), True
+            self._tip, self._fresh = await self._patiently(self._read), True
             return
         self._fresh = False
         if not packed:
@@ -105,6 +105,9 @@ class Pen:
         for batch in packed:
             if not batch.future.done():
                 batch.future.set_result(batch.position)
+
+    async def _patiently(self, read: Callable[[], Awaitable[Tip]]) -> Tip:
+        return await self._desk.chain.patiently(read, self._desk.patience)
 
     async def _extend(self, tip: Tip, packed: list[Batch], row: Run) -> Tip | None:
         encoded = [raw for batch in packed for raw in batch.encoded]
@@ -197,14 +200,11 @@ class Pen:
 
     async def _load(self) -> Tip:
         """Reads where the chain ends, and what was recorded under this claim by a pen before this one."""
-        chain, run_id = self._desk.chain, self.claim.run.id
         tip = await self._read()
-        run, seq = tip.run, 0
-        while run and run.position > self.claim.run.position and (found := await chain.after(run_id, seq)):
-            for _, frame in found:
+        if tip.run is not None and tip.run.position > self.claim.run.position:
+            for frame in await self._desk.chain.upto(self.claim.run.id, tip):
                 for name in frames.outcome_names(frame):
                     self._recorded.put(_step(name), name[2], 1)
-            seq = found[-1][0]
         return tip
 
     async def _read(self) -> Tip:

@@ -76,6 +76,7 @@ class Records:
 
     async def swap(self, subject: str, value: Value, seq: int) -> bool:
         """Writes a record directly after a sequence; tells whether nobody else was quicker."""
+        until = self._clock.monotonic() + self._options.timeout
         while True:
             try:
                 await self._wire.publish(subject, msgspec.json.encode(value), after=seq)
@@ -85,6 +86,8 @@ class Records:
                     return False
                 if error.error != IN_FLIGHT:
                     raise fault(error, self._options.url) from error
+                if self._clock.monotonic() > until:  # a leader that lost the others keeps it in flight for long
+                    raise Unclear("another write to the record does not end") from error
                 await asyncio.sleep(_AGAIN)
 
     @asynccontextmanager

@@ -1,5 +1,6 @@
 """What workers share: who is there, rates and places, dead letters, and the time of the server."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -8,6 +9,7 @@ import msgspec
 
 from tsuzuki.backends import DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.records import Records, Value
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -16,6 +18,9 @@ from tsuzuki.clock import Clock
 AGREED: Final = 60.0
 """For how long the difference between the server's clock and ours is believed (seconds)."""
 MOST: Final = 1000
+LOOKS: Final = 50
+AGAIN: Final = 0.02
+"""How often, and how long after (seconds), a replica that lags behind is asked again."""
 
 
 class Hidden(msgspec.Struct):
@@ -64,15 +69,25 @@ class Workers:
         return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
 
     async def _read(self, subjects: str) -> list[bytes]:
+        """Reads records; any replica gives them, one too that has lost the others: their leader says up to where."""
+        for _ in range(LOOKS):
+            _, newest = await self._records.read(subjects)
+            found, last = await self._read_there(subjects)
+            if last >= newest:
+                return found
+            await asyncio.sleep(AGAIN)
+        raise Unclear("a replica lags behind")
+
+    async def _read_there(self, subjects: str) -> tuple[list[bytes], int]:
         found: list[bytes] = []
         seq = 1
         while True:  # the bucket keeps one message of each subject: the last one
             request = {"seq": seq, "next_by_subj": subjects, "batch": MOST}
             answers = await self._wire.many(topology.direct_get(self._topology.state), msgspec.json.encode(request))
             found += [answer.data for answer in answers if answer.data]
+            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1 if answers else seq
             if len(answers) < MOST:
-                return found
-            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
+                return found, seq - 1
 
     async def forget(self, workers: Sequence[str]) -> None:
         """Removes records; one whose worker lives all the same comes back with its next heartbeat."""

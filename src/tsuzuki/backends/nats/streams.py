@@ -1,10 +1,12 @@
 """Makes the streams of a store where they are missing, keeps those that are there, and looks them over."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tsuzuki.backends import Check
 from tsuzuki.backends.nats import topology
-from tsuzuki.backends.nats.faults import NOT_FOUND, ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -15,22 +17,65 @@ OLDEST: Final = (2, 11)
 _KEPT: Final = ("subjects", "retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
 KILO: Final = 1024
+_AGAIN: Final = 0.1
+"""How long to wait before servers that have not found each other yet are asked again (seconds)."""
 
 
 async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     """Makes sure that all streams are there; gives how many replicas they have."""
-    version = tuple(int(part) for part in wire.server.split("-")[0].split(".")[:2] if part.isdigit())
-    if version and version < OLDEST:
+    if tuple(map(int, wire.server.split(".")[:2])) < OLDEST:
         raise StoreUnavailable(f"{options.url} is nats-server {wire.server}; Tsuzuki needs 2.11 or newer")
-    replicas = 1
+    wanted = names.streams()
     try:
-        for name, config in names.streams().items():
-            found = await _kept(wire, name) or await wire.api(topology.create_stream(name), **config)
-            _check(options, name, config, found["config"])
-            replicas = max(replicas, int(found["config"].get("num_replicas", 1)))
-    except (ApiError, Unclear) as error:
-        raise fault(error, options.url) from error
-    return replicas
+        async with asyncio.TaskGroup() as making:
+            found = {name: making.create_task(_made(wire, options, name, wanted[name])) for name in wanted}
+    except ExceptionGroup as errors:
+        error = errors.exceptions[0]
+        raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
+    kept = {name: task.result() for name, task in found.items()}
+    for name, config in kept.items():
+        _check(options, name, wanted[name], config)
+    return max(int(config.get("num_replicas", 1)) for config in kept.values())
+
+
+async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Gives the settings of a stream, which is made where it is missing."""
+
+    async def make() -> dict[str, Any]:
+        return await _kept(wire, name) or await wire.api(topology.create_stream(name), **config)
+
+    try:
+        told: dict[str, Any] = (await _patiently(wire, make, options.connect_timeout))["config"]
+    except ApiError as error:
+        if error.error == DENIED and name in error.text:
+            raise StoreUnavailable(
+                f"{options.url}: the stream {name} is missing, or this user may not {error.text}; "
+                "open the store once with the rights of an admin, and give this user those of its role (docs/nats.md)"
+            ) from error
+        if error.error in FULL:
+            raise StoreUnavailable(
+                f"{options.url}: there is no room for the stream {name} ({error}); give JetStream more, "
+                "or ask for less with max_bytes= and max_log_bytes="
+            ) from error
+        raise
+    return told
+
+
+async def _patiently(wire: Wire, ask: Callable[[], Awaitable[Any]], patience: float) -> Any:
+    """Asks servers that may still be looking for each other."""
+    doubt = Unclear("no answer")
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                try:
+                    return await ask()
+                except Unclear as error:
+                    doubt = error
+                if not wire.has_jetstream:  # in a cluster others may have it, but they would have answered
+                    raise ApiError(503, WITHOUT_JETSTREAM, str(doubt))
+                await asyncio.sleep(_AGAIN)
+    except TimeoutError:
+        raise doubt from None
 
 
 async def _kept(wire: Wire, name: str) -> dict[str, Any] | None:
@@ -70,11 +115,14 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
         behind = [peer["name"] for peer in cluster.get("replicas") or () if not peer.get("current")]
         full = 0 < config.get("max_bytes", -1) * 9 // 10 < state["bytes"] and config.get("discard") == "new"
         text = f"{state['messages']} messages, {state['bytes'] / KILO**2:.1f} MB, {config['num_replicas']} replicas"
+        leaderless = bool(cluster) and not cluster.get("leader")
+        if leaderless:
+            text += "; it has no leader: most of its servers must run before anything can be written"
         if behind:
             text += f"; behind: {', '.join(behind)}"
         if full:
             text += "; nearly full: purge old runs, or raise max_bytes"
-        checks.append(Check(name, ok=not behind and not full, text=text))
+        checks.append(Check(name, ok=not (leaderless or behind or full), text=text))
     info = await wire.api(topology.stream_info(names.journal))
     chains = int(info["state"].get("num_subjects", 0))
     agree = chains >= runs

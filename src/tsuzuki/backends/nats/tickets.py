@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import msgspec
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import CONSUMER_EXISTS, ApiError, Unclear
 from tsuzuki.backends.nats.topology import NANO, Group, Topology
-from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.backends.nats.wire import Listening, Wire
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run
 
@@ -126,7 +125,7 @@ class Dealer:
         self._wire, self._stream, self._progress = wire, names.work, progress
         self._name, self._config = names.consumer(group)
         self._inbox = wire.inbox()
-        self._subscription: Subscription | None = None
+        self._subscription: Listening | None = None
         self._ready = False
         self._turn = asyncio.Lock()
         self._tokens = count(1)

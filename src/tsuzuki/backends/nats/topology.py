@@ -216,6 +216,11 @@ def create_consumer(stream: str, name: str) -> str:
     return f"{API}.CONSUMER.CREATE.{stream}.{name}"
 
 
+def acknowledgements(stream: str) -> str:
+    """Where whoever was given messages of a stream says what became of them."""
+    return f"$JS.ACK.{stream}.>"
+
+
 def delete_consumer(stream: str, name: str) -> str:
     """Where a consumer is deleted."""
     return f"{API}.CONSUMER.DELETE.{stream}.{name}"

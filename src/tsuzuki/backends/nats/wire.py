@@ -4,20 +4,22 @@ The client's own request is not used: it waits with `asyncio.wait_for`, and has 
 """
 
 import asyncio
+import contextlib
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
 import msgspec
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.errors import AuthorizationError, Error, MaxPayloadError
+from nats.errors import Error, MaxPayloadError
 
-from tsuzuki.backends.nats.faults import ApiError, Unclear, refusal, sequence_of
+from tsuzuki.backends.nats.dialing import Dialled, Ears, dial
+from tsuzuki.backends.nats.faults import DENIED, ApiError, Unclear, fault, refusal, sequence_of
 from tsuzuki.backends.nats.options import Options
-from tsuzuki.errors import StoreError, StoreUnavailable
+from tsuzuki.errors import StoreError
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -27,21 +29,26 @@ _STATUS: Final = "Status"
 _DONE: Final = "204"
 _ROOM: Final = 1 << 30
 """How many bytes of answers may wait for us; each request bounds its own."""
+_SOON: Final = 0.05
+"""How long to wait before somebody is asked again for whom nobody listened (seconds)."""
+_AGAIN: Final = 1.0
+"""How long to wait before a server that has thrown us out is tried again (seconds)."""
+_NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
 
 
 class _Waiting:
     """Who waits for an answer, and what came so far."""
 
-    __slots__ = ("future", "many", "messages", "timer")
+    __slots__ = ("future", "many", "messages", "subject", "timer")
 
-    def __init__(self, future: "asyncio.Future[list[Msg]]", *, many: bool) -> None:
-        self.future, self.many = future, many
+    def __init__(self, future: "asyncio.Future[list[Msg]]", subject: str, *, many: bool) -> None:
+        self.future, self.subject, self.many = future, subject, many
         self.messages: list[Msg] = []
         self.timer: asyncio.TimerHandle | None = None
 
-    def fail(self, reason: str) -> None:
+    def fail(self, error: Unclear | ApiError) -> None:
         if not self.future.done():
-            self.future.set_exception(Unclear(reason))
+            self.future.set_exception(error)
 
     def heard(self, message: Msg) -> None:
         if self.future.done():
@@ -61,18 +68,30 @@ class _Waiting:
             self.future.set_exception(Unclear(f"the server answered {status}"))
 
 
+class Listening:
+    """A subject that somebody listens to, also after the connection was made anew."""
+
+    __slots__ = ("heard", "subject", "subscription")
+
+    def __init__(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> None:
+        self.subject, self.heard = subject, heard
+        self.subscription: Subscription | None = None
+
+
 class Wire:
     """A connection with requests and answers."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._client = Client()
+        self._client = Dialled(options)
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, _Waiting] = {}
         self._tokens = count(1)
         self._inbox = ""
+        self._listening: list[Listening] = []
+        self._denied: ApiError | None = None
         self._up = asyncio.Event()
-        self._last_error: Exception | None = None
+        self._reviving: asyncio.Task[None] | None = None
         self.closed = False
         self.on_reconnect: list[Callable[[], None]] = []
 
@@ -84,46 +103,34 @@ class Wire:
     @property
     def server(self) -> str:
         """The version of the server that we speak to."""
-        return str(self._client.connected_server_version)
+        version = self._client.connected_server_version
+        return f"{version.major}.{version.minor}.{version.patch}"
+
+    @property
+    def has_jetstream(self) -> bool:
+        """Whether the server that we speak to says that it has JetStream itself; others of its cluster may."""
+        return self._client.has_jetstream
 
     async def connect(self) -> None:
         """Connects, or says why not."""
-        options = self._options
+        await self._dial()
         try:
-            async with asyncio.timeout(options.connect_timeout):
-                await self._client.connect(
-                    servers=list(options.servers),
-                    name="tsuzuki",
-                    error_cb=self._erred,
-                    disconnected_cb=self._lost,
-                    reconnected_cb=self._found,
-                    closed_cb=self._ended,
-                    max_reconnect_attempts=-1,
-                    reconnect_time_wait=0.25,  # type: ignore[arg-type]  # it sleeps for it, whole or not
-                    connect_timeout=2,
-                    ping_interval=5,
-                    max_outstanding_pings=2,
-                    pending_size=0,
-                    **options.credentials(),
-                )
             self._inbox = self._client.new_inbox()
-            await self._client.subscribe(f"{self._inbox}.*", cb=self._heard, pending_bytes_limit=_ROOM)
-        except (TimeoutError, OSError, Error, ValueError) as error:
-            await self._client.close()
-            raise self._unreachable(self._last_error or error) from error
+            await self.subscribe(f"{self._inbox}.*", self._heard)
+        except Unclear as error:
+            await self.close()
+            raise fault(error, self._options.url) from error
         self._up.set()
 
-    def _unreachable(self, error: Exception) -> StoreError:
-        url = self._options.url
-        if isinstance(error, AuthorizationError) or "uthorization" in str(error):
-            return StoreUnavailable(f"{url} refuses us ({error}); check creds=, nkey=, token= or the user's rights")
-        return StoreUnavailable(
-            f"{url} cannot be reached ({str(error) or type(error).__name__}); start it, or check the address"
-        )
+    async def _dial(self) -> None:
+        self._client = await dial(self._options, Ears(self._erred, self._lost, self._found, self._ended))
 
     async def close(self) -> None:
         """Leaves; whoever waits for an answer is told that none comes."""
         self.closed = True
+        if self._reviving is not None:
+            self._reviving.cancel()
+            await asyncio.wait({self._reviving})
         await self._client.close()
         self._fail_all("the connection was closed")
         self._up.set()
@@ -143,12 +150,20 @@ class Wire:
     async def ask(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, timeout: float | None = None
     ) -> Msg:
-        """Asks, and gives the one answer."""
-        answers = await self._request(subject, data, headers, timeout, many=False)
-        answer = answers[0]
-        if answer.headers and answer.headers.get(_STATUS) == "503":
-            raise Unclear("nobody answers on the server: is JetStream enabled, has it a leader?")
-        return answer
+        """Asks, and gives the one answer.
+
+        Where nobody listens nothing was done: a cluster that is electing a leader, or has just made the stream, is
+        asked again.
+        """
+        tries = int(self._options.timeout / _SOON) if timeout is None and self.has_jetstream else 0
+        while True:
+            answer = (await self._request(subject, data, headers, timeout, many=False))[0]
+            if not answer.headers or answer.headers.get(_STATUS) != "503":
+                return answer
+            if tries <= 0:
+                raise Unclear("nobody answers on the server: is JetStream enabled, has it a leader?")
+            tries -= 1
+            await asyncio.sleep(_SOON)
 
     async def many(self, subject: str, data: bytes) -> list[Msg]:
         """Asks, and gives all messages of the answer; none where there is nothing."""
@@ -185,19 +200,27 @@ class Wire:
         except Error as error:
             raise Unclear(str(error) or type(error).__name__) from error
 
-    async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Subscription:
+    async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Listening:
         """Listens."""
+        listening = Listening(subject, heard)
         try:
-            return await self._client.subscribe(subject, cb=heard, pending_bytes_limit=_ROOM)
+            await self._listen(listening)
         except Error as error:
             raise Unclear(str(error) or type(error).__name__) from error
+        self._listening.append(listening)
+        return listening
 
-    async def unsubscribe(self, subscription: Subscription) -> None:
+    async def _listen(self, listening: Listening) -> None:
+        listening.subscription = await self._client.subscribe(
+            listening.subject, cb=listening.heard, pending_bytes_limit=_ROOM
+        )
+
+    async def unsubscribe(self, listening: Listening) -> None:
         """Listens no more."""
-        try:
-            await subscription.unsubscribe()
-        except Error as error:
-            logger.debug("cannot unsubscribe: %s", error)
+        self._listening.remove(listening)
+        if listening.subscription is not None:
+            with contextlib.suppress(Error):  # then nobody sends anything either
+                await listening.subscription.unsubscribe()
 
     def inbox(self) -> str:
         """Gives a subject that nobody else uses."""
@@ -206,10 +229,12 @@ class Wire:
     async def _request(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None, timeout: float | None, *, many: bool
     ) -> list[Msg]:
+        if self._denied is not None:
+            raise self._denied
         token = str(next(self._tokens))
-        waiting = _Waiting(self._loop.create_future(), many=many)
+        waiting = _Waiting(self._loop.create_future(), subject, many=many)
         seconds = self._options.timeout if timeout is None else timeout
-        waiting.timer = self._loop.call_later(seconds, waiting.fail, f"no answer within {seconds:g} s")
+        waiting.timer = self._loop.call_later(seconds, waiting.fail, Unclear(f"no answer within {seconds:g} s"))
         self._waiting[token] = waiting
         try:
             await self._client.publish(
@@ -232,8 +257,18 @@ class Wire:
     # What the client tells
 
     async def _erred(self, error: Exception) -> None:
-        self._last_error = error
-        logger.debug("NATS: %r", error)
+        logger.debug("NATS: %s", error)
+        found = _NOT_ALLOWED.search(str(error))
+        if found is None:
+            return
+        # The server tells it beside the answers, and the client tells it in small letters.
+        kind, subject = found.groups()
+        denied = ApiError(403, DENIED, f"{'write to' if kind.lower() == 'publish' else 'listen to'} {subject}")
+        if self._inbox and subject.lower().startswith(self._inbox.lower()):
+            self._denied = denied  # without answers there is nothing to be asked
+        for waiting in list(self._waiting.values()):
+            if self._denied or waiting.subject.lower() == subject.lower():
+                waiting.fail(denied)
 
     async def _lost(self) -> None:
         if not self.closed and self._up.is_set():
@@ -248,8 +283,24 @@ class Wire:
             told()
 
     async def _ended(self) -> None:
-        self._up.set()
+        """The client gives up when a server throws us out; our rights may be given back, or our file replaced."""
+        if not self.closed and self._reviving is None:
+            self._reviving = self._loop.create_task(self._revive(), name="tsuzuki-reconnect")
+
+    async def _revive(self) -> None:
+        while True:
+            try:
+                await self._dial()
+                for listening in self._listening:
+                    await self._listen(listening)
+                break
+            except (StoreError, Error) as error:
+                logger.warning("%s", error)
+                await self._client.close()
+                await asyncio.sleep(_AGAIN)
+        self._reviving = None
+        await self._found()
 
     def _fail_all(self, reason: str) -> None:
         for waiting in list(self._waiting.values()):
-            waiting.fail(reason)
+            waiting.fail(Unclear(reason))

@@ -1,0 +1,129 @@
+"""Which subjects each role may write to and listen to, so that no process has rights that it does not need.
+
+docs/nats.md shows these lists, and the tests give them to a server: there is no other copy.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.errors import BadUsage
+
+ANY: Final = "*"
+ALL: Final = ">"
+ANYONE: Final = "RUN"
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """What a user may write to and listen to; `respond` lets it answer whoever asked it, once."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    respond: bool = False
+
+    def __or__(self, other: "Permissions") -> "Permissions":
+        """Gives the rights of both: those of a process that has two roles."""
+        return Permissions(
+            tuple(sorted({*self.publish, *other.publish})),
+            tuple(sorted({*self.subscribe, *other.subscribe})),
+            self.respond or other.respond,
+        )
+
+    def config(self) -> dict[str, Any]:
+        """Writes them as the configuration of a server has them."""
+        told: dict[str, Any] = {"publish": {"allow": list(self.publish)}, "subscribe": {"allow": list(self.subscribe)}}
+        return {**told, "allow_responses": True} if self.respond else told
+
+
+def viewer(names: Topology, inbox: str) -> Permissions:
+    """Sees runs, journals, logs, workers and dead letters; changes nothing."""
+    followed = (names.journal, names.state)
+    reads = [
+        *(topology.stream_info(stream) for stream in names.streams()),
+        *(topology.direct_get(stream) for stream in names.streams()),
+        *(topology.leader_get(stream) for stream in followed),
+        *(topology.create_consumer(stream, ANY) for stream in followed),
+        *(topology.next_messages(stream, ANY) for stream in followed),
+    ]
+    return _sorted(reads, [f"{inbox}.{ALL}", _any(names.lines(ANYONE)), names.all_requests])
+
+
+def gateway(names: Topology, inbox: str) -> Permissions:
+    """Sees everything, submits runs, asks for their cancelling and resuming, and purges them."""
+    writes = [
+        names.number,
+        names.all_chains,
+        names.all_requests,
+        names.all_tickets,
+        names.all_hidden,
+        _any(names.key("", "")),
+        _any(names.once("", "")),
+        *(topology.purge_stream(stream) for stream in (names.journal, names.state, names.log, names.blobs)),
+    ]
+    return viewer(names, inbox) | _sorted(writes)
+
+
+def worker(names: Topology, inbox: str) -> Permissions:
+    """Sees everything, takes tickets, claims runs, and writes what becomes of them; it submits none."""
+    writes = [
+        names.all_chains,
+        names.all_tickets,
+        topology.create_consumer(names.work, ANY),
+        topology.consumer_info(names.work, ANY),
+        topology.next_messages(names.work, ANY),
+        topology.acknowledgements(names.work),
+        _any(names.lines(ANYONE)),
+        names.all_blobs,
+        names.all_letters,
+        names.all_workers,
+        names.all_progress,
+        names.probe,
+        _any(names.limit("rate", "")),
+        _any(names.limit("places", "")),
+        *(topology.purge_stream(stream) for stream in (names.state, names.log)),
+    ]
+    return viewer(names, inbox) | _sorted(writes, respond=True)
+
+
+def admin(names: Topology, inbox: str) -> Permissions:
+    """Has all rights on the store, makes and deletes its streams among them, and none beyond it."""
+    makes = [
+        request(stream)
+        for stream in names.streams()
+        for request in (topology.create_stream, topology.delete_stream, topology.purge_stream)
+    ]
+    everything = [subject for config in names.streams().values() for subject in config["subjects"]]
+    return gateway(names, inbox) | worker(names, inbox) | _sorted([*makes, *everything])
+
+
+ROLES: Final[dict[str, Callable[[Topology, str], Permissions]]] = {
+    "viewer": viewer,
+    "gateway": gateway,
+    "worker": worker,
+    "admin": admin,
+}
+
+
+def permissions(role: str, names: Topology, inbox: str = "_INBOX") -> Permissions:
+    """Gives the rights of a role, or of several joined by `+`."""
+    parts = role.split("+")
+    unknown = [part for part in parts if part not in ROLES]
+    if unknown:
+        raise BadUsage(f"there is no role {unknown[0]!r}; there are: {', '.join(ROLES)}")
+    given = [ROLES[part](names, inbox) for part in parts]
+    joined = given[0]
+    for more in given[1:]:
+        joined |= more
+    return joined
+
+
+def _any(subject: str) -> str:
+    """Gives the subjects that differ in the last word."""
+    return f"{subject.rpartition('.')[0]}.{ANY}"
+
+
+def _sorted(publish: Iterable[str], subscribe: Iterable[str] = (), *, respond: bool = False) -> Permissions:
+    return Permissions(tuple(sorted(publish)), tuple(sorted(subscribe)), respond)

@@ -1,0 +1,99 @@
+"""A JetStream without room left says so, loses nothing, and goes on when there is room again."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.backends.nats.conftest import Open
+from tests.backends.nats.test_faults import recorded, until
+from tests.nats_server import NatsServer
+from tsuzuki import Runs, Status, Worker, flow, task
+from tsuzuki.backends.nats import NatsBackend
+from tsuzuki.errors import StoreUnavailable
+from tsuzuki.testing import builders as b
+
+ROOM = 8_000_000
+LIMITS = {
+    "of the server": {"jetstream": f"max_file_store: {ROOM}"},
+    "of the account": {
+        "settings": f"accounts {{ A {{ jetstream {{ max_file: {ROOM} }}, users: [{{ user: me, password: me }}] }} }}"
+    },
+}
+
+
+@pytest.fixture(params=list(LIMITS))
+async def store(request: pytest.FixtureRequest, tmp_path: Path, opened: Open):  # type: ignore[no-untyped-def]
+    """A store on a server with little room."""
+    server = NatsServer(tmp_path / "nats", **LIMITS[request.param])
+    server.start()
+    who = {"user": "me", "password": "me"} if "settings" in LIMITS[request.param] else {}
+    yield await opened(server.url, max_log_bytes=1_000_000, **who)
+    server.stop()
+
+
+async def test_what_was_acknowledged_is_kept_and_the_rest_refused(store: NatsBackend) -> None:
+    claims = [await b.claimed(store) for _ in range(3)]
+    written: dict[str, int] = {}
+    for claim, size in zip(claims, (200_000, 1_000, 1), strict=True):
+        count = 0
+        with pytest.raises(StoreUnavailable, match=r"JetStream is full.*purge old runs, or give it more room"):  # noqa: PT012 - one of many
+            while True:
+                await store.append(claim, [b.item(str(count), result="x" * size)])
+                count += 1
+        written[claim.run.id] = count
+    with pytest.raises(StoreUnavailable, match="full"):  # noqa: PT012 - one of many; a small one may still fit
+        while True:
+            await b.submitted(store, key=None)
+    for run_id, count in written.items():
+        assert await recorded(store, run_id) == {str(n): 1 for n in range(count)}
+        assert (await b.row(store, run_id)).done == count
+
+
+async def test_work_goes_on_when_room_is_made(store: NatsBackend) -> None:
+    old = await b.claimed(store)
+    await store.append(old, [b.item("old", result="x" * 700_000)])
+    await store.append(old, [b.ending(Status.COMPLETED)])
+    calls: list[int] = []
+
+    @task
+    async def heavy(n: int) -> str:
+        calls.append(n)
+        return "x" * 100_000
+
+    @flow
+    async def filling() -> int:
+        return len(await heavy.map(range(75), concurrency=1))
+
+    async with Worker(store, [filling]) as worker:
+        working = asyncio.create_task(worker.run())
+        run = await Runs(store).submit(filling, {})
+
+        async def full() -> bool:
+            try:
+                await b.claimed(store, tag="other", private=True)
+            except StoreUnavailable as error:
+                return "full" in str(error)
+            return False
+
+        await until(full)
+        before = len(await recorded(store, run.id))
+        assert await store.purge([old.run.id]) == 1
+
+        async def ended() -> bool:
+            return (await b.row(store, run.id)).status is Status.COMPLETED
+
+        await until(ended)
+        worker.stop()
+        await working
+    assert before < 75
+    assert await recorded(store, run.id) == {str(n): 1 for n in range(75)}
+    assert len(calls) - 75 <= 20, "only what was under way when there was no room is called again"
+
+
+async def test_a_store_that_does_not_fit_says_what_to_ask_for(tmp_path: Path, opened: Open) -> None:
+    server = NatsServer(tmp_path / "nats", jetstream=f"max_file_store: {ROOM}")
+    server.start()
+    with pytest.raises(StoreUnavailable, match=r"no room for the stream tsuzuki-log.*ask for less with.*max_log"):
+        await opened(server.url)
+    server.stop()

@@ -1,0 +1,217 @@
+"""Each role has the rights that it needs, on a real server, and no other's."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import nats
+import pytest
+
+from tests.backends.nats.conftest import Open
+from tests.backends.nats.test_faults import until
+from tests.nats_server import NatsServer
+from tsuzuki import Runs, Status, Worker, flow, task
+from tsuzuki.backends import Query, WorkerRecord
+from tsuzuki.backends.nats import NatsBackend, options, topology
+from tsuzuki.backends.nats.permissions import ROLES, permissions
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.errors import StoreError
+from tsuzuki.testing import builders as b
+
+DOCS = Path(__file__).parents[3] / "docs" / "nats.md"
+LARGE = 300_000
+"""A result of so many letters does not fit into the journal."""
+
+
+def names(prefix: str = "tsuzuki") -> Topology:
+    return Topology(options.parse("nats://host", prefix=prefix))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A server that knows a user of each role by the role's name; each has an inbox of his own."""
+    users = [
+        {"user": role, "password": role, "permissions": permissions(role, names(), f"_INBOX_{role}").config()}
+        for role in (*ROLES, "gateway+worker")
+    ]
+    server = NatsServer(tmp_path / "nats", settings=f"authorization: {json.dumps({'users': users})}")
+    server.start()
+    yield server
+    server.stop()
+
+
+Enter = Callable[[str], Awaitable[NatsBackend]]
+
+
+@pytest.fixture
+async def enter(server: NatsServer, opened: Open) -> Enter:
+    """Opens the store as somebody of a role; an admin was there first."""
+
+    async def as_role(role: str) -> NatsBackend:
+        return await opened(server.url, user=role, password=role, inbox=f"_INBOX_{role}", connect_timeout=60)
+
+    await as_role("admin")
+    return as_role
+
+
+@flow
+async def working(n: int) -> int:
+    return sum(len(text) for text in (await measured.map(range(n), concurrency=4)))
+
+
+@task(rate="1000/s", limit="all")
+async def measured(n: int) -> str:
+    return "x" * (LARGE if n == 0 else 1)
+
+
+@asynccontextmanager
+async def at_work(store: NatsBackend) -> AsyncIterator[None]:
+    async with Worker(store, [working]) as worker:
+        running = asyncio.create_task(worker.run())
+        yield
+        worker.stop()
+        await running
+
+
+async def refused(*doings: Awaitable[object]) -> None:
+    """Each of them is refused soon, with what to do."""
+    async with asyncio.timeout(4):  # less than an answer is waited for
+        for doing in doings:
+            with pytest.raises(StoreError, match=r"this user may not .*docs/nats.md"):
+                await doing
+
+
+async def test_a_gateway_submits_and_purges_what_a_worker_carries_out_and_a_viewer_sees(enter: Enter) -> None:
+    gateway, viewer = await enter("gateway"), await enter("viewer")
+    runs = Runs(gateway)
+    async with at_work(await enter("worker")):
+        run = await runs.submit(working, {"n": 20}, key="k", idempotency_key="once")
+        assert (await runs.submit(working, {"n": 20}, key="k", idempotency_key="once")).id == run.id
+        failing = await runs.submit(working, {"n": -1})
+
+        async def ended() -> bool:
+            return {row.status.terminal for row in await viewer.search(Query())} == {True}
+
+        await until(ended)
+    row = await b.row(viewer, run.id)
+    assert row.status is Status.COMPLETED
+    assert row.result == msgspec.Raw(str(LARGE + 19).encode())
+    assert len(await viewer.read(run.id)) == row.position
+    assert [worker.state for worker in await viewer.workers()] == ["STOPPED_GRACEFUL"]
+    assert (await b.row(viewer, failing.id)).status in (Status.COMPLETED, Status.FAILED)
+    assert await gateway.purge([run.id, failing.id]) == 2
+
+    async def gone() -> bool:
+        return await viewer.counts() == {}
+
+    await until(gone)
+
+
+async def test_a_cancel_reaches_a_busy_holder(enter: Enter) -> None:
+    """The gateway asks the holder, who may answer whoever asked him."""
+    gateway, worker = await enter("gateway"), await enter("worker")
+    run = await b.submitted(gateway)
+    claim = await b.claim_of(worker, run.id)
+
+    async def write() -> None:
+        for n in range(10_000):
+            await worker.append(claim, [b.item(str(n))])
+
+    writing = asyncio.create_task(write())
+    await gateway.ask(run.id, b.cancel())
+    writing.cancel()
+    assert (await b.row(gateway, run.id)).status is Status.CANCELLING
+
+
+async def test_a_script_needs_the_rights_of_both(enter: Enter) -> None:
+    store = await enter("gateway+worker")
+    async with at_work(store):
+        run = await Runs(store).submit(working, {"n": 3})
+
+        async def ended() -> bool:
+            return (await b.row(store, run.id)).status is Status.COMPLETED
+
+        await until(ended)
+
+
+async def test_a_viewer_changes_nothing(enter: Enter) -> None:
+    admin, viewer = await enter("admin"), await enter("viewer")
+    run = await b.submitted(admin)
+    done = await b.ended(admin, Status.COMPLETED)
+    await refused(
+        b.submitted(viewer),
+        b.submitted(viewer, key="k"),
+        viewer.ask(run.id, b.cancel()),
+        viewer.claim("viewer", tags=("default",), run_id=run.id),
+        viewer.purge([done.id]),
+        viewer.put_blob(run.id, b"x"),
+        viewer.take("limit", interval=1.0),
+        viewer.remove(),
+    )
+    assert (await b.row(admin, run.id)).status is Status.PENDING
+    assert await admin.get(done.id) == done
+
+
+async def test_a_worker_submits_nothing_and_removes_nothing(enter: Enter) -> None:
+    admin, worker = await enter("admin"), await enter("worker")
+    done = await b.ended(admin, Status.COMPLETED)
+    await refused(b.submitted(worker), b.submitted(worker, key="k"), worker.remove())
+    assert await admin.get(done.id) == done
+
+
+async def test_a_gateway_does_not_work(enter: Enter) -> None:
+    gateway = await enter("gateway")
+    run = await b.submitted(gateway)
+    await refused(gateway.beat(WorkerRecord(id="gateway", host="")), gateway.put_blob(run.id, b"x"), gateway.remove())
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+async def test_nobody_reaches_beyond_the_store(enter: Enter, server: NatsServer, role: str) -> None:
+    """Another store on the same server, and what others ask and are answered."""
+    url = server.url.replace("//", f"//{role}:{role}@")
+    await refused(NatsBackend.open(url, prefix="other", inbox=f"_INBOX_{role}", connect_timeout=60))
+    heard: list[Exception] = []
+
+    async def erred(error: Exception) -> None:
+        heard.append(error)
+
+    async def all_heard() -> bool:
+        return len(heard) == len(beyond)
+
+    beyond = ("_INBOX.>", "_INBOX_other.>", "$JS.>", "tsuzuki.j.>", ">")
+    client = await nats.connect(server.url, user=role, password=role, error_cb=erred)
+    for subject in beyond:
+        await client.subscribe(subject)
+    await until(all_heard)
+    await client.close()
+
+
+async def test_a_store_that_is_not_there_needs_an_admin(server: NatsServer, opened: Open) -> None:
+    with pytest.raises(StoreError, match=r"is missing.*open the store once with the rights of an admin"):
+        await opened(server.url.replace("//", "//worker:worker@"), inbox="_INBOX_worker", connect_timeout=60)
+
+
+async def test_an_inbox_that_is_not_ours_is_told_of(enter: Enter, server: NatsServer, opened: Open) -> None:
+    with pytest.raises(StoreError, match="this user may not listen to _inbox"):
+        await opened(server.url.replace("//", "//worker:worker@"), connect_timeout=60)
+
+
+async def test_no_role_has_a_right_to_what_does_not_exist(enter: Enter) -> None:
+    """What is allowed belongs to a stream of the store, to its subjects, or to the inbox."""
+    store = await enter("admin")
+    known = [subject.removesuffix(">") for config in names().streams().values() for subject in config["subjects"]]
+    for role in ROLES:
+        for subject in permissions(role, names()).publish:
+            about = any(subject.startswith(start) for start in (*known, names().all_requests))
+            assert about or any(f".{stream}" in subject for stream in names().streams()), subject
+    assert topology.delete_stream(names().journal) not in permissions("worker", names()).publish
+    await store.close()
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_the_docs_show_the_rights_of_each_role(role: str) -> None:
+    shown = json.dumps(permissions(role, names(), f"_INBOX_{role}").config(), indent=2)
+    assert shown in DOCS.read_text(), f"docs/nats.md is to show the rights of a {role}:\n{shown}"

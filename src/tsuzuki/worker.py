@@ -62,7 +62,7 @@ class Worker:
         self._tags = tuple(tags)
         self._concurrency = concurrency
         self._clock = clock or SystemClock()
-        self._lease = lease or settings.lease()
+        self._lease = lease or settings.lease(one_machine=backend.one_machine)
         self._grace = grace or settings.grace_period()
         self._watch = Watch(self._lease, one_machine=backend.one_machine)
         self._dead: frozenset[str] = frozenset()

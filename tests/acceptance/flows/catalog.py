@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.flows.calls import called
-from tsuzuki import current, flow, task
+from tsuzuki import Later, current, flow, task
 from tsuzuki.flow import Flow
+
+GATE = 20
+"""The items of `walk` from this one on wait for the file `go`."""
 
 
 @task
@@ -106,4 +109,37 @@ def hasty() -> str:
     return "returned whatever was asked"
 
 
-FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty]
+async def let_go(file: str) -> None:
+    while not Path(file).exists():  # noqa: ASYNC110 - a file is how the test speaks to this process
+        await asyncio.sleep(0.005)
+
+
+@task
+async def step(number: int) -> int:
+    called("step", number)
+    if number >= GATE:
+        await let_go("go")
+    await asyncio.sleep(0.01)
+    return number
+
+
+@flow
+async def walk(items: int) -> list[int]:
+    """Does the items before the gate, and waits there for the file `go`."""
+    return await step.map(range(items), concurrency=4)
+
+
+@task
+async def ask_again(number: int) -> int:
+    called("ask", number)
+    if not Path("go").exists():
+        raise Later(3)
+    return number
+
+
+@flow
+async def waiting(number: int) -> int:
+    return await ask_again(number)
+
+
+FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty, walk, waiting]

@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes each outage a test of its own: seconds in `make test`, a minute and five in `make chaos`."""
     if "outage" in metafunc.fixturenames:
-        metafunc.parametrize("outage", [float(text) for text in metafunc.config.getoption("--chaos-outages").split(",")])
+        metafunc.parametrize(
+            "outage", [float(text) for text in metafunc.config.getoption("--chaos-outages").split(",")]
+        )
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -19,16 +20,27 @@ def free_port() -> int:
 
 
 class NatsServer:
-    """A server that can be killed, frozen and started again with its data."""
+    """A server that can be killed, frozen and started again with its data.
 
-    def __init__(self, folder: Path, *, settings: str = "") -> None:
+    In a network of its own (`inside`, `dial`) it listens on the addresses that are there.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: str = "",
+        listen: str = "127.0.0.1",
+        inside: Sequence[str] = (),
+        dial: Callable[[], socket.socket] = socket.socket,
+    ) -> None:
         self.folder = folder
+        self._inside, self._dial = inside, dial
         self.port = free_port()
         self._config = folder / "nats.conf"
         folder.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "data"}" }}\n{settings}\n'
-        )
+        self._config_text = f'listen: "{listen}:{self.port}"\njetstream {{ store_dir: "{folder / "data"}" }}\n'
+        self._config.write_text(f"{self._config_text}{settings}\n")
         self._stores = count(1)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -44,7 +56,7 @@ class NatsServer:
         beside = Path(sys.executable).parent / "nats-server"
         program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
+            self._process = subprocess.Popen([*self._inside, program, "-c", str(self._config)], stdout=log, stderr=log)
         deadline = time.monotonic() + 20
         while not self._answers():
             assert self._process.poll() is None, (self.folder / "log").read_text()
@@ -53,7 +65,9 @@ class NatsServer:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            with self._dial() as connection:
+                connection.settimeout(1)
+                connection.connect(("127.0.0.1", self.port))
                 return connection.recv(4) == b"INFO"
         except OSError:
             return False
@@ -64,6 +78,11 @@ class NatsServer:
             self.signal(number)
             self._process.wait(20)
             self._process = None
+
+    def reload(self, settings: str) -> None:
+        """Lets it take other settings while it runs."""
+        self._config.write_text(f"{self._config_text}{settings}\n")
+        self.signal(signal.SIGHUP)
 
     def kill(self) -> None:
         self.stop(signal.SIGKILL)

@@ -15,7 +15,7 @@ import uuid
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from tsuzuki.backends import WorkerRecord
 
@@ -87,6 +87,10 @@ def process_of(record: WorkerRecord) -> str:
     return f"worker {record.id}"
 
 
+GLANCE: Final = 2.0
+"""How much silence one look can tell of (seconds): a look that came late or hung was perhaps not the only one."""
+
+
 class Watch:
     """Knows which workers are dead."""
 
@@ -94,6 +98,7 @@ class Watch:
         self._lease = lease
         self._one_machine = one_machine
         self._seen: dict[str, tuple[int, float]] = {}
+        self._looked = self._watched = 0.0
 
     def blind(self) -> None:
         """Takes note that the store could not be read: silence that began before was perhaps our own."""
@@ -101,13 +106,15 @@ class Watch:
 
     def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
         """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""
-        return frozenset(r.id for r in records if self._is_dead(r, monotonic))
+        self._watched += min(monotonic - self._looked, GLANCE)
+        self._looked = monotonic
+        return frozenset(r.id for r in records if self._is_dead(r))
 
-    def _is_dead(self, record: WorkerRecord, monotonic: float) -> bool:
+    def _is_dead(self, record: WorkerRecord) -> bool:
         if record.state != "RUNNING" or is_gone(record, one_machine=self._one_machine):
             return True
-        beats, since = self._seen.get(record.id, (-1, monotonic))
+        beats, since = self._seen.get(record.id, (-1, self._watched))
         if beats != record.beats:
-            self._seen[record.id] = (record.beats, monotonic)
+            self._seen[record.id] = (record.beats, self._watched)
             return False
-        return monotonic - since > self._lease
+        return self._watched - since > self._lease

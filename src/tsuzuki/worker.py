@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from tsuzuki import facts as f
 from tsuzuki import settings
 from tsuzuki.backends import Backend, Claim, Query, WorkerRecord
-from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
@@ -61,7 +61,7 @@ class Worker:
         self._fingerprints: Mapping[str, str] = {}
         self._tags = tuple(tags)
         self._concurrency = concurrency
-        self._clock = clock or SystemClock()
+        self._clock = clock or backend.clock
         self._lease = lease or settings.lease(one_machine=backend.one_machine)
         self._grace = grace or settings.grace_period()
         self._watch = Watch(self._lease, one_machine=backend.one_machine)

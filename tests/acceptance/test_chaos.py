@@ -17,6 +17,7 @@ from tests.acceptance.invariants import (
 from tests.acceptance.processes import PATIENCE, Child, finished, started
 from tsuzuki import Runs
 
+
 async def test_chaos_does_no_harm_to_a_thousand_items(tmp_path: Path, chaos_kills: int) -> None:
     items = max(1000, 50 * chaos_kills)
     await _chaos(
@@ -89,4 +90,3 @@ def _size(folder: Path) -> int:
 
 def _progress(folder: Path) -> int:
     return len({call for _, call in calls_in(folder)})
-

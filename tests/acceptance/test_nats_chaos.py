@@ -23,7 +23,9 @@ async def test_chaos_on_nats_does_no_harm_to_a_thousand_items(
     tmp_path: Path, server: NatsServer, chaos_kills: int
 ) -> None:
     kills = max(20, chaos_kills)
-    await _chaos(tmp_path, server, thousand, {"items": max(1000, 50 * kills)}, kills=kills, concurrency=16, named=by_key)
+    await _chaos(
+        tmp_path, server, thousand, {"items": max(1000, 50 * kills)}, kills=kills, concurrency=16, named=by_key
+    )
 
 
 async def test_chaos_on_nats_does_no_harm_to_nested_maps(tmp_path: Path, server: NatsServer, chaos_kills: int) -> None:

@@ -1,8 +1,9 @@
-"""NATS cannot be reached for a while, loses answers, repeats and swaps what it delivers: nothing is lost or repeated."""
+"""NATS is away for a while, loses answers, repeats and swaps what it delivers: nothing is lost or repeated."""
 
 import asyncio
 import contextlib
 import random
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -73,7 +74,7 @@ async def test_a_chaos_in_which_the_answer_to_the_last_fact_is_lost_does_not_rep
                 row = await ended(runs, run)
                 async with without(way, "refused"):
                     await asyncio.sleep(outage)
-                other.send(15)
+                other.send(signal.SIGTERM)
                 assert other.ended() == 0, other.complained
             again = await ended(runs, await runs.submit(catalog.signed, {"number": 1}))
             assert await runs.result(again.id) == holder.pid, "it works again without having been started again"
@@ -157,6 +158,30 @@ async def _cancelled(runs: Runs, run: Run) -> bool:
     except StoreUnavailable:
         return False
     return True
+
+
+async def test_workers_come_back_when_the_server_refused_them_for_a_while(tmp_path: Path) -> None:
+    """A client whose rights are withdrawn is told so and gives up for good; the worker must not."""
+    rights = 'authorization {{ token: "{}" }}'
+    server = NatsServer(tmp_path / "nats", settings=rights.format("ours"))
+    server.start()
+    try:
+        async with Runs.open(f"{server.url}?token=ours") as runs:
+            run = await runs.submit(catalog.walk, {"items": ITEMS})
+            with working(f"{server.url}?token=ours", tmp_path) as worker:
+                await ready(worker)
+                await at_the_gate(tmp_path)
+                for token in ("another", "ours"):
+                    server.reload(rights.format(token))
+                    await until(lambda: worker.complained.count("is lost"), "the worker is turned out")
+                (tmp_path / "go").touch()
+                row = await check_walked(runs, run, tmp_path, ITEMS)
+                assert row.attempt == 1
+                assert set(made(tmp_path, "step").values()) == {1}
+                more = await runs.submit(catalog.small, {"number": 1})
+                assert (await ended(runs, more)).status is Status.COMPLETED
+    finally:
+        server.stop()
 
 
 async def test_deliveries_that_come_twice_or_out_of_order_change_nothing(tmp_path: Path, server: NatsServer) -> None:

@@ -110,7 +110,7 @@ def hasty() -> str:
 
 
 async def let_go(file: str) -> None:
-    while not Path(file).exists():  # noqa: ASYNC110 - a file is how the test speaks to this process
+    while not Path(file).exists():
         await asyncio.sleep(0.005)
 
 

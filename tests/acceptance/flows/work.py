@@ -30,7 +30,7 @@ async def main() -> None:
     options.add_argument("--concurrency", type=int, default=10)
     given = options.parse_args()
     if given.ahead:
-        SystemClock.now = staticmethod(lambda: time.time() + given.ahead)  # type: ignore[assignment]  # a wrong clock
+        SystemClock.now = staticmethod(lambda: time.time() + given.ahead)
     logging.basicConfig(level=logging.INFO)
     async with (
         Runs.open(given.backend) as runs,

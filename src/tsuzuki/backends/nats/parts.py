@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from nats.aio.msg import Msg
@@ -24,6 +24,7 @@ from tsuzuki.backends.nats.pen import Desk
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.queue import Queue
 from tsuzuki.backends.nats.records import Records
+from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -82,6 +83,7 @@ class Parts:
         self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
+        self._time: asyncio.Task[None] | None = None
         self.chain.on_stray = self._take
 
     @classmethod
@@ -94,11 +96,20 @@ class Parts:
     async def start(self, requested: Callable[[Msg], Awaitable[None]]) -> None:
         """Begins to follow what others write and ask for."""
         await self.wire.subscribe(self.topology.all_requests, requested)
+        if isinstance(self.clock, ServerTime):
+            await self.clock.learn(self._asked)
+            self._time = asyncio.create_task(self.clock.keep_learning(self._asked), name="tsuzuki-time")
         self._runs.start()
         self._state.start()
 
+    async def _asked(self) -> dict[str, Any]:
+        return await self.wire.api(topology.stream_info(self.topology.state))
+
     async def close(self) -> None:
         """Leaves."""
+        if self._time is not None:
+            self._time.cancel()
+            await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
         await self._runs.close()
         await self._state.close()

@@ -1,7 +1,6 @@
 """What workers share: who is there, rates and places, dead letters, and the time of the server."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -9,12 +8,11 @@ import msgspec
 from tsuzuki.backends import DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.records import Records, Value
+from tsuzuki.backends.nats.servertime import AGREED, seconds
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 
-AGREED: Final = 60.0
-"""For how long the difference between the server's clock and ours is believed (seconds)."""
 MOST: Final = 1000
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 _letter: Final = msgspec.json.Decoder(DeadLetter).decode
@@ -109,7 +107,7 @@ class Limits:
             await self._wire.publish(subject, b"{}")
             elapsed = self._clock.elapsed()
             told = await self._wire.api(topology.leader_get(self._topology.state), last_by_subj=subject)
-            self._ahead = _seconds(told["message"]["time"]) - elapsed
+            self._ahead = seconds(told["message"]["time"]) - elapsed
             self._asked_at = elapsed
         return self._clock.elapsed() + self._ahead
 
@@ -137,9 +135,3 @@ class Letters:
             found += [_letter(answer.data) for answer in answers]
             seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
         return found[::-1][:limit]
-
-
-def _seconds(text: str) -> float:
-    """Reads the server's way of writing a time."""
-    whole, _, fraction = text.rstrip("Z").partition(".")
-    return msgspec.convert(f"{whole}Z", type=datetime).timestamp() + float(f"0.{fraction or 0}")

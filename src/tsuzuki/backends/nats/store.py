@@ -28,9 +28,10 @@ from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.parts import Parts
 from tsuzuki.backends.nats.pen import Pen
 from tsuzuki.backends.nats.queue import Wanted
+from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.topology import last_token
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
 
@@ -54,7 +55,7 @@ class NatsBackend:
         cls, url: str, *, clock: Clock | None = None, prefix: str | None = None, **settings: Any
     ) -> "NatsBackend":
         """Opens the store at an address; what is missing there is made."""
-        clock = clock or SystemClock()
+        clock = clock or ServerTime()
         chosen = options.parse(url, prefix=prefix, **settings)
         wire = Wire(chosen)
         await wire.connect()
@@ -72,6 +73,10 @@ class NatsBackend:
     @property
     def one_machine(self) -> bool:
         return False
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
 
     @property
     def url(self) -> str:

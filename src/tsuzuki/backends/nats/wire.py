@@ -25,6 +25,8 @@ EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 LIFETIME: Final = "Nats-TTL"
 _STATUS: Final = "Status"
 _DONE: Final = "204"
+_AGAIN: Final = 1.0
+"""How long to wait before the next client is tried, when one has given up for good (seconds)."""
 _ROOM: Final = 1 << 30
 """How many bytes of answers may wait for us; each request bounds its own."""
 
@@ -61,6 +63,14 @@ class _Waiting:
             self.future.set_exception(Unclear(f"the server answered {status}"))
 
 
+class Listening(msgspec.Struct):
+    """What somebody listens to, and how the client of today calls it."""
+
+    subject: str
+    heard: Callable[[Msg], Awaitable[None]]
+    current: Subscription
+
+
 class Wire:
     """A connection with requests and answers."""
 
@@ -71,6 +81,8 @@ class Wire:
         self._waiting: dict[str, _Waiting] = {}
         self._tokens = count(1)
         self._inbox = ""
+        self._listening: dict[Subscription, Listening] = {}
+        self._renewal: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
         self._last_error: Exception | None = None
         self.closed = False
@@ -88,30 +100,34 @@ class Wire:
 
     async def connect(self) -> None:
         """Connects, or says why not."""
-        options = self._options
         try:
-            async with asyncio.timeout(options.connect_timeout):
-                await self._client.connect(
-                    servers=list(options.servers),
-                    name="tsuzuki",
-                    error_cb=self._erred,
-                    disconnected_cb=self._lost,
-                    reconnected_cb=self._found,
-                    closed_cb=self._ended,
-                    max_reconnect_attempts=-1,
-                    reconnect_time_wait=0.25,  # type: ignore[arg-type]  # it sleeps for it, whole or not
-                    connect_timeout=2,
-                    ping_interval=5,
-                    max_outstanding_pings=2,
-                    pending_size=0,
-                    **options.credentials(),
-                )
+            await self._dial(self._client)
             self._inbox = self._client.new_inbox()
-            await self._client.subscribe(f"{self._inbox}.*", cb=self._heard, pending_bytes_limit=_ROOM)
-        except (TimeoutError, OSError, Error, ValueError) as error:
+            await self.subscribe(f"{self._inbox}.*", self._heard)
+        except (TimeoutError, OSError, Error, ValueError, Unclear) as error:
+            self.closed = True
             await self._client.close()
             raise self._unreachable(self._last_error or error) from error
         self._up.set()
+
+    async def _dial(self, client: Client) -> None:
+        options = self._options
+        async with asyncio.timeout(options.connect_timeout):
+            await client.connect(
+                servers=list(options.servers),
+                name="tsuzuki",
+                error_cb=self._erred,
+                disconnected_cb=self._lost,
+                reconnected_cb=self._found,
+                closed_cb=self._ended,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=0.25,  # type: ignore[arg-type]  # it sleeps for it, whole or not
+                connect_timeout=2,
+                ping_interval=5,
+                max_outstanding_pings=2,
+                pending_size=0,
+                **options.credentials(),
+            )
 
     def _unreachable(self, error: Exception) -> StoreError:
         url = self._options.url
@@ -124,6 +140,9 @@ class Wire:
     async def close(self) -> None:
         """Leaves; whoever waits for an answer is told that none comes."""
         self.closed = True
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
         await self._client.close()
         self._fail_all("the connection was closed")
         self._up.set()
@@ -188,14 +207,17 @@ class Wire:
     async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Subscription:
         """Listens."""
         try:
-            return await self._client.subscribe(subject, cb=heard, pending_bytes_limit=_ROOM)
+            subscription = await self._client.subscribe(subject, cb=heard, pending_bytes_limit=_ROOM)
         except Error as error:
             raise Unclear(str(error) or type(error).__name__) from error
+        self._listening[subscription] = Listening(subject, heard, subscription)
+        return subscription
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         """Listens no more."""
+        listening = self._listening.pop(subscription)
         try:
-            await subscription.unsubscribe()
+            await listening.current.unsubscribe()
         except Error as error:
             logger.debug("cannot unsubscribe: %s", error)
 
@@ -248,7 +270,30 @@ class Wire:
             told()
 
     async def _ended(self) -> None:
-        self._up.set()
+        """Some errors make the client give up for good (its rights expired or were withdrawn); we never do."""
+        if not self.closed and self._inbox and self._renewal is None:
+            self._up.clear()
+            self._fail_all("the connection was closed")
+            self._renewal = self._loop.create_task(self._renew(), name="tsuzuki-nats-renewal")
+
+    async def _renew(self) -> None:
+        """Takes a new client, and listens with it to what the old one listened to."""
+        while not self.closed:
+            client = Client()
+            try:
+                await self._dial(client)
+                for listening in list(self._listening.values()):
+                    listening.current = await client.subscribe(
+                        listening.subject, cb=listening.heard, pending_bytes_limit=_ROOM
+                    )
+            except (TimeoutError, OSError, Error, ValueError) as error:
+                logger.debug("NATS: %r; trying again", error)
+                await client.close()
+                await asyncio.sleep(_AGAIN)
+            else:
+                self._client, self._renewal = client, None
+                await self._found()
+                return
 
     def _fail_all(self, reason: str) -> None:
         for waiting in list(self._waiting.values()):

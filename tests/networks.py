@@ -20,7 +20,8 @@ def ip(*words: str) -> None:
 def installed() -> None:
     """Makes sure that the program `ip` is there; it comes with the system, or out of its package."""
     if shutil.which("ip") is None:
-        subprocess.run(["apt-get", "install", "--yes", "iproute2"], check=True, capture_output=True)
+        for words in (["update"], ["install", "--yes", "iproute2"]):
+            subprocess.run(["apt-get", *words], check=True, capture_output=True)
 
 
 class Networks:

@@ -77,6 +77,17 @@ async def test_the_late_facts_of_a_worker_that_was_frozen_are_refused_and_it_goe
         await check_journal(runs.backend, run.id)
 
 
+async def test_a_worker_whose_flow_computes_without_a_pause_for_longer_than_its_lease_keeps_the_run(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    async with Runs.open(server.url) as runs:
+        with working(server.url, tmp_path, "--lease", 3) as one, working(server.url, tmp_path, "--lease", 3) as other:
+            await ready(one, other)
+            row = await ended(runs, await runs.submit(catalog.busy, {"seconds": 7.0}))
+        assert (row.status, row.attempt) == (Status.COMPLETED, 1)
+        assert made(tmp_path, "grind").total() == 1
+
+
 async def test_a_cancel_is_seen_within_a_second_by_a_worker_in_the_midst_of_its_work(
     tmp_path: Path, server: NatsServer
 ) -> None:

@@ -142,4 +142,19 @@ async def waiting(number: int) -> int:
     return await ask_again(number)
 
 
-FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty, walk, waiting]
+@task
+async def grind(seconds: float) -> float:
+    called("grind", os.getpid())
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
+    return seconds
+
+
+@flow
+async def busy(seconds: float) -> float:
+    """Computes for so long without an await."""
+    return await grind(seconds)
+
+
+FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty, walk, waiting, busy]

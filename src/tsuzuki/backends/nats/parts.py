@@ -16,6 +16,7 @@ from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.heart import Heart
 from tsuzuki.backends.nats.journal import Journals
 from tsuzuki.backends.nats.keys import Keys
 from tsuzuki.backends.nats.logs import Logs
@@ -62,6 +63,7 @@ class Parts:
         self.workers = Workers(wire, names, self.records)
         self.limits = Limits(wire, names, self.records, clock)
         self.letters = Letters(wire, names)
+        self.heart = Heart(options, names, clock)
         self.queue = Queue(
             wire,
             names,
@@ -107,6 +109,7 @@ class Parts:
 
     async def close(self) -> None:
         """Leaves."""
+        await self.heart.close()
         if self._time is not None:
             self._time.cancel()
             await asyncio.gather(self._time, return_exceptions=True)

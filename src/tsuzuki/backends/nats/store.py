@@ -193,6 +193,7 @@ class NatsBackend:
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         with self._faults():
             beaten = await self._parts.workers.beat(worker)
+            self._parts.heart.beaten(beaten)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
         if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
             self._forgot_at = self._clock.now()

@@ -11,12 +11,16 @@ from typing import Any, Self
 from tests.acceptance.flows.nested import library
 from tests.acceptance.flows.pipelines import pipelines
 from tests.acceptance.flows.thousand import thousand
-from tests.acceptance.invariants import Named, by_key, check_disturbed, in_a_library, in_a_pipeline
+from tests.acceptance.invariants import Named, by_key, calls_in, check_disturbed, in_a_library, in_a_pipeline
 from tests.acceptance.processes import Child, eventually, finished, started, until
+from tests.acceptance.watched import ended
 from tests.nats_server import NatsServer
 from tsuzuki import Run, Runs
 from tsuzuki.errors import StoreError
 from tsuzuki.flow import Flow
+
+LINE = 14
+"""About how many bytes the note of a call has."""
 
 
 async def test_chaos_on_nats_does_no_harm_to_a_thousand_items(
@@ -88,29 +92,50 @@ async def _chaos(
     undisturbed.mkdir()
     script = {"library": "nested"}.get(flow.name, flow.name)
     expected = json.loads(finished(script, *params.values(), folder=undisturbed))
+    calls = len(calls_in(undisturbed))
     _limit(disturbed, 0)
     async with Runs.open(server.url) as runs:
         run = await runs.submit(flow, params)
         with Pair(server, disturbed) as pair:
             for left in range(kills, 0, -1):
-                await _moment(disturbed, _size(undisturbed), left)
+                await _moment(runs, run, disturbed, calls, left)
                 await pair.strike()
+            assert not (await _row(runs, run)).status.terminal, "it ended before it was disturbed often enough"
             (disturbed / "limit").unlink()
             row = await ended(runs, run)
         assert await runs.result(run.id) == expected
         await check_disturbed(runs, row, disturbed, undisturbed, at_most=kills * concurrency, named=named)
 
 
-async def _moment(folder: Path, size: int, left: int) -> None:
-    """Waits for a random moment: mostly after some progress, at times while the killed come back."""
+async def _moment(runs: Runs, run: Run, folder: Path, calls: int, left: int) -> None:
+    """Waits for a random moment: after some calls, after something was recorded, or while the killed come back.
+
+    Until then the workers get no further than what they may do before the next moment.
+    """
+    done = (await _row(runs, run)).done
+    share = max(1.0, (calls - done) / (left + 1))
     made = _size(folder)
-    share = max(0.0, size - made) / (left + 1)
-    _limit(folder, made + share)
-    if random.random() < 0.2:
+    _limit(folder, made + share * LINE)
+    moment = random.random()
+    if moment < 0.2:
         await asyncio.sleep(random.uniform(0, 0.3))
-    else:
-        enough = made + random.uniform(0, share)
+    elif moment < 0.6:
+        enough = made + random.uniform(0, share) * LINE
         await until(lambda: _size(folder) >= enough, "there is some progress")
+    else:
+        await eventually(lambda: _further(runs, run, done), "something is recorded")
+
+
+async def _further(runs: Runs, run: Run, done: int) -> bool:
+    return (await _row(runs, run)).done > done
+
+
+async def _row(runs: Runs, run: Run) -> Run:
+    """Reads a row, also while its server comes back."""
+    while True:
+        with contextlib.suppress(StoreError):
+            return await runs.get(run.id)
+        await asyncio.sleep(0.01)
 
 
 def _limit(folder: Path, size: float) -> None:
@@ -120,17 +145,3 @@ def _limit(folder: Path, size: float) -> None:
 def _size(folder: Path) -> int:
     file = folder / "calls"
     return file.stat().st_size if file.exists() else 0
-
-
-async def ended(runs: Runs, run: Run) -> Run:
-    """Waits for the end of a run, also while its server comes back."""
-    row = run
-
-    async def over() -> bool:
-        nonlocal row
-        with contextlib.suppress(StoreError):
-            row = await runs.get(run.id)
-        return row.status.terminal
-
-    await eventually(over, "the run has ended")
-    return row

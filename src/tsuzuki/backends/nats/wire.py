@@ -241,6 +241,7 @@ class Wire:
         except MaxPayloadError as error:
             raise ApiError(400, 10054, f"{len(data)} bytes") from error
         except Error as error:
+            await asyncio.sleep(0)  # whoever asks again at once must not keep the loop from reconnecting
             raise Unclear(str(error) or type(error).__name__) from error
         finally:
             waiting.timer.cancel()

@@ -99,6 +99,14 @@ class Watch:
         self._one_machine = one_machine
         self._seen: dict[str, tuple[int, float]] = {}
         self._looked = self._watched = 0.0
+        self._overdue = max(lease / 2, GLANCE)
+        self._heard: float | None = None
+
+    def heard(self, monotonic: float) -> None:
+        """Takes note that a heartbeat of our own was written: while ours cannot be, those of others cannot either."""
+        if self._heard is not None and monotonic - self._heard > self._overdue:
+            self.blind()
+        self._heard = monotonic
 
     def blind(self) -> None:
         """Takes note that the store could not be read: silence that began before was perhaps our own."""
@@ -106,7 +114,8 @@ class Watch:
 
     def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
         """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""
-        self._watched += min(monotonic - self._looked, GLANCE)
+        if self._heard is None or monotonic - self._heard <= self._overdue:
+            self._watched += min(monotonic - self._looked, GLANCE)
         self._looked = monotonic
         return frozenset(r.id for r in records if self._is_dead(r))
 

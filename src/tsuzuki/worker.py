@@ -304,6 +304,7 @@ class Worker:
         )
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
+        self._watch.heard(self._clock.monotonic())
         for run in running:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")

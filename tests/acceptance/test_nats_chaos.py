@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import random
+import signal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -66,7 +67,9 @@ class Pair:
         return self._stack.enter_context(started("work", "--backend", self._server.url, folder=self._folder))
 
     async def strike(self) -> None:
-        """Kills the server, a worker, or both workers, and starts them again."""
+        """Kills the server, a worker, or both workers, and starts them again; at times something freezes before."""
+        if random.random() < 0.1:
+            await self._freeze()
         if random.random() < 0.3:
             self._server.kill()
             await asyncio.sleep(random.uniform(0, 0.3))
@@ -75,6 +78,13 @@ class Pair:
         for number in random.choice([[0], [1], [0], [1], [0, 1]]):
             self._workers[number].kill()
             self._workers[number] = self._start()
+
+    async def _freeze(self) -> None:
+        """Lets the server or a worker stand still for a moment."""
+        victim = random.choice([self._server.signal, *(worker.send for worker in self._workers)])
+        victim(signal.SIGSTOP)
+        await asyncio.sleep(random.uniform(0, 1))
+        victim(signal.SIGCONT)
 
 
 async def _chaos(

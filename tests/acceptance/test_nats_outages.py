@@ -11,10 +11,10 @@ import pytest
 
 from tests.acceptance.flows import catalog
 from tests.acceptance.invariants import check_journal
-from tests.acceptance.processes import eventually, until
+from tests.acceptance.processes import ANOTHER_HOST, eventually, until
 from tests.acceptance.watched import at_the_gate, check_walked, claims, ended, made, ready, working
 from tests.nats_server import NatsServer
-from tests.tcp_proxy import Proxy
+from tests.tcp_proxy import Proxy, Twist
 from tsuzuki import Run, Runs, Status
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import RunUpdateResult
@@ -182,6 +182,50 @@ async def test_workers_come_back_when_the_server_refused_them_for_a_while(tmp_pa
                 assert (await ended(runs, more)).status is Status.COMPLETED
     finally:
         server.stop()
+
+
+async def test_nobody_takes_a_run_over_while_nothing_can_be_written_for_longer_than_a_lease(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    """As when servers elect a leader: everything can be read, and no heartbeat gets in."""
+    stalled = asyncio.Event()
+    async with (
+        Runs.open(server.url) as runs,
+        Proxy(server.port, asked=unless(stalled)) as one_way,
+        Proxy(server.port, asked=unless(stalled)) as other_way,
+    ):
+        run = await runs.submit(catalog.walk, {"items": ITEMS})
+        with (
+            working(one_way.url, tmp_path, inside=ANOTHER_HOST) as one,
+            working(other_way.url, tmp_path, inside=ANOTHER_HOST) as other,
+        ):
+            await ready(one, other)
+            await at_the_gate(tmp_path)
+            stalled.set()
+            await asyncio.sleep(9)
+            stalled.clear()
+            (tmp_path / "go").touch()
+            row = await check_walked(runs, run, tmp_path, ITEMS)
+        assert row.attempt == 1
+        assert set(made(tmp_path, "step").values()) == {1}
+
+
+def unless(stalled: asyncio.Event) -> Twist:
+    """Keeps back what would be written while it is so; reads go through."""
+
+    async def held(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        kept: list[bytes] = []
+        async for frame in frames:
+            if stalled.is_set() and frame.startswith((b"PUB", b"HPUB")) and b" $JS.API." not in frame[:40]:
+                kept.append(frame)
+                continue
+            if not stalled.is_set():
+                for late in kept:
+                    yield late
+                kept.clear()
+            yield frame
+
+    return held
 
 
 async def test_deliveries_that_come_twice_or_out_of_order_change_nothing(tmp_path: Path, server: NatsServer) -> None:

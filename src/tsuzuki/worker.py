@@ -251,10 +251,10 @@ class Worker:
             self._resting = asyncio.create_task(self._work())
             await asyncio.wait([self._resting])
 
-    async def _work(self) -> None:
+    async def _work(self, timeout: float = LOOK) -> None:
         """Waits for news; a store that cannot even be read is asked again in a while."""
         try:
-            await self._backend.work(LOOK)
+            await self._backend.work(timeout)
         except StoreError as error:
             logger.warning("cannot look for work just now: %s", error)
             await asyncio.sleep(LOOK)
@@ -327,7 +327,7 @@ class Worker:
     async def _watching(self) -> None:
         looked = self._clock.monotonic()
         while True:
-            await self._work()
+            await self._work(max(0.01, looked + LOOK - self._clock.monotonic()))
             with contextlib.suppress(StoreError):
                 await self._see_cancels()
                 if self._clock.monotonic() - looked >= LOOK:

@@ -122,8 +122,8 @@ async def _moment(runs: Runs, run: Run, folder: Path, calls: int, left: int) -> 
 
     Until then the workers get no further than what they may do before the next moment.
     """
-    done = (await _row(runs, run)).done
-    share = max(1.0, (calls - done) / (left + 1))
+    before = (await _row(runs, run)).position
+    share = max(1.0, (calls - len({call for _, call in calls_in(folder)})) / (left + 1))
     made = _size(folder)
     _limit(folder, made + share * LINE)
     moment = random.random()
@@ -133,11 +133,13 @@ async def _moment(runs: Runs, run: Run, folder: Path, calls: int, left: int) -> 
         enough = made + random.uniform(0, share) * LINE
         await until(lambda: _size(folder) >= enough, "there is some progress")
     else:
-        await eventually(lambda: _further(runs, run, done), "something is recorded")
+        await eventually(lambda: _further(runs, run, before), "something is recorded")
 
 
-async def _further(runs: Runs, run: Run, done: int) -> bool:
-    return (await _row(runs, run)).done > done
+async def _further(runs: Runs, run: Run, before: int) -> bool:
+    """Tells whether an outcome was recorded since, by whoever holds the run now."""
+    row = await _row(runs, run)
+    return row.position > before and not row.barren
 
 
 async def _row(runs: Runs, run: Run) -> Run:

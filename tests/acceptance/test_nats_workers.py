@@ -125,6 +125,7 @@ async def test_a_run_that_kills_its_worker_twenty_times_ends_failed_with_a_dead_
             assert row.error is not None
             assert "20 times" in row.error.message
             assert made(tmp_path, "end").total() == 20
+            await eventually(runs.backend.dead_letters, "there is a dead letter")
             assert [letter.run_id for letter in await runs.backend.dead_letters()] == [run.id]
             good = await ended(runs, await runs.submit(catalog.small, {"number": 1}))
             assert good.status is Status.COMPLETED, "the last of them lives and works"

@@ -34,6 +34,24 @@ async def test_when_the_holder_is_killed_another_one_on_its_host_goes_on_at_once
         assert made(tmp_path, "step").total() <= ITEMS + 4, "more was repeated than was under way"
 
 
+async def test_the_replay_of_a_thousand_steps_at_once_does_not_overrun_its_connection(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    """Their results came in few large messages: to read such a message once for each step is too much."""
+    async with Runs.open(server.url) as runs:
+        run = await runs.submit(catalog.wide, {"count": 1000})
+        with working(server.url, tmp_path) as first:
+            await until(lambda: made(tmp_path, "gate"), "the first worker is at the gate")
+            first.kill()
+        (tmp_path / "go").touch()
+        with working(server.url, tmp_path) as second:
+            row = await ended(runs, run)
+            assert "is lost" not in second.complained
+        assert (row.status, row.attempt) == (Status.COMPLETED, 2)
+        assert await runs.result(run.id) == sum(len(f"{number} ") * 100 for number in range(1000))
+        assert set(made(tmp_path, "text").values()) == {1}
+
+
 async def test_the_death_of_a_holder_on_another_host_is_noticed_within_ten_seconds(
     tmp_path: Path, server: NatsServer
 ) -> None:

@@ -157,4 +157,25 @@ async def busy(seconds: float) -> float:
     return await grind(seconds)
 
 
-FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty, walk, waiting, busy]
+@task
+async def text(number: int) -> str:
+    called("text", number)
+    return f"{number} " * 100
+
+
+@task
+async def gate() -> str:
+    called("gate", os.getpid())
+    await let_go("go")
+    return "open"
+
+
+@flow
+async def wide(count: int) -> int:
+    """Makes so many calls at once, and waits for the file `go`."""
+    texts = await asyncio.gather(*(text(number) for number in range(count)))
+    await gate()
+    return sum(map(len, texts))
+
+
+FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty, walk, waiting, busy, wide]

@@ -31,6 +31,10 @@ _ROOM: Final = 1 << 30
 """How many bytes of answers may wait for us; each request bounds its own."""
 
 
+MOST_READS: Final = 4
+"""How many answers of many messages may be under way; each of them has at most 8 MB."""
+
+
 class _Waiting:
     """Who waits for an answer, and what came so far."""
 
@@ -81,6 +85,7 @@ class Wire:
         self._waiting: dict[str, _Waiting] = {}
         self._tokens = count(1)
         self._inbox = ""
+        self._reading = asyncio.Semaphore(MOST_READS)
         self._listening: dict[Subscription, Listening] = {}
         self._renewal: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
@@ -170,8 +175,19 @@ class Wire:
         return answer
 
     async def many(self, subject: str, data: bytes) -> list[Msg]:
-        """Asks, and gives all messages of the answer; none where there is nothing."""
-        return await self._request(subject, data, None, None, many=True)
+        """Asks, and gives all messages of the answer; none where there is nothing.
+
+        Few are under way at a time: a server turns out a client for which more than 64 MB wait.
+        """
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                await self._reading.acquire()
+        except TimeoutError:
+            raise Unclear("it is busy answering") from None
+        try:
+            return await self._request(subject, data, None, None, many=True)
+        finally:
+            self._reading.release()
 
     async def api(self, subject: str, **request: Any) -> dict[str, Any]:
         """Asks the server's API; what it refuses is raised."""
@@ -246,6 +262,8 @@ class Wire:
         finally:
             waiting.timer.cancel()
             del self._waiting[token]
+            if not waiting.future.cancel() and not waiting.future.cancelled():
+                waiting.future.exception()  # it may have failed while we were still sending
 
     async def _heard(self, message: Msg) -> None:
         waiting = self._waiting.get(message.subject.rpartition(".")[2])

@@ -59,6 +59,24 @@ async def test_a_chaos_of_no_nats_at_all_loses_and_repeats_nothing_and_nobody_ha
             assert two.running()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_large_result_that_is_ready_while_nats_is_away_is_kept(
+    tmp_path: Path, server: NatsServer, kind: str
+) -> None:
+    async with Runs.open(server.url) as runs, Proxy(server.port) as way:
+        run = await runs.submit(catalog.heavy, {"size": 1_000_000})
+        with working(f"{way.url}?timeout=0.5", tmp_path) as worker:
+            await ready(worker)
+            await until(lambda: made(tmp_path, "weigh"), "the call is under way")
+            async with without(way, kind):
+                (tmp_path / "go").touch()
+                await asyncio.sleep(2)
+            row = await ended(runs, run)
+        assert (row.status, row.attempt) == (Status.COMPLETED, 1)
+        assert await runs.result(run.id) == 1_000_000
+        assert made(tmp_path, "weigh").total() == 1
+
+
 async def test_a_chaos_in_which_the_answer_to_the_last_fact_is_lost_does_not_repeat_the_completed_run(
     tmp_path: Path, server: NatsServer, outage: float
 ) -> None:

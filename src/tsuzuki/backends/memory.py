@@ -180,7 +180,7 @@ class MemoryBackend:
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         if worker.id not in self._workers:
             holders = {record.row.holder or "" for record in self._active.values()}
-            for forgotten in forgettable([*self._workers.values()], holders, self._clock.now()):
+            for forgotten in forgettable([*self._workers.values()], holders, self.clock.now()):
                 del self._workers[forgotten]
         before = self._workers.get(worker.id, worker)
         self._workers[worker.id] = msgspec.structs.replace(worker, beats=before.beats + 1)

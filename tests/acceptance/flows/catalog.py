@@ -178,4 +178,20 @@ async def wide(count: int) -> int:
     return sum(map(len, texts))
 
 
-FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty, walk, waiting, busy, wide]
+@task
+async def weigh(size: int) -> str:
+    called("weigh", size)
+    await let_go("go")
+    return "x" * size
+
+
+@flow
+async def heavy(size: int) -> int:
+    """Has a result that is too large for a fact, once there is the file `go`."""
+    return len(await weigh(size))
+
+
+FLOWS: list[Flow[..., Any]] = [
+    *(small, signed, deadly, patient, watchful, stubborn, hasty),
+    *(walk, waiting, busy, wide, heavy),
+]

@@ -53,6 +53,10 @@ class Heart:
             self._thread = threading.Thread(target=self._watch, name="tsuzuki-heart", daemon=True)
             self._thread.start()
 
+    def beats_for(self, worker: str | None) -> bool:
+        """Tells whether a worker is one of ours."""
+        return worker in self._records
+
     async def close(self) -> None:
         """Leaves."""
         self._over.set()

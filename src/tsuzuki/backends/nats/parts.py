@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from nats.aio.msg import Msg
@@ -12,7 +12,7 @@ from tsuzuki.backends import Check, WorkerRecord
 from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
-from tsuzuki.backends.nats.chain import Chain, Passed
+from tsuzuki.backends.nats.chain import AGAIN, Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
@@ -32,6 +32,8 @@ from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
+
+Answer = TypeVar("Answer")
 
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
@@ -61,7 +63,7 @@ class Parts:
         self.logs = Logs(wire, names)
         self.blobs = Blobs(wire, names)
         self.workers = Workers(wire, names, self.records)
-        self.limits = Limits(wire, names, self.records, clock)
+        self.limits = Limits(wire, names, self.records, clock, options.patience)
         self.letters = Letters(wire, names)
         self.heart = Heart(options, names, clock)
         self.queue = Queue(
@@ -129,6 +131,22 @@ class Parts:
                 await self._runs.loaded.wait()
         except TimeoutError:
             raise Unclear("its journal cannot be followed") from None
+
+    async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Asks again while the server is away, where a worker of this process holds the run: its calls wait for it."""
+        until = self.clock.monotonic() + self.options.patience
+        while True:
+            try:
+                return await call()
+            except Unclear:
+                left = until - self.clock.monotonic()
+                if not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
+                    raise
+                await asyncio.sleep(AGAIN)
+
+    def _holds(self, run_id: str) -> bool:
+        tip = self.projection.get(run_id)
+        return tip is not None and tip.run is not None and self.heart.beats_for(tip.run.holder)
 
     # What is written here, and what is heard
 

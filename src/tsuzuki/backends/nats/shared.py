@@ -57,10 +57,14 @@ class Workers:
 
 
 class Limits:
-    """Rates and places that the whole store shares, in the server's time: clocks of hosts differ."""
+    """Rates and places that the whole store shares, in the server's time: clocks of hosts differ.
 
-    def __init__(self, wire: Wire, topology_: Topology, records: Records, clock: Clock) -> None:
+    Only those who hold a run ask for them, and wait for the server as patiently as with what they write.
+    """
+
+    def __init__(self, wire: Wire, topology_: Topology, records: Records, clock: Clock, patience: float) -> None:
         self._wire, self._topology, self._records, self._clock = wire, topology_, records, clock
+        self._patience = patience
         self._ahead = 0.0
         self._asked_at = -AGREED
 
@@ -71,7 +75,7 @@ class Limits:
         def turn(record: Value) -> Value:
             return {"due": max(record.get("due", now), now) + interval}
 
-        due: float = (await self._records.change(self._topology.limit("rate", limit), turn))["due"]
+        due: float = (await self._records.change(self._topology.limit("rate", limit), turn, self._patience))["due"]
         return max(0.0, due - burst * interval - now)
 
     async def enter(self, limit: str, places: int, worker: str, dead: frozenset[str]) -> bool:
@@ -84,7 +88,7 @@ class Limits:
             entered = sum(taken.values()) < places
             return {"taken": {**taken, worker: taken.get(worker, 0) + 1}} if entered else None
 
-        await self._records.change(self._topology.limit("places", limit), enter)
+        await self._records.change(self._topology.limit("places", limit), enter, self._patience)
         return entered
 
     async def leave(self, limit: str, worker: str) -> None:
@@ -97,7 +101,7 @@ class Limits:
             taken[worker] -= 1
             return {"taken": {name: count for name, count in taken.items() if count}}
 
-        await self._records.change(self._topology.limit("places", limit), leave)
+        await self._records.change(self._topology.limit("places", limit), leave, self._patience)
 
     async def _now(self) -> float:
         """Gives the server's time, as far as we know it."""

@@ -103,11 +103,13 @@ class NatsBackend:
 
     async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
         with self._faults():
-            return await self._parts.journals.page(run_id, after, limit, frames.marks)
+            return await self._parts.patiently(
+                run_id, lambda: self._parts.journals.page(run_id, after, limit, frames.marks)
+            )
 
     async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
         with self._faults():
-            return await self._parts.journals.fetch(run_id, positions)
+            return await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
 
     async def changed(self, run_id: str, position: int, timeout: float) -> None:
         if self._parts.projection.position(run_id) > position:
@@ -247,11 +249,11 @@ class NatsBackend:
         with self._faults():
             if not self._parts.projection.position(run_id) and await self._parts.chain.last(run_id) is None:
                 raise StoreError(f"there is no run {run_id} to keep a blob for")
-            return await self._parts.blobs.put(run_id, data)
+            return await self._parts.patiently(run_id, lambda: self._parts.blobs.put(run_id, data))
 
     async def get_blob(self, run_id: str, blob: str) -> bytes:
         with self._faults():
-            return await self._parts.blobs.get(run_id, blob)
+            return await self._parts.patiently(run_id, lambda: self._parts.blobs.get(run_id, blob))
 
     # Shared limits
 

@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 KILLS ?= 300
+OUTAGES ?= 60,300
 ARGS ?=
 
 BIN := .venv/bin
@@ -20,7 +21,7 @@ help:
 	@echo "make check   formatting, lint, types, layers"
 	@echo "make fix     format, and fix what the linter can"
 	@echo "make bench   measure, and print the ratios"
-	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills"
+	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
 	@echo "make clean   remove the environment and all caches"
 
 up: $(RUNTIME)
@@ -43,7 +44,7 @@ bench: $(DEV)
 	$(BIN)/python -m bench $(ARGS)
 
 chaos: $(DEV)
-	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --timeout=3600 $(ARGS)
+	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --chaos-outages=$(OUTAGES) --timeout=3600 $(ARGS)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -27,6 +27,15 @@ PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-kills", type=int, default=30, help="how often the crash tests kill their process")
+    parser.addoption("--chaos-outages", default="3", help="how long the outages of a server last (seconds, by commas)")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Makes each outage a test of its own: seconds in `make test`, a minute and five in `make chaos`."""
+    if "outage" in metafunc.fixturenames:
+        metafunc.parametrize(
+            "outage", [float(text) for text in metafunc.config.getoption("--chaos-outages").split(",")]
+        )
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -19,14 +20,28 @@ def free_port() -> int:
 
 
 class NatsServer:
-    """A server that can be killed, frozen and started again with its data."""
+    """A server that can be killed, frozen and started again with its data.
 
-    def __init__(self, folder: Path, *, settings: str = "", jetstream: str | None = "") -> None:
+    In a network of its own (`inside`, `dial`) it listens on the addresses that are there.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: str = "",
+        jetstream: str | None = "",
+        listen: str = "127.0.0.1",
+        inside: Sequence[str] = (),
+        dial: Callable[[], socket.socket] = socket.socket,
+    ) -> None:
         self.folder = folder
+        self._inside, self._dial = inside, dial
         self.port = free_port()
         self._config = folder / "nats.conf"
         self._jetstream = jetstream
         folder.mkdir(parents=True, exist_ok=True)
+        self._listen = listen
         self.configure(settings)
         self._stores = count(1)
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,7 +49,7 @@ class NatsServer:
     def configure(self, settings: str) -> None:
         """Writes the configuration; a server that runs already heeds it on SIGHUP."""
         stored = f'jetstream {{ store_dir: "{self.folder / "data"}", {self._jetstream} }}'
-        lines = [f'listen: "127.0.0.1:{self.port}"', stored if self._jetstream is not None else "", settings]
+        lines = [f'listen: "{self._listen}:{self.port}"', stored if self._jetstream is not None else "", settings]
         self._config.write_text("\n".join(lines) + "\n")
 
     def fresh(self) -> str:
@@ -68,11 +83,13 @@ class NatsServer:
         beside = Path(sys.executable).parent / "nats-server"
         program = str(beside) if beside.exists() else shutil.which("nats-server") or "nats-server"
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, "-c", str(self._config)], stdout=log, stderr=log)
+            self._process = subprocess.Popen([*self._inside, program, "-c", str(self._config)], stdout=log, stderr=log)
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            with self._dial() as connection:
+                connection.settimeout(1)
+                connection.connect(("127.0.0.1", self.port))
                 return connection.recv(4) == b"INFO"
         except OSError:
             return False
@@ -83,6 +100,11 @@ class NatsServer:
             self.signal(number)
             self._process.wait(20)
             self._process = None
+
+    def reload(self, settings: str) -> None:
+        """Lets it take other settings while it runs."""
+        self.configure(settings)
+        self.signal(signal.SIGHUP)
 
     def kill(self) -> None:
         self.stop(signal.SIGKILL)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -101,6 +101,10 @@ def process_of(record: WorkerRecord) -> str:
     return f"worker {record.id}"
 
 
+GLANCE: Final = 2.0
+"""How much silence one look can tell of (seconds): a look that came late or hung was perhaps not the only one."""
+
+
 def state_of(record: WorkerRecord, now: float, silent: float) -> WorkerState:
     """Tells people what a worker is doing: one that has not left in order and is silent for so long is DISCONNECTED.
 
@@ -163,6 +167,15 @@ class Watch:
         self._lease = lease
         self._one_machine = one_machine
         self._seen: dict[str, tuple[int, float]] = {}
+        self._looked = self._watched = 0.0
+        self._overdue = max(lease / 2, GLANCE)
+        self._heard: float | None = None
+
+    def heard(self, monotonic: float) -> None:
+        """Takes note that a heartbeat of our own was written: while ours cannot be, those of others cannot either."""
+        if self._heard is not None and monotonic - self._heard > self._overdue:
+            self.blind()
+        self._heard = monotonic
 
     def blind(self) -> None:
         """Takes note that the store could not be read: silence that began before was perhaps our own."""
@@ -170,13 +183,16 @@ class Watch:
 
     def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
         """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""
-        return frozenset(r.id for r in records if self._is_dead(r, monotonic))
+        if self._heard is None or monotonic - self._heard <= self._overdue:
+            self._watched += min(monotonic - self._looked, GLANCE)
+        self._looked = monotonic
+        return frozenset(r.id for r in records if self._is_dead(r))
 
-    def _is_dead(self, record: WorkerRecord, monotonic: float) -> bool:
+    def _is_dead(self, record: WorkerRecord) -> bool:
         if record.stopped or is_gone(record, one_machine=self._one_machine):
             return True
-        beats, since = self._seen.get(record.id, (-1, monotonic))
+        beats, since = self._seen.get(record.id, (-1, self._watched))
         if beats != record.beats:
-            self._seen[record.id] = (record.beats, monotonic)
+            self._seen[record.id] = (record.beats, self._watched)
             return False
-        return monotonic - since > self._lease
+        return self._watched - since > self._lease

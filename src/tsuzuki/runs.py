@@ -17,7 +17,7 @@ from tsuzuki import facts as f
 from tsuzuki import settings
 from tsuzuki.backends import Backend, Check, Entry, Line, Query, WorkerRecord
 from tsuzuki.backends.address import open_backend
-from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
 from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
@@ -34,7 +34,7 @@ class Runs:
 
     def __init__(self, backend: Backend, *, clock: Clock | None = None) -> None:
         self.backend = backend
-        self._clock = clock or SystemClock()
+        self._clock = clock or backend.clock
 
     @classmethod
     @asynccontextmanager

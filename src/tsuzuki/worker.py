@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from tsuzuki import facts as f
 from tsuzuki import settings
 from tsuzuki.backends import Backend, Claim, Query
-from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
@@ -61,8 +61,8 @@ class Worker:
         self._fingerprints: Mapping[str, str] = {}
         self._tags = (settings.default_tag(),) if tags is None else tuple(tags)
         self._concurrency = concurrency
-        self._clock = clock or SystemClock()
-        self._lease = lease or settings.lease()
+        self._clock = clock or backend.clock
+        self._lease = lease or settings.lease(one_machine=backend.one_machine)
         self._grace = grace or settings.grace_period()
         self._watch = Watch(self._lease, one_machine=backend.one_machine)
         self._dead: frozenset[str] = frozenset()
@@ -253,10 +253,10 @@ class Worker:
             self._resting = asyncio.create_task(self._work())
             await asyncio.wait([self._resting])
 
-    async def _work(self) -> None:
+    async def _work(self, timeout: float = LOOK) -> None:
         """Waits for news; a store that cannot even be read is asked again in a while."""
         try:
-            await self._backend.work(LOOK)
+            await self._backend.work(timeout)
         except StoreError as error:
             logger.warning("cannot look for work just now: %s", error)
             await asyncio.sleep(LOOK)
@@ -298,6 +298,7 @@ class Worker:
         record = await self._badge.record(self._backend, self._current(), stopped)
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
+        self._watch.heard(self._clock.monotonic())
         for run in running:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")
@@ -326,7 +327,7 @@ class Worker:
     async def _watching(self) -> None:
         looked = self._clock.monotonic()
         while True:
-            await self._work()
+            await self._work(max(0.01, looked + LOOK - self._clock.monotonic()))
             with contextlib.suppress(StoreError):
                 await self._see_cancels()
                 if self._clock.monotonic() - looked >= LOOK:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -16,21 +16,27 @@ import tsuzuki
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 """How long a condition may take to come true on a machine under load (seconds)."""
+ANOTHER_HOST = ("unshare", "--mount") if os.getuid() == 0 else ("unshare", "--map-root-user", "--mount")
+"""What makes a process look like one on another host: locks of files beyond its mount namespace tell it nothing."""
 
 _numbers = count(1)
 
 
 class Child:
-    """A process that runs a script of `tests/acceptance/flows` in a folder; what it writes goes to files there."""
+    """A process that runs a script of `tests/acceptance/flows` in a folder; what it writes goes to files there.
 
-    def __init__(self, script: str, *args: object, folder: Path) -> None:
+    `inside` is a command that becomes it in other surroundings: another network, or another host as far as
+    the engine can tell (`ANOTHER_HOST`).
+    """
+
+    def __init__(self, script: str, *args: object, folder: Path, inside: Sequence[str] = ()) -> None:
         self._out = folder / f"{script}-{next(_numbers)}.out"
         self._err = self._out.with_suffix(".err")
         env = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
         env["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(Path(tsuzuki.__file__).parents[1])])
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", f"tests.acceptance.flows.{script}", *map(str, args)],
+                [*inside, sys.executable, "-m", f"tests.acceptance.flows.{script}", *map(str, args)],
                 cwd=folder,
                 env=env,
                 stdin=subprocess.DEVNULL,
@@ -72,9 +78,9 @@ class Child:
 
 
 @contextlib.contextmanager
-def started(script: str, *args: object, folder: Path) -> Iterator[Child]:
+def started(script: str, *args: object, folder: Path, inside: Sequence[str] = ()) -> Iterator[Child]:
     """Starts a process, and kills it at the end if it still runs."""
-    child = Child(script, *args, folder=folder)
+    child = Child(script, *args, folder=folder, inside=inside)
     try:
         yield child
     finally:
@@ -94,3 +100,12 @@ async def until(condition: Callable[[], object], what: str, within: float = PATI
     while not condition():
         assert time.monotonic() < deadline, f"waited {within:g} s in vain until {what}"
         await asyncio.sleep(0.002)
+
+
+async def eventually(condition: Callable[[], Awaitable[object]], what: str, within: float = PATIENCE) -> float:
+    """Waits until a store says that something is so; gives how long it took."""
+    began = time.monotonic()
+    while not await condition():
+        assert time.monotonic() - began < within, f"waited {within:g} s in vain until {what}"
+        await asyncio.sleep(0.01)
+    return time.monotonic() - began

@@ -3,26 +3,19 @@
 import json
 import random
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from tests.acceptance.invariants import (
+    Named,
+    by_key,
     calls_in,
-    check_journal,
-    check_nothing_acknowledged_was_called_again,
+    check_disturbed,
+    in_a_library,
+    in_a_pipeline,
     only_run,
-    repeated,
 )
 from tests.acceptance.processes import PATIENCE, Child, finished, started
-from tsuzuki import Runs, Status
-from tsuzuki import facts as f
-from tsuzuki.testing import builders
-
-Named = Callable[[str, str, Any], str]
-"""Says which line of the calls file belongs to a recorded success: from its task, its key and its value."""
+from tsuzuki import Runs
 
 
 async def test_chaos_does_no_harm_to_a_thousand_items(tmp_path: Path, chaos_kills: int) -> None:
@@ -34,21 +27,21 @@ async def test_chaos_does_no_harm_to_a_thousand_items(tmp_path: Path, chaos_kill
         calls=items,
         kills=chaos_kills,
         concurrency=16,
-        named=lambda task, key, value: f"{task} {key}",
+        named=by_key,
     )
 
 
 async def test_chaos_does_no_harm_to_nested_maps(tmp_path: Path, chaos_kills: int) -> None:
     kills = max(1, chaos_kills // 3)
     books = max(40, 8 * kills)
-    await _chaos(tmp_path, "nested", books, calls=books * 8, kills=kills, concurrency=8 * 4, named=_in_a_library)
+    await _chaos(tmp_path, "nested", books, calls=books * 8, kills=kills, concurrency=8 * 4, named=in_a_library)
 
 
 async def test_chaos_does_no_harm_to_gathered_pipelines_in_any_order(tmp_path: Path, chaos_kills: int) -> None:
     kills = max(1, chaos_kills // 3)
     count = max(40, 10 * kills)
     await _chaos(
-        tmp_path, "pipelines", count, calls=count * 15 // 2, kills=kills, concurrency=count * 2, named=_in_a_pipeline
+        tmp_path, "pipelines", count, calls=count * 15 // 2, kills=kills, concurrency=count * 2, named=in_a_pipeline
     )
 
 
@@ -65,22 +58,10 @@ async def _chaos(
         _kill_one(disturbed, script, size, (calls - _progress(disturbed)) / (left + 1))
     assert json.loads(finished(script, size, folder=disturbed)) == expected
 
-    made = calls_in(disturbed)
-    assert {call for _, call in made} == {call for _, call in calls_in(undisturbed)}
-    assert repeated(made) <= kills * concurrency
     async with Runs.open(data_dir=str(disturbed / ".tsuzuki")) as runs:
-        row = await only_run(runs)
-        assert row.status is Status.COMPLETED
-        successes = await check_journal(runs.backend, row.id)
-        assert len(successes) == calls
-        names = await _names(runs, row.id)
-        recorded = [
-            (named(s.name or names[s.step], s.key, msgspec.json.decode(s.result)), s)
-            for s in successes
-            if isinstance(s, f.StepDone | f.ItemDone)
-        ]
-        assert sorted(name for name, _ in recorded) == sorted(call for _, call in calls_in(undisturbed))
-        check_nothing_acknowledged_was_called_again(made, recorded)
+        await check_disturbed(
+            runs, await only_run(runs), disturbed, undisturbed, at_most=kills * concurrency, named=named
+        )
 
 
 def _kill_one(folder: Path, script: str, size: int, share: float) -> None:
@@ -109,22 +90,3 @@ def _size(folder: Path) -> int:
 
 def _progress(folder: Path) -> int:
     return len({call for _, call in calls_in(folder)})
-
-
-async def _names(runs: Runs, run_id: str) -> dict[str, str]:
-    facts = [entry.fact for entry in await builders.journal(runs.backend, run_id)]
-    return {fact.step: fact.name for fact in facts if isinstance(fact, f.StepStarted)}
-
-
-def _in_a_library(task: str, key: str, value: Any) -> str:
-    if task in {"page", "scan"}:
-        return f"{task} {value.rstrip('!')}"
-    return f"{task} {value.strip('[').partition(':')[0]}"
-
-
-def _in_a_pipeline(task: str, key: str, value: Any) -> str:
-    if task == "load":
-        return f"load {value[0][:-1]}"
-    if task == "clean":
-        return f"clean {value.lower()}"
-    return f"join {value.partition('+')[0]}"

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Fact, RunFailed, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
@@ -208,6 +209,11 @@ class Backend(Protocol):
     @property
     def one_machine(self) -> bool:
         """Whether all who use the store are on one machine: what was alive before its last boot is dead."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that all who use the store agree on: times of runs are read and written by it."""
         ...
 
     # The journal

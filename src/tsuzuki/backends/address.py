@@ -4,14 +4,13 @@ from tsuzuki import settings
 from tsuzuki.backends import Backend
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.backends.sqlite import SqliteBackend
-from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage
 from tsuzuki.redact import redact
 
 
 async def open_backend(url: str, *, clock: Clock | None = None) -> Backend:
     """Opens a store: `sqlite:PATH`, a path that ends in .db, `nats://HOST:PORT`, or `memory:`."""
-    clock = clock or SystemClock()
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         return MemoryBackend(clock=clock)
@@ -24,7 +23,7 @@ async def open_backend(url: str, *, clock: Clock | None = None) -> Backend:
     raise BadUsage(f"{redact(url)!r} is no address of a store; use sqlite:PATH/tsuzuki.db, nats://HOST:4222 or memory:")
 
 
-async def _open_nats(url: str, clock: Clock) -> Backend:
+async def _open_nats(url: str, clock: Clock | None) -> Backend:
     try:
         from tsuzuki.backends.nats import NatsBackend  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:

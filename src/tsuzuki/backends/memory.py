@@ -55,7 +55,7 @@ class MemoryBackend:
     one_machine = True
 
     def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._work = Bell()
         self._records: dict[str, Record] = {}
         self._active: dict[str, Record] = {}
@@ -144,7 +144,7 @@ class MemoryBackend:
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
-        now = self._clock.now()
+        now = self.clock.now()
         claims: list[Claim] = []
         for record in self._candidates(tags, run_id):
             if len(claims) >= limit:
@@ -171,7 +171,7 @@ class MemoryBackend:
         return RunUpdateResult.UPDATED, record.row
 
     async def work(self, timeout: float) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         due = [record.row.not_before - now for record in self._active.values() if record.row.not_before > now]
         await self._work.wait(min([timeout, *due]))
 
@@ -180,7 +180,7 @@ class MemoryBackend:
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         if worker.id not in self._workers:
             holders = {record.row.holder or "" for record in self._active.values()}
-            for forgotten in forgettable([*self._workers.values()], holders, self._clock.now()):
+            for forgotten in forgettable([*self._workers.values()], holders, self.clock.now()):
                 del self._workers[forgotten]
         before = self._workers.get(worker.id, worker)
         hidden = worker.id in self._workers and before.hidden
@@ -236,7 +236,7 @@ class MemoryBackend:
     # Shared limits
 
     async def take(self, limit: str, *, interval: float, burst: int = 1) -> float:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         turn = max(self._turns.get(limit, now), now)
         self._turns[limit] = turn + interval
         return max(0.0, turn - (burst - 1) * interval - now)
@@ -307,7 +307,7 @@ class MemoryBackend:
 
     def _store(self, record: Record, row: Run) -> None:
         """Sets the row, the time of its update and what is found by its status."""
-        self._updated_at = max(self._clock.now(), self._updated_at + TICK)
+        self._updated_at = max(self.clock.now(), self._updated_at + TICK)
         record.row = msgspec.structs.replace(row, updated_at=self._updated_at)
         if row.status in ACTIVE:
             self._active[row.id] = record

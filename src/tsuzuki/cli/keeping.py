@@ -14,7 +14,6 @@ from tsuzuki.backends import Check, Query
 from tsuzuki.cli import render
 from tsuzuki.cli.looking import pages
 from tsuzuki.cli.store import Store, on_runs, store_options
-from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreError
 from tsuzuki.lifecycle import TERMINAL, stamp
 from tsuzuki.runs import Runs
@@ -43,7 +42,7 @@ class Age(click.ParamType[float]):
 @on_runs
 async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool) -> int:
     """Remove runs that ended long ago, with their journals, logs and results."""
-    limit = SystemClock().now() - older_than
+    limit = runs.now() - older_than
     found = await _ended_before(runs, limit)
     those = f"{render.counted(found, 'run')} that ended before {render.local(limit)}"
     if dry_run or not found:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from tsuzuki.backends import Backend
+from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -63,6 +64,11 @@ class FaultyBackend:
     def one_machine(self) -> bool:
         """What the store behind it says."""
         return self.inner.one_machine
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the store behind it."""
+        return self.inner.clock
 
     append = _through(Backend.append)
     read = _through(Backend.read)

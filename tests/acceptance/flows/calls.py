@@ -1,13 +1,43 @@
-"""What the scripts tell their test: each call, appended to a file before it returns, and their result."""
+"""What the scripts tell their test: each call, appended to a file before it returns, and their result.
 
+Where there is a file `limit`, they wait once the file of calls has grown to so many bytes: a test that kills them
+again and again lets them on step by step.
+"""
+
+import asyncio
 import json
 import os
+import random
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 from tsuzuki import current
 
 FILE = "calls"
+LIMIT = "limit"
+
+
+async def pause(least: float, most: float) -> None:
+    """Takes the time of a call, and waits for the test where it asks for it."""
+    await asyncio.sleep(random.uniform(least, most))
+    while _held():
+        await asyncio.sleep(0.005)
+
+
+def pause_here(least: float, most: float) -> None:
+    """Does the same on a thread."""
+    time.sleep(random.uniform(least, most))
+    while _held():
+        time.sleep(0.005)
+
+
+def _held() -> bool:
+    try:
+        return Path(FILE).stat().st_size >= int(Path(LIMIT).read_text())
+    except (FileNotFoundError, ValueError):  # there is no limit, or it is being written
+        return False
 
 
 def called(task: str, key: object) -> None:

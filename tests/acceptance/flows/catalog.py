@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.flows.calls import called
-from tsuzuki import current, flow, task
+from tsuzuki import Later, current, flow, task
 from tsuzuki.flow import Flow
+
+GATE = 20
+"""The items of `walk` from this one on wait for the file `go`."""
 
 
 @task
@@ -106,4 +109,89 @@ def hasty() -> str:
     return "returned whatever was asked"
 
 
-FLOWS: list[Flow[..., Any]] = [small, signed, deadly, patient, watchful, stubborn, hasty]
+async def let_go(file: str) -> None:
+    while not Path(file).exists():
+        await asyncio.sleep(0.005)
+
+
+@task
+async def step(number: int) -> int:
+    called("step", number)
+    if number >= GATE:
+        await let_go("go")
+    await asyncio.sleep(0.01)
+    return number
+
+
+@flow
+async def walk(items: int) -> list[int]:
+    """Does the items before the gate, and waits there for the file `go`."""
+    return await step.map(range(items), concurrency=4)
+
+
+@task
+async def ask_again(number: int) -> int:
+    called("ask", number)
+    if not Path("go").exists():
+        raise Later(3)
+    return number
+
+
+@flow
+async def waiting(number: int) -> int:
+    return await ask_again(number)
+
+
+@task
+async def grind(seconds: float) -> float:
+    called("grind", os.getpid())
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
+    return seconds
+
+
+@flow
+async def busy(seconds: float) -> float:
+    """Computes for so long without an await."""
+    return await grind(seconds)
+
+
+@task
+async def text(number: int) -> str:
+    called("text", number)
+    return f"{number} " * 100
+
+
+@task
+async def gate() -> str:
+    called("gate", os.getpid())
+    await let_go("go")
+    return "open"
+
+
+@flow
+async def wide(count: int) -> int:
+    """Makes so many calls at once, and waits for the file `go`."""
+    texts = await asyncio.gather(*(text(number) for number in range(count)))
+    await gate()
+    return sum(map(len, texts))
+
+
+@task
+async def weigh(size: int) -> str:
+    called("weigh", size)
+    await let_go("go")
+    return "x" * size
+
+
+@flow
+async def heavy(size: int) -> int:
+    """Has a result that is too large for a fact, once there is the file `go`."""
+    return len(await weigh(size))
+
+
+FLOWS: list[Flow[..., Any]] = [
+    *(small, signed, deadly, patient, watchful, stubborn, hasty),
+    *(walk, waiting, busy, wide, heavy),
+]

@@ -1,11 +1,8 @@
 """Maps in steps in the items of a map, sync and async; page numbers are the same in every book: `nested.py BOOKS`."""
 
-import asyncio
-import random
 import sys
-import time
 
-from tests.acceptance.flows.calls import called, tell
+from tests.acceptance.flows.calls import called, pause, pause_here, tell
 from tsuzuki import flow, task
 
 PAGES = 6
@@ -14,7 +11,7 @@ PAGES = 6
 @task
 async def page(of: tuple[int, int]) -> str:
     book, number = of
-    await asyncio.sleep(random.uniform(0.001, 0.005))
+    await pause(0.001, 0.005)
     called("page", f"{book}:{number}")
     return f"{book}:{number}"
 
@@ -22,7 +19,7 @@ async def page(of: tuple[int, int]) -> str:
 @task
 def scan(of: tuple[int, int]) -> str:
     book, number = of
-    time.sleep(random.uniform(0.001, 0.005))
+    pause_here(0.001, 0.005)
     called("scan", f"{book}:{number}")
     return f"{book}:{number}!"
 

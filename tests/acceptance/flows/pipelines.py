@@ -4,11 +4,9 @@ Chunks are known by their number alone, which is the same in every pipeline.
 """
 
 import asyncio
-import random
 import sys
-import time
 
-from tests.acceptance.flows.calls import called, tell
+from tests.acceptance.flows.calls import called, pause, pause_here, tell
 from tsuzuki import flow, task
 
 CHUNKS = 6
@@ -16,21 +14,21 @@ CHUNKS = 6
 
 @task
 async def load(name: str) -> list[str]:
-    await asyncio.sleep(random.uniform(0, 0.02))
+    await pause(0, 0.02)
     called("load", name)
     return [f"{name}{n}" for n in range(CHUNKS)]
 
 
 @task
 async def clean(chunk: str) -> str:
-    await asyncio.sleep(random.uniform(0, 0.02))
+    await pause(0, 0.02)
     called("clean", chunk)
     return chunk.upper()
 
 
 @task
 def join(parts: list[str]) -> str:
-    time.sleep(random.uniform(0, 0.02))
+    pause_here(0, 0.02)
     called("join", parts[0])
     return "+".join(parts)
 
@@ -42,7 +40,7 @@ async def two_steps(name: str) -> str:
 
 async def three_steps(name: str) -> str:
     chunks = await load(name)
-    await asyncio.sleep(random.uniform(0, 0.01))
+    await pause(0, 0.01)
     parts = await clean.map(chunks, concurrency=2, key=lambda chunk: chunk[-1])
     return await join(parts)  # type: ignore[misc, no-any-return] # a sync task, awaited in an async flow
 

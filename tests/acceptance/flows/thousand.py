@@ -1,24 +1,22 @@
 """A flow over many items, half of them async and half of them sync: `thousand.py ITEMS`."""
 
 import asyncio
-import random
 import sys
-import time
 
-from tests.acceptance.flows.calls import called, tell
+from tests.acceptance.flows.calls import called, pause, pause_here, tell
 from tsuzuki import flow, task
 
 
 @task
 async def double(number: int) -> int:
-    await asyncio.sleep(random.uniform(0.001, 0.005))
+    await pause(0.001, 0.005)
     called("double", number)
     return number * 2
 
 
 @task
 def square(number: int) -> int:
-    time.sleep(random.uniform(0.001, 0.005))
+    pause_here(0.001, 0.005)
     called("square", number)
     return number**2
 

@@ -1,25 +1,40 @@
-"""A worker on the store of its folder until SIGTERM: `work.py [--lease S] [--grace S] [--concurrency N]`."""
+"""A worker until SIGTERM: `work.py [--backend URL] [--lease S] [--grace S] [--concurrency N] [--ahead S]`.
+
+Without an address it works on the store of its folder. `--ahead` gives it the wall clock of a host whose clock
+is wrong.
+"""
 
 import argparse
 import asyncio
 import logging
 import signal
+import time
 
 from tests.acceptance.flows.calls import tell
 from tests.acceptance.flows.catalog import FLOWS
+from tests.acceptance.flows.nested import library
+from tests.acceptance.flows.pipelines import pipelines
+from tests.acceptance.flows.thousand import thousand
 from tsuzuki import Runs, Worker
+from tsuzuki.clock import SystemClock
+
+ALL = [*FLOWS, thousand, library, pipelines]
 
 
 async def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--lease", type=float, default=30.0)
+    options.add_argument("--backend")
+    options.add_argument("--ahead", type=float, default=0.0)
+    options.add_argument("--lease", type=float)
     options.add_argument("--grace", type=float, default=30.0)
     options.add_argument("--concurrency", type=int, default=10)
     given = options.parse_args()
+    if given.ahead:
+        SystemClock.now = staticmethod(lambda: time.time() + given.ahead)
     logging.basicConfig(level=logging.INFO)
     async with (
-        Runs.open() as runs,
-        Worker(runs.backend, FLOWS, concurrency=given.concurrency, lease=given.lease, grace=given.grace) as worker,
+        Runs.open(given.backend) as runs,
+        Worker(runs.backend, ALL, concurrency=given.concurrency, lease=given.lease, grace=given.grace) as worker,
     ):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
         tell(worker.id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tsuzuki.errors import StoreUnavailable
 from tsuzuki.testing import builders as b
 
 ROOM = 8_000_000
-LIMITS = {
+LIMITS: dict[str, dict[str, Any]] = {
     "of the server": {"jetstream": f"max_file_store: {ROOM}"},
     "of the account": {
         "settings": f"accounts {{ A {{ jetstream {{ max_file: {ROOM} }}, users: [{{ user: me, password: me }}] }} }}"

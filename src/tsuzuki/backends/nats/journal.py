@@ -24,6 +24,8 @@ class Journals:
 
     def __init__(self, chain: Chain, known: Callable[[str], int]) -> None:
         self._chain, self._known = chain, known
+        self._asked: dict[str, list[tuple[set[int], asyncio.Future[list[Entry]]]]] = {}
+        self._readers: dict[str, asyncio.Task[None]] = {}
 
     async def page(self, run_id: str, after: int, limit: int, of: Callable[[Frame], list[Read]]) -> list[Read]:
         """Reads what messages hold, after a position and up to a number."""
@@ -50,10 +52,41 @@ class Journals:
         return page[:limit]
 
     async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
-        """Reads the facts at positions."""
+        """Reads the facts at positions; those who ask at the same time share what is read.
+
+        The results of a thousand calls at once lie in few large messages: to read one for each of them would overrun
+        the connection.
+        """
         wanted = {position for position in positions if position > 0}
         if not wanted:
             return []
+        answer: asyncio.Future[list[Entry]] = asyncio.get_running_loop().create_future()
+        self._asked.setdefault(run_id, []).append((wanted, answer))
+        if run_id not in self._readers:
+            self._readers[run_id] = asyncio.create_task(self._read_for_all(run_id))
+        return await answer
+
+    async def _read_for_all(self, run_id: str) -> None:
+        try:
+            while asked := self._asked.pop(run_id, None):
+                await self._answer(run_id, asked)
+        finally:
+            del self._readers[run_id]
+
+    async def _answer(self, run_id: str, asked: list[tuple[set[int], "asyncio.Future[list[Entry]]"]]) -> None:
+        try:
+            entries = await self._fetch(run_id, set().union(*(wanted for wanted, _ in asked)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who asked
+            for _, answer in asked:
+                if not answer.done():
+                    answer.set_exception(error)
+            return
+        found = {entry.position: entry for entry in entries}
+        for wanted, answer in asked:
+            if not answer.done():
+                answer.set_result([found[position] for position in sorted(wanted) if position in found])
+
+    async def _fetch(self, run_id: str, wanted: set[int]) -> list[Entry]:
         spans = self._chain.spans(run_id)
         if not spans.positions or spans.positions[-1] < max(wanted):
             await self.page(run_id, spans.positions[-1] if spans.positions else 0, 1 << 62, _nothing)

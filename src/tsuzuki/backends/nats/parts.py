@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from nats.aio.msg import Msg
@@ -13,11 +13,12 @@ from tsuzuki.backends import Check, DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
-from tsuzuki.backends.nats.chain import Chain, Passed
+from tsuzuki.backends.nats.chain import AGAIN, Chain, Passed
 from tsuzuki.backends.nats.claims import Claims
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.heart import Heart
 from tsuzuki.backends.nats.journal import Journals
 from tsuzuki.backends.nats.keys import Keys
 from tsuzuki.backends.nats.logs import Logs
@@ -26,6 +27,7 @@ from tsuzuki.backends.nats.pen import Desk
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.queue import Queue
 from tsuzuki.backends.nats.records import Records
+from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -37,6 +39,8 @@ from tsuzuki.lifecycle import Run, Status
 logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXECUTION_ERROR: Final = "execution_error"
+Answer = TypeVar("Answer")
+
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
 
@@ -65,7 +69,7 @@ class Parts:
         self.logs = Logs(wire, names)
         self.blobs = Blobs(wire, names)
         self.workers = Workers(wire, names, self.records)
-        self.limits = Limits(wire, names, self.records, clock)
+        self.limits = Limits(wire, names, self.records, clock, options.patience)
         self.letters = Letters(wire, names)
         self.work = Work(wire, names, options, clock, self.projection.row)
         self.claims = Claims(
@@ -77,6 +81,7 @@ class Parts:
             written=self.written,
             letter=self.letters.write,
         )
+        self.heart = Heart(options, names, clock)
         self.queue = Queue(
             wire,
             names,
@@ -98,6 +103,7 @@ class Parts:
         self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
+        self._time: asyncio.Task[None] | None = None
         self.chain.on_stray = self._take
 
     @classmethod
@@ -110,12 +116,22 @@ class Parts:
     async def start(self, requested: Callable[[Msg], Awaitable[None]]) -> None:
         """Begins to follow what others write and ask for."""
         await self.wire.subscribe(self.topology.all_requests, requested)
+        if isinstance(self.clock, ServerTime):
+            await self.clock.learn(self._asked)
+            self._time = asyncio.create_task(self.clock.keep_learning(self._asked), name="tsuzuki-time")
         self._runs.start()
         self._state.start()
         self.work.start()
 
+    async def _asked(self) -> dict[str, Any]:
+        return await self.wire.api(topology.stream_info(self.topology.state))
+
     async def close(self) -> None:
         """Leaves."""
+        await self.heart.close()
+        if self._time is not None:
+            self._time.cancel()
+            await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
         await self.work.close()
         await self._runs.close()
@@ -133,6 +149,22 @@ class Parts:
                 await self._runs.loaded.wait()
         except TimeoutError:
             raise Unclear("its journal cannot be followed") from None
+
+    async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Asks again while the server is away, where a worker of this process holds the run: its calls wait for it."""
+        until = self.clock.monotonic() + self.options.patience
+        while True:
+            try:
+                return await call()
+            except Unclear:
+                left = until - self.clock.monotonic()
+                if not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
+                    raise
+                await asyncio.sleep(AGAIN)
+
+    def _holds(self, run_id: str) -> bool:
+        tip = self.projection.get(run_id)
+        return tip is not None and tip.run is not None and self.heart.beats_for(tip.run.holder)
 
     # What is written here, and what is heard
 

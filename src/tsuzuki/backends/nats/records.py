@@ -46,15 +46,17 @@ class Records:
         """Writes a record that only its owner writes."""
         await self._wire.publish(subject, msgspec.json.encode(value))
 
-    async def change(self, subject: str, change: Callable[[Value], Value | None]) -> Value:
+    async def change(
+        self, subject: str, change: Callable[[Value], Value | None], patience: float | None = None
+    ) -> Value:
         """Changes a record by a function of its value; None leaves it. Gives the value after."""
         async with self._alone(subject):
-            return await self._change(subject, change)
+            return await self._change(subject, change, self._options.timeout if patience is None else patience)
 
-    async def _change(self, subject: str, change: Callable[[Value], Value | None]) -> Value:
+    async def _change(self, subject: str, change: Callable[[Value], Value | None], patience: float) -> Value:
         mark = uuid.uuid4().hex
         doubt: Unclear | None = None
-        until = self._clock.monotonic() + self._options.timeout
+        until = self._clock.monotonic() + patience
         while True:
             try:
                 value, seq = await self.read(subject)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -11,12 +10,11 @@ from tsuzuki.backends import DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.records import Records, Value
+from tsuzuki.backends.nats.servertime import AGREED, seconds
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 
-AGREED: Final = 60.0
-"""For how long the difference between the server's clock and ours is believed (seconds)."""
 MOST: Final = 1000
 LOOKS: Final = 50
 AGAIN: Final = 0.02
@@ -97,10 +95,14 @@ class Workers:
 
 
 class Limits:
-    """Rates and places that the whole store shares, in the server's time: clocks of hosts differ."""
+    """Rates and places that the whole store shares, in the server's time: clocks of hosts differ.
 
-    def __init__(self, wire: Wire, topology_: Topology, records: Records, clock: Clock) -> None:
+    Only those who hold a run ask for them, and wait for the server as patiently as with what they write.
+    """
+
+    def __init__(self, wire: Wire, topology_: Topology, records: Records, clock: Clock, patience: float) -> None:
         self._wire, self._topology, self._records, self._clock = wire, topology_, records, clock
+        self._patience = patience
         self._ahead = 0.0
         self._asked_at = -AGREED
 
@@ -111,7 +113,7 @@ class Limits:
         def turn(record: Value) -> Value:
             return {"due": max(record.get("due", now), now) + interval}
 
-        due: float = (await self._records.change(self._topology.limit("rate", limit), turn))["due"]
+        due: float = (await self._records.change(self._topology.limit("rate", limit), turn, self._patience))["due"]
         return max(0.0, due - burst * interval - now)
 
     async def enter(self, limit: str, places: int, worker: str, dead: frozenset[str]) -> bool:
@@ -124,7 +126,7 @@ class Limits:
             entered = sum(taken.values()) < places
             return {"taken": {**taken, worker: taken.get(worker, 0) + 1}} if entered else None
 
-        await self._records.change(self._topology.limit("places", limit), enter)
+        await self._records.change(self._topology.limit("places", limit), enter, self._patience)
         return entered
 
     async def leave(self, limit: str, worker: str) -> None:
@@ -137,7 +139,7 @@ class Limits:
             taken[worker] -= 1
             return {"taken": {name: count for name, count in taken.items() if count}}
 
-        await self._records.change(self._topology.limit("places", limit), leave)
+        await self._records.change(self._topology.limit("places", limit), leave, self._patience)
 
     async def _now(self) -> float:
         """Gives the server's time, as far as we know it."""
@@ -147,7 +149,7 @@ class Limits:
             await self._wire.publish(subject, b"{}")
             elapsed = self._clock.elapsed()
             told = await self._wire.api(topology.leader_get(self._topology.state), last_by_subj=subject)
-            self._ahead = _seconds(told["message"]["time"]) - elapsed
+            self._ahead = seconds(told["message"]["time"]) - elapsed
             self._asked_at = elapsed
         return self._clock.elapsed() + self._ahead
 
@@ -175,9 +177,3 @@ class Letters:
             found += [_letter(answer.data) for answer in answers]
             seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
         return found[::-1][:limit]
-
-
-def _seconds(text: str) -> float:
-    """Reads the server's way of writing a time."""
-    whole, _, fraction = text.rstrip("Z").partition(".")
-    return msgspec.convert(f"{whole}Z", type=datetime).timestamp() + float(f"0.{fraction or 0}")

@@ -28,9 +28,10 @@ from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.parts import Parts
 from tsuzuki.backends.nats.pen import Pen
+from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.topology import last_token
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
 
@@ -54,7 +55,7 @@ class NatsBackend:
         cls, url: str, *, clock: Clock | None = None, prefix: str | None = None, **settings: Any
     ) -> "NatsBackend":
         """Opens the store at an address; what is missing there is made."""
-        clock = clock or SystemClock()
+        clock = clock or ServerTime()
         chosen = options.parse(url, prefix=prefix, **settings)
         wire = Wire(chosen)
         await wire.connect()
@@ -72,6 +73,10 @@ class NatsBackend:
     @property
     def one_machine(self) -> bool:
         return False
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
 
     @property
     def url(self) -> str:
@@ -98,11 +103,13 @@ class NatsBackend:
 
     async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
         with self._faults():
-            return await self._parts.journals.page(run_id, after, limit, frames.marks)
+            return await self._parts.patiently(
+                run_id, lambda: self._parts.journals.page(run_id, after, limit, frames.marks)
+            )
 
     async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
         with self._faults():
-            return await self._parts.journals.fetch(run_id, positions)
+            return await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
 
     async def changed(self, run_id: str, position: int, timeout: float) -> None:
         if self._parts.projection.position(run_id) > position:
@@ -188,6 +195,7 @@ class NatsBackend:
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         with self._faults():
             beaten = await self._parts.workers.beat(worker)
+            self._parts.heart.beaten(beaten)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
         if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
             self._forgot_at = self._clock.now()
@@ -245,11 +253,11 @@ class NatsBackend:
         with self._faults():
             if not self._parts.projection.position(run_id) and await self._parts.chain.last(run_id) is None:
                 raise StoreError(f"there is no run {run_id} to keep a blob for")
-            return await self._parts.blobs.put(run_id, data)
+            return await self._parts.patiently(run_id, lambda: self._parts.blobs.put(run_id, data))
 
     async def get_blob(self, run_id: str, blob: str) -> bytes:
         with self._faults():
-            return await self._parts.blobs.get(run_id, blob)
+            return await self._parts.patiently(run_id, lambda: self._parts.blobs.get(run_id, blob))
 
     # Shared limits
 

@@ -36,6 +36,10 @@ _AGAIN: Final = 1.0
 _NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
 
 
+MOST_READS: Final = 4
+"""How many answers of many messages may be under way; each of them has at most 8 MB."""
+
+
 class _Waiting:
     """Who waits for an answer, and what came so far."""
 
@@ -90,6 +94,7 @@ class Wire:
         self._inbox = ""
         self._listening: list[Listening] = []
         self._denied: ApiError | None = None
+        self._reading = asyncio.Semaphore(MOST_READS)
         self._up = asyncio.Event()
         self._reviving: asyncio.Task[None] | None = None
         self.closed = False
@@ -166,8 +171,19 @@ class Wire:
             await asyncio.sleep(_SOON)
 
     async def many(self, subject: str, data: bytes) -> list[Msg]:
-        """Asks, and gives all messages of the answer; none where there is nothing."""
-        return await self._request(subject, data, None, None, many=True)
+        """Asks, and gives all messages of the answer; none where there is nothing.
+
+        Few are under way at a time: a server turns out a client for which more than 64 MB wait.
+        """
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                await self._reading.acquire()
+        except TimeoutError:
+            raise Unclear("it is busy answering") from None
+        try:
+            return await self._request(subject, data, None, None, many=True)
+        finally:
+            self._reading.release()
 
     async def api(self, subject: str, **request: Any) -> dict[str, Any]:
         """Asks the server's API; what it refuses is raised."""
@@ -244,10 +260,13 @@ class Wire:
         except MaxPayloadError as error:
             raise ApiError(400, 10054, f"{len(data)} bytes") from error
         except Error as error:
+            await asyncio.sleep(0)  # whoever asks again at once must not keep the loop from reconnecting
             raise Unclear(str(error) or type(error).__name__) from error
         finally:
             waiting.timer.cancel()
             del self._waiting[token]
+            if not waiting.future.cancel() and not waiting.future.cancelled():
+                waiting.future.exception()  # it may have failed while we were still sending
 
     async def _heard(self, message: Msg) -> None:
         waiting = self._waiting.get(message.subject.rpartition(".")[2])

@@ -77,6 +77,10 @@ class SqliteBackend:
         return True  # a write-ahead log is shared memory: its users are on one machine
 
     @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
     def url(self) -> str:
         """The address that opens this store again."""
         return f"sqlite:{self._path}"

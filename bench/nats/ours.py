@@ -20,7 +20,7 @@ from tsuzuki import Runs, Worker, flow
 
 AT_ONCE: Final = 100
 SUBMITTED_AT_ONCE: Final = 32
-LOOK: Final = 0.02
+LOOK: Final = 0.01
 """How often a worker looks whether all runs have ended (seconds): at most so much too long is the time of the work."""
 LEAVING: Final = 30
 """How long a worker process may take to leave before it is ended (seconds)."""
@@ -96,12 +96,19 @@ async def _work(folder: Path, count: int) -> None:
         began, cpu = perf_counter(), process_time()
         closed = asyncio.create_task(_input_closed())
         working = asyncio.create_task(worker.run())
-        while not closed.done() and (await runs.backend.counts()).get("COMPLETED", 0) < count:
-            await asyncio.sleep(LOOK)
+        while not closed.done() and not await _all_ended(runs, count):
+            pass
         print(json.dumps([began, perf_counter(), process_time() - cpu, executed]), flush=True)
         await closed
         worker.stop()
         await working
+
+
+async def _all_ended(runs: Runs, count: int) -> bool:
+    """Tells whether all runs of the store have ended; while there is work of our own, the store is not asked."""
+    before = executed
+    await asyncio.sleep(LOOK)
+    return executed == before and (await runs.backend.counts()).get("COMPLETED", 0) >= count
 
 
 async def _input_closed() -> None:

@@ -18,7 +18,7 @@ RUNS: Final = 2_000
 LATENCIES: Final = 200
 IN_FLIGHT: Final = (100, 16, 256)
 """The first one has the goals; the others tell how it depends on them."""
-LET_GO: Final = 20
+LET_GO: Final = 15
 """After so many idle seconds the server has let go of its caches: what it keeps for a run is left."""
 
 

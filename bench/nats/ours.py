@@ -17,8 +17,11 @@ from typing import IO, Any, Final
 from bench.ours import address
 from bench.process import Figures
 from tsuzuki import Runs, Worker, flow
+from tsuzuki.flow import Flow
 
 AT_ONCE: Final = 100
+FEW_AT_ONCE: Final = 10
+NAP: Final = 0.02
 SUBMITTED_AT_ONCE: Final = 32
 LOOK: Final = 0.01
 """How often a worker looks whether all runs have ended (seconds): at most so much too long is the time of the work."""
@@ -28,11 +31,21 @@ LEAVING: Final = 30
 executed = 0
 
 
-@flow
-async def no_op_flow(number: int) -> int:
+def counted(number: int) -> int:
     global executed  # noqa: PLW0603 - a worker process counts what it does
     executed += 1
     return number
+
+
+@flow
+async def no_op_flow(number: int) -> int:
+    return counted(number)
+
+
+@flow
+async def nap_flow(number: int) -> int:
+    await asyncio.sleep(NAP)
+    return counted(number)
 
 
 @flow
@@ -47,9 +60,9 @@ Process = subprocess.Popen[str]
 
 
 @contextmanager
-def workers(folder: Path, processes: int, runs: int) -> Iterator[list[Process]]:
+def workers(folder: Path, processes: int, runs: int, at_once: int = AT_ONCE) -> Iterator[list[Process]]:
     """Starts worker processes and lets them go together; each leaves when its input is closed, or when we are gone."""
-    command = [sys.executable, "-m", "bench.nats.ours", str(folder), str(runs)]
+    command = [sys.executable, "-m", "bench.nats.ours", str(folder), str(runs), str(at_once)]
     started: list[Process] = []
     try:
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -87,9 +100,9 @@ def _pipe(pipe: IO[str] | None) -> IO[str]:
     return pipe
 
 
-async def _work(folder: Path, count: int) -> None:
+async def _work(folder: Path, count: int, at_once: int) -> None:
     """Is a worker process: ready, go, and what it saw once all runs of the store had ended."""
-    async with Runs.open(address(folder)) as runs, Worker(runs.backend, FLOWS, concurrency=AT_ONCE) as worker:
+    async with Runs.open(address(folder)) as runs, Worker(runs.backend, FLOWS, concurrency=at_once) as worker:
         await runs.backend.counts()  # from here on it knows what waits
         print(json.dumps("ready"), flush=True)
         sys.stdin.readline()
@@ -120,7 +133,7 @@ async def _input_closed() -> None:
     transport.close()
 
 
-FLOWS: Final = (no_op_flow, first_line)
+FLOWS: Final = (no_op_flow, nap_flow, first_line)
 
 
 # Measured
@@ -128,14 +141,24 @@ FLOWS: Final = (no_op_flow, first_line)
 
 def opened(folder: Path) -> Figures:
     """Opens the store, so that its streams are there."""
-    asyncio.run(_submit(folder, 0))
+    asyncio.run(_submit(folder, no_op_flow, 0))
     return {}
 
 
 def runs_executed(folder: Path, count: int, processes: int) -> Figures:
+    """No-op runs, 100 at once in each worker process."""
+    return _executed(folder, no_op_flow, count, processes, AT_ONCE)
+
+
+def naps_executed(folder: Path, count: int, processes: int) -> Figures:
+    """Runs of 20 ms, 10 at once in each worker process, so that neither the workers nor the server are busy."""
+    return _executed(folder, nap_flow, count, processes, FEW_AT_ONCE)
+
+
+def _executed(folder: Path, work: Flow[..., int], count: int, processes: int, at_once: int) -> Figures:
     """Submits runs; then worker processes execute them, from the first go to the end that the last of them saw."""
-    enqueued = asyncio.run(_submit(folder, count))
-    with workers(folder, processes, count) as started:
+    enqueued = asyncio.run(_submit(folder, work, count))
+    with workers(folder, processes, count, at_once) as started:
         seen = [heard(process) for process in started]
     began, ended, cpus, shares = zip(*seen, strict=True)
     assert sum(shares) == count, f"{sum(shares)} calls of {count} runs"
@@ -143,14 +166,14 @@ def runs_executed(folder: Path, count: int, processes: int) -> Figures:
     return {**figures, "enqueued": enqueued, "least_share": min(shares) / count}
 
 
-async def _submit(folder: Path, count: int) -> float:
+async def _submit(folder: Path, work: Flow[..., int], count: int) -> float:
     """Submits runs, several calls under way at once; gives their rate."""
     async with Runs.open(address(folder)) as runs:
         numbers = iter(range(count))
 
         async def lane() -> None:
             for number in numbers:
-                await runs.submit(no_op_flow, {"number": number})
+                await runs.submit(work, {"number": number})
 
         began = perf_counter()
         await asyncio.gather(*(lane() for _ in range(SUBMITTED_AT_ONCE)))
@@ -176,4 +199,4 @@ async def _latencies(folder: Path, count: int) -> list[float]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_work(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(_work(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

@@ -15,6 +15,7 @@ from bench.works import Bench, attempt
 
 ITEMS: Final = 10_000
 RUNS: Final = 2_000
+NAPS: Final = 1_000
 LATENCIES: Final = 200
 IN_FLIGHT: Final = (100, 16, 256)
 """The first one has the goals; the others tell how it depends on them."""
@@ -151,6 +152,9 @@ def _runs(bench: Bench) -> None:
         for processes in (1, 2):
             name = f"nats runs, {setting.name}, {processes}"
             bench.take(name, _on(setting, "bench.nats.ours:runs_executed", RUNS // bench.scale, processes))
+    for processes in (1, 2):
+        name = f"nats naps, {processes}"
+        bench.take(name, _on(ONE, "bench.nats.ours:naps_executed", NAPS // bench.scale, processes))
 
 
 def _run_rows(bench: Bench) -> list[Row]:
@@ -159,7 +163,14 @@ def _run_rows(bench: Bench) -> list[Row]:
         label = f"{RUNS // bench.scale:,} no-op runs, one worker, {setting.name}"
         rows.append(attempt(label, lambda label=label, s=setting, goal=goal: _one_worker(bench, label, s, goal)))  # type: ignore[misc]
         rows.append(attempt("  two workers", lambda s=setting: _two_workers(bench, s)))  # type: ignore[misc]
-    return rows
+    label = f"{NAPS // bench.scale:,} runs of 20 ms, 10 at once in a worker"
+    return [*rows, attempt(label, lambda: _naps(bench, label))]
+
+
+def _naps(bench: Bench, label: str) -> Row:
+    ratio = bench.ratio("nats naps, 2", "nats naps, 1")
+    one, two = _rate(bench, "nats naps, 1", "runs"), _rate(bench, "nats naps, 2", "runs")
+    return bench.judged(label, f"{one}, two workers {two} = {ratio:.2f} ×", "more than one", reached=ratio > 1)
 
 
 def _one_worker(bench: Bench, label: str, setting: Setting, goal: int) -> Row:

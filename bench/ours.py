@@ -4,7 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 from statistics import median, quantiles
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Final
 
 from bench.process import Figures, Stopwatch, peak_mb
@@ -194,15 +194,15 @@ reached: list[float] = []
 @flow
 async def replayed_flow(count: int) -> int:
     results = await no_op.map(range(count), concurrency=IN_FLIGHT)
-    reached.extend((perf_counter(), peak_mb()))
+    reached.extend((perf_counter(), peak_mb(), process_time()))
     assert len(results) == count
     raise RuntimeError("failed on purpose, so that it can be replayed")
 
 
 def replay(folder: Path, count: int) -> Figures:
     """Runs the flow in this folder, where it fails after its map; the second time that is a replay."""
-    started = perf_counter()
+    started, cpu = perf_counter(), process_time()
     run, _ = asyncio.run(ended(folder, replayed_flow, count))
     assert run.status is Status.FAILED
     assert run.row.done == count, run.row
-    return {"seconds": reached[0] - started, "mb": reached[1]}
+    return {"seconds": reached[0] - started, "mb": reached[1], "cpu_s": reached[2] - cpu}

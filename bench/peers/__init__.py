@@ -66,6 +66,6 @@ PEERS: Final = (
     Peer(
         "taskiq-nats",
         "pull-based JetStream broker, results in its object store, acknowledged once the result is kept",
-        {"nats": 10_000, "nats unkept": 10_000},
+        {"nats": 5000, "nats unkept": 5000},
     ),
 )

@@ -132,7 +132,7 @@ def _made(folder: Path, count: int, sync: str) -> list[Server]:
         mine = folder / f"server-{number}"
         mine.mkdir()
         lines = [
-            f'server_name: "bench-{number}"',
+            f'server_name: "{mine.name}"',
             f'listen: "127.0.0.1:{each.client}"',
             f'http: "127.0.0.1:{each.monitor}"',
             f"prof_port: {each.profile}",
@@ -163,8 +163,10 @@ def _wait(started: Sequence[Server]) -> None:
 
 
 def _ready(server: Server, count: int) -> bool:
-    """A server is ready when it answers; one of a cluster when it knows a leader and all its peers."""
-    if count == 1:
-        return server.answer("healthz") is not None
+    """A server is ready when it is healthy; in a cluster it also knows a leader, who has seen all of them catch up."""
+    if server.answer("healthz") is None:
+        return False
     seen = (server.answer("jsz") or {}).get("meta_cluster") or {}
-    return bool(seen.get("leader")) and seen.get("cluster_size") == count
+    caught_up = [peer for peer in seen.get("replicas") or () if peer.get("current")]
+    leads = seen.get("leader") == server.folder.name
+    return count == 1 or (bool(seen.get("leader")) and (not leads or len(caught_up) == count - 1))

@@ -17,6 +17,8 @@ from nats.aio.msg import Msg
 from bench.process import Figures, Stopwatch
 
 SUBJECT: Final = "bare.result"
+LONGEST: Final = 30
+"""A message is lost while a stream looks for a leader, and this loop does not try again: then it fails (seconds)."""
 
 
 async def no_op(item: int) -> int:
@@ -70,7 +72,8 @@ def items(folder: Path, count: int, in_flight: int) -> Figures:
                 await publisher.publish(number, b"%d" % await no_op(number))
 
         watch = Stopwatch()
-        await asyncio.gather(*(lane() for _ in range(in_flight)))
+        async with asyncio.timeout(LONGEST):
+            await asyncio.gather(*(lane() for _ in range(in_flight)))
         figures = watch.figures(count)
         assert (await client.jetstream().stream_info("bare")).state.messages == count
         await client.close()

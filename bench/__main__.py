@@ -2,17 +2,25 @@
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import Final
 
+from bench.nats.works import nats
 from bench.peers import PEERS, Peer
 from bench.process import MeasurementFailed, measure
 from bench.report import Row, machine, plain, table
-from bench.works import ONLY_WHEN_ASKED, WORKS, Bench
+from bench.works import ONLY_WHEN_ASKED, Bench
+from bench.works import WORKS as ON_SQLITE
+
+WORKS: Final = {**ON_SQLITE, "nats": nats}
 
 
 def main() -> None:
     options = _options()
+    signal.signal(signal.SIGTERM, _leave)
     facts = machine(measure("bench.yardsticks:fsyncs", 200)["ms"])
     print(", ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
     peers, notes = ([], []) if options.quick or options.no_peers else _peers(options.only)
@@ -48,6 +56,12 @@ def _peers(only: list[str] | None) -> tuple[list[Peer], list[Row]]:
         except MeasurementFailed as failure:
             notes.append(Row(f"peer {peer.package}", f"not measured, it cannot be installed: {failure}"))
     return peers, notes
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Leaves in order when it is told to end: no server stays behind."""
+    del frame
+    raise SystemExit(128 + number)
 
 
 def _tell(text: str) -> None:

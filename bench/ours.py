@@ -4,7 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 from statistics import median, quantiles
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Final
 
 from bench.process import Figures, Stopwatch, peak_mb
@@ -46,8 +46,8 @@ async def sync_steps_flow(count: int) -> int:
 
 
 @flow
-async def map_flow(count: int) -> int:
-    return len(await no_op.map(range(count), concurrency=IN_FLIGHT))
+async def map_flow(count: int, in_flight: int = IN_FLIGHT) -> int:
+    return len(await no_op.map(range(count), concurrency=in_flight))
 
 
 @flow
@@ -67,14 +67,16 @@ async def million_flow(count: int) -> int:
 
 
 def address(folder: Path) -> str:
-    return f"sqlite:{folder / 'tsuzuki.db'}"
+    """Gives the store of a measurement: the one that the file `address` in its folder names, or a SQLite file."""
+    named = folder / "address"
+    return named.read_text() if named.exists() else f"sqlite:{folder / 'tsuzuki.db'}"
 
 
-async def ended(folder: Path, work: Flow[..., Any], count: int) -> tuple[EndedRun[Any], Figures]:
+async def ended(folder: Path, work: Flow[..., Any], count: int, **more: int) -> tuple[EndedRun[Any], Figures]:
     """Runs a flow here; the time is that of the whole run, from its submission to its recorded end."""
     async with Runs.open(address(folder)) as runs:
         watch = Stopwatch()
-        run = await run_here(runs, work, {"count": count})
+        run = await run_here(runs, work, {"count": count, **more})
         return run, watch.figures(count)
 
 
@@ -84,9 +86,9 @@ async def warmed_up(work: Flow[..., Any]) -> None:
         await run_here(runs, work, {"count": 1})
 
 
-def _whole_run(folder: Path, work: Flow[..., Any], count: int) -> Figures:
+def _whole_run(folder: Path, work: Flow[..., Any], count: int, **more: int) -> Figures:
     asyncio.run(warmed_up(work))
-    run, figures = asyncio.run(ended(folder, work, count))
+    run, figures = asyncio.run(ended(folder, work, count, **more))
     assert (run.status, run.result) == (Status.COMPLETED, count), run.error
     return {**figures, "mb": peak_mb()}
 
@@ -99,8 +101,8 @@ def sync_steps(folder: Path, count: int) -> Figures:
     return _whole_run(folder, sync_steps_flow, count)
 
 
-def items(folder: Path, count: int) -> Figures:
-    return _whole_run(folder, map_flow, count)
+def items(folder: Path, count: int, in_flight: int = IN_FLIGHT) -> Figures:
+    return _whole_run(folder, map_flow, count, in_flight=in_flight)
 
 
 def sync_items(folder: Path, count: int) -> Figures:
@@ -192,15 +194,15 @@ reached: list[float] = []
 @flow
 async def replayed_flow(count: int) -> int:
     results = await no_op.map(range(count), concurrency=IN_FLIGHT)
-    reached.extend((perf_counter(), peak_mb()))
+    reached.extend((perf_counter(), peak_mb(), process_time()))
     assert len(results) == count
     raise RuntimeError("failed on purpose, so that it can be replayed")
 
 
 def replay(folder: Path, count: int) -> Figures:
     """Runs the flow in this folder, where it fails after its map; the second time that is a replay."""
-    started = perf_counter()
+    started, cpu = perf_counter(), process_time()
     run, _ = asyncio.run(ended(folder, replayed_flow, count))
     assert run.status is Status.FAILED
     assert run.row.done == count, run.row
-    return {"seconds": reached[0] - started, "mb": reached[1]}
+    return {"seconds": reached[0] - started, "mb": reached[1], "cpu_s": reached[2] - cpu}

@@ -36,11 +36,13 @@ class Peer:
             _call(str(self.python), "-m", "pip", "install", "--quiet", self.package)
             return _call(str(self.python), "-c", version)
 
-    def measure(self, work: str) -> Figures:
-        """Lets it do a work in a fresh process on a fresh store."""
-        with fresh_folder() as folder:
-            script = HERE / f"{self.package}_peer.py"
-            return run([str(self.python), str(script), work, str(folder), str(self.counts[work])])
+    def measure(self, work: str, folder: Path | None = None) -> Figures:
+        """Lets it do a work in a fresh process on a fresh store, or with what a folder holds."""
+        if folder is None:
+            with fresh_folder() as fresh:
+                return self.measure(work, fresh)
+        script = HERE / f"{self.package.replace('-', '_')}_peer.py"
+        return run([str(self.python), str(script), work, str(folder), str(self.counts[work])])
 
 
 def _call(*command: str) -> str:
@@ -60,5 +62,10 @@ PEERS: Final = (
         "huey",
         "SqliteHuey as it comes: WAL, synchronous=FULL; a task is deleted before it runs (at most once)",
         {"items": 2000, "runs": 2000},
+    ),
+    Peer(
+        "taskiq-nats",
+        "pull-based JetStream broker, results in its object store, acknowledged once the result is kept",
+        {"nats": 5000, "nats unkept": 5000},
     ),
 )

@@ -1,6 +1,7 @@
 -- Every statement about the projection by name. It lives in memory: the journal is the truth, and rebuilds it.
 
--- schema: The rows of all runs, their large params, the workers, and the progress of steps.
+-- schema: The rows of all runs, their large params, the workers, and the progress of steps. Nothing is ever rolled back.
+PRAGMA journal_mode = OFF;
 CREATE TABLE runs (
     id          TEXT PRIMARY KEY,
     seq         INTEGER NOT NULL,

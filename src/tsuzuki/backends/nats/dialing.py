@@ -49,12 +49,19 @@ class Dialled(Client):
 
     async def close(self) -> None:
         """Leaves for good: on Python 3.11 a client that is about to connect again may miss that it was told to stop."""
-        await super().close()
+        await self._leave()
         task = self._reconnection_task
         while task is not None and task is not asyncio.current_task() and not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=0.1)
         if not self.is_closed:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        try:
+            await super().close()
+        except OSError:  # the server hung up on our last words: the client stops there, half closed
+            self._status = Client.DISCONNECTED
             await super().close()
 
     def _connect_command(self) -> bytes:

@@ -10,6 +10,7 @@ TsuzukiError
 │   ├── NameTaken         two different tasks in one run share a name
 │   └── BadUsage          an argument, option or call that makes no sense
 ├── RunNotFound           there is no such run
+│   └── LetterNotFound    there is no such dead letter
 ├── Conflict              it would break a rule: nothing was changed
 │   ├── KeyHeld           another active run holds the key
 │   ├── MoveRefused       the run's status does not allow it
@@ -98,6 +99,10 @@ class RunNotFound(TsuzukiError):
 
     error_id = "ERR-TSUZUKI-0005"
     http_status = 404
+
+
+class LetterNotFound(RunNotFound):
+    """There is no such dead letter."""
 
 
 class Conflict(TsuzukiError):

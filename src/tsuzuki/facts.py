@@ -43,6 +43,8 @@ class Submitted(Fact, frozen=True, kw_only=True):
     flow: str
     params: msgspec.Raw = msgspec.Raw(b"{}")
     tag: str = "default"
+    workflow: str = ""
+    """The YAML text of a run that brings its flow with it."""
 
 
 class Claimed(Fact, frozen=True, kw_only=True):
@@ -154,6 +156,7 @@ class RunFailed(Fact, frozen=True, kw_only=True):
 
     error: Problem
     reason: str = "execution_error"
+    worker: str = ""
 
 
 class RunCancelled(Fact, frozen=True, kw_only=True):

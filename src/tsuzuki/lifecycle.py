@@ -111,6 +111,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
     source: str = ""
     continues: str | None = None
+    workflow: str = ""
+    """The SHA-256 of the YAML text that the run brings as its flow; the text is in its first fact."""
+    workflow_bytes: int = 0
+    api_key: str = ""
+    """The id of the API key that submitted it."""
 
     status: Status = Status.PENDING
     attempt: int = 1

@@ -47,15 +47,19 @@ async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact | None:
         return run.fact(f.RunCancelled)
     if flow is None:
         known = f"flow_not_found: no flow called {row.flow!r} is known to worker {run.claim.worker}"
-        return run.fact(f.RunFailed, error=f.Problem("FlowNotFound", known), reason="flow_not_found")
+        return _failed(run, f.Problem("FlowNotFound", known), "flow_not_found")
     try:
         params = flow.params.decode(row.params)
     except BadParams as error:
-        return run.fact(f.RunFailed, error=f.Problem("BadParams", str(error)), reason="invalid_job")
+        return _failed(run, f.Problem("BadParams", str(error)), "invalid_job")
     if row.position > _NOTHING_YET or row.continues:
         await _load(run)
         _tell_change(run, flow)
     return await _outcome(run, flow, params)
+
+
+def _failed(run: Execution, error: f.Problem, reason: str = "execution_error") -> f.Fact:
+    return run.fact(f.RunFailed, error=error, reason=reason, worker=run.claim.worker)
 
 
 async def _load(run: Execution) -> None:
@@ -89,16 +93,16 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         case None:
             return await _completed(run, flow, frame, value)
         case asyncio.CancelledError():
-            return run.stopped() if run.stopping in ("cancel", "release") else run.fact(f.RunFailed, error=_CANCELLED)
+            return run.stopped() if run.stopping in ("cancel", "release") else _failed(run, _CANCELLED)
         case Later():
             until = run.clock.now() + error.seconds
             return run.fact(f.Released, reason="later", not_before=until, worker=run.claim.worker)
         case GiveUp():
-            return run.fact(f.RunFailed, error=f.Problem("GiveUp", error.reason))
+            return _failed(run, f.Problem("GiveUp", error.reason))
         case StoreError() | ClaimLost():
             raise error
         case _:
-            return run.fact(f.RunFailed, error=problem(error))
+            return _failed(run, problem(error))
 
 
 async def _called(run: Execution, call: Call) -> tuple[Any, BaseException | None]:
@@ -135,6 +139,6 @@ async def _completed(run: Execution, flow: Flow[..., Any], frame: RunFrame, valu
     try:
         data, _ = flow.codec.record(value)
     except TsuzukiError as error:
-        return run.fact(f.RunFailed, error=f.Problem(type(error).__name__, f"flow {flow.name}: {error}"))
+        return _failed(run, f.Problem(type(error).__name__, f"flow {flow.name}: {error}"))
     kept, blob = await run.blob(data)
     return run.fact(f.RunCompleted, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))

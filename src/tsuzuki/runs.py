@@ -3,6 +3,7 @@
 The command line, the gateway and the SDK call only these.
 """
 
+import hashlib
 import re
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -69,8 +70,13 @@ class Runs:
         private: bool = False,
         source: str = "",
         tenant: str = "",
+        api_key: str = "",
+        workflow: str = "",
     ) -> Run:
-        """Accepts a run; once this returns, it will be executed. The params are checked where the flow is known."""
+        """Accepts a run; once this returns, it will be executed. The params are checked where the flow is known.
+
+        A `workflow` is the YAML text of a flow that the run brings with it.
+        """
         name = flow if isinstance(flow, str) else flow.name
         data = _encoded(flow, params or {})
         tag = tag or ("default" if isinstance(flow, str) else flow.tag)
@@ -96,8 +102,11 @@ class Runs:
             source=source,
             continues=None if continues is None else (await self.get(continues)).id,
             not_before=0.0 if not_before is None else moment(not_before, "not_before"),
+            workflow=hashlib.sha256(workflow.encode()).hexdigest() if workflow else "",
+            workflow_bytes=len(workflow.encode()),
+            api_key=api_key,
         )
-        fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag)
+        fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag, workflow=workflow)
         try:
             return await self.backend.submit(row, fact)
         except KeyHeld as held:

@@ -6,12 +6,17 @@ does not exist.
 """
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol
 
 import msgspec
 
+from tsuzuki.backends.registry import MOST_WORKERS as MOST_WORKERS
+from tsuzuki.backends.registry import STOPPED as STOPPED
+from tsuzuki.backends.registry import WORKERS_SEEN_FOR as WORKERS_SEEN_FOR
+from tsuzuki.backends.registry import WorkerRecord as WorkerRecord
+from tsuzuki.backends.registry import WorkerState as WorkerState
+from tsuzuki.backends.registry import forgettable as forgettable
 from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Fact, RunFailed, Unknown
@@ -62,68 +67,6 @@ class Claim(msgspec.Struct, frozen=True):
     was: str = ""
 
 
-class WorkerState(StrEnum):
-    """What a worker is doing; DISCONNECTED is never stored, but seen by who looks (`presence.state_of`)."""
-
-    RUNNING = "RUNNING"
-    IDLE = "IDLE"
-    STOPPED_GRACEFUL = "STOPPED_GRACEFUL"
-    DISCONNECTED = "DISCONNECTED"
-
-
-STOPPED: Final = WorkerState.STOPPED_GRACEFUL.value
-"""The state of a worker that has left in order."""
-
-
-class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the store knows of a worker; `presence` is the lock file it holds while it lives on `host`.
-
-    `instance_id` tells two lives of a worker with the same name apart. `hidden` is for those who look: it belongs to
-    the store, and no heartbeat changes it.
-    """
-
-    id: str
-    host: str = ""
-    presence: str = ""
-    tags: tuple[str, ...] = ()
-    flows: tuple[str, ...] = ()
-    heartbeat_at: float = 0.0
-    started_at: float = 0.0
-    state: str = WorkerState.RUNNING.value
-    beats: int = 0
-    instance_id: str = ""
-    current_run_id: str | None = None
-    last_run_status: str | None = None
-    stopped_at: float | None = None
-    stop_reason: str | None = None
-    hidden: bool = False
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it left in order: what it held is free."""
-        return self.state == STOPPED
-
-
-WORKERS_SEEN_FOR: Final = 24 * 3600.0
-"""How long a worker that holds nothing is remembered after its last heartbeat (seconds)."""
-MOST_WORKERS: Final = 1000
-"""Beyond so many records, workers that have left in order are forgotten earlier."""
-
-
-def forgettable(records: Sequence[WorkerRecord], holders: Collection[str], now: float) -> list[str]:
-    """Names the workers that a store forgets when a new one comes: every start of a script is one.
-
-    Those that hold nothing and were silent for a day; beyond 1,000 also those that have left in order, the oldest
-    first. The last heartbeat of anybody counts as now where it is earlier: after a clock has jumped by a day, all who
-    live would seem silent.
-    """
-    now = min(now, max((record.heartbeat_at for record in records), default=now))
-    idle = sorted((r for r in records if r.id not in holders), key=lambda r: (r.heartbeat_at, r.id))
-    silent = [r.id for r in idle if now - r.heartbeat_at > WORKERS_SEEN_FOR]
-    left = [r.id for r in idle if r.stopped and now - r.heartbeat_at <= WORKERS_SEEN_FOR]
-    return silent + left[: max(len(records) - len(silent) - MOST_WORKERS, 0)]
-
-
 class Holding(msgspec.Struct, frozen=True):
     """A run that a worker holds, as the store sees it: its attempt, and whether a cancel was asked."""
 
@@ -133,8 +76,9 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that failed, kept for those who look after the system."""
+    """A run that failed, kept for those who look after the system; the store gives it its id."""
 
+    id: str = ""
     run_id: str
     number: int
     flow: str
@@ -142,6 +86,10 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     error: str
     at: float
+    tags: tuple[str, ...] = ()
+    worker: str = ""
+    attempt: int = 1
+    tenant: str = ""
 
 
 def dead_letter(run: Run, fact: RunFailed) -> DeadLetter:
@@ -154,6 +102,10 @@ def dead_letter(run: Run, fact: RunFailed) -> DeadLetter:
         reason=fact.reason,
         error=fact.error.message,
         at=fact.at,
+        tags=run.tags,
+        worker=fact.worker or run.holder or "",
+        attempt=fact.attempt,
+        tenant=run.tenant,
     )
 
 
@@ -183,6 +135,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     digest: str | None = None
     number: int | None = None
     id_prefix: str | None = None
+    workflow: str | None = None
+    text: str | None = None
+    """Words in the id, the flow's name or the message of the error, whatever their case."""
     holder: str | None = None
     finished_before: str | None = None
     updated_after: float | None = None
@@ -280,7 +235,8 @@ class Backend(Protocol):
     ) -> list[Claim]:
         """Claims runs by priority, then age: those that wait, and those whose holder is dead.
 
-        By tag it gives shared runs only, of `flows` where those are named; by id it also gives a private one.
+        By tag it gives shared runs only, of `flows` where those are named or bringing their own workflow; by id it
+        also gives a private one.
         What `lifecycle.claim_facts` ends instead of claiming is not given. `fingerprints` tells, by flow, what the
         worker's code is.
         """
@@ -306,7 +262,7 @@ class Backend(Protocol):
         ...
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
-        """Lists the workers, the last seen first; with `holding` only those that hold a run that has not ended."""
+        """Lists the workers, the last seen first; with `holding` only those that hold a run or a place of a limit."""
         ...
 
     async def hide(self, worker_id: str, hidden: bool) -> bool:
@@ -327,8 +283,34 @@ class Backend(Protocol):
         """Counts the runs by status."""
         ...
 
-    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
-        """Lists dead letters, the newest first."""
+    async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
+        """Lists dead letters, the newest first; with `before` those older than that one."""
+        ...
+
+    async def dead_letter(self, letter: str) -> DeadLetter | None:
+        """Gives a dead letter by its id."""
+        ...
+
+    async def drop_letter(self, letter: str) -> bool:
+        """Removes a dead letter; False: there was none."""
+        ...
+
+    # Records: small named JSON documents of the whole store, for those above the engine
+
+    async def put_record(self, kind: str, name: str, body: bytes) -> None:
+        """Keeps a document under its kind and name; the last one written counts."""
+        ...
+
+    async def record(self, kind: str, name: str) -> bytes | None:
+        """Reads a document."""
+        ...
+
+    async def records(self, kind: str) -> list[tuple[str, bytes]]:
+        """Reads all documents of a kind, by name."""
+        ...
+
+    async def drop_record(self, kind: str, name: str) -> bool:
+        """Removes a document; False: there was none."""
         ...
 
     # Blobs

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Collection, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -62,7 +63,9 @@ class MemoryBackend:
         self._keys: dict[tuple[str, str], Record] = {}
         self._first: dict[tuple[str, str | None], Record] = {}
         self._workers: dict[str, WorkerRecord] = {}
-        self._letters: list[DeadLetter] = []
+        self._letters: dict[str, DeadLetter] = {}
+        self._numbered = 0
+        self._documents: dict[str, dict[str, bytes]] = {}
         self._turns: dict[str, float] = {}
         self._places: dict[str, Counter[str]] = {}
         self._number = 0
@@ -150,7 +153,7 @@ class MemoryBackend:
             if len(claims) >= limit:
                 break
             run = record.row
-            if claimable(run, now, dead) and (flows is None or run.flow in flows):
+            if claimable(run, now, dead) and (flows is None or run.flow in flows or run.workflow):
                 self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, "")))
                 if not record.row.status.terminal:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
@@ -179,8 +182,7 @@ class MemoryBackend:
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         if worker.id not in self._workers:
-            holders = {record.row.holder or "" for record in self._active.values()}
-            for forgotten in forgettable([*self._workers.values()], holders, self.clock.now()):
+            for forgotten in forgettable([*self._workers.values()], self._holders(), self.clock.now()):
                 del self._workers[forgotten]
         before = self._workers.get(worker.id, worker)
         hidden = worker.id in self._workers and before.hidden
@@ -192,9 +194,13 @@ class MemoryBackend:
         return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in (r.row for r in held)]
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
-        holders = {record.row.holder for record in self._active.values()} if holding else self._workers.keys()
+        holders = self._holders() if holding else self._workers.keys()
         found = (worker for worker in self._workers.values() if worker.id in holders)
         return sorted(found, key=lambda worker: worker.heartbeat_at, reverse=True)
+
+    def _holders(self) -> set[str]:
+        places = {worker for taken in self._places.values() for worker, count in taken.items() if count > 0}
+        return places | {record.row.holder or "" for record in self._active.values()}
 
     async def hide(self, worker_id: str, hidden: bool) -> bool:
         known = self._workers.get(worker_id)
@@ -214,8 +220,31 @@ class MemoryBackend:
     async def counts(self) -> dict[str, int]:
         return dict(Counter(record.row.status.value for record in self._records.values()))
 
-    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
-        return self._letters[::-1][:limit]
+    async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
+        older = (
+            letter for letter in reversed(self._letters.values()) if before is None or int(letter.id) < int(before)
+        )
+        return list(islice(older, limit))
+
+    async def dead_letter(self, letter: str) -> DeadLetter | None:
+        return self._letters.get(letter)
+
+    async def drop_letter(self, letter: str) -> bool:
+        return self._letters.pop(letter, None) is not None
+
+    # Records
+
+    async def put_record(self, kind: str, name: str, body: bytes) -> None:
+        self._documents.setdefault(kind, {})[name] = bytes(body)
+
+    async def record(self, kind: str, name: str) -> bytes | None:
+        return self._documents.get(kind, {}).get(name)
+
+    async def records(self, kind: str) -> list[tuple[str, bytes]]:
+        return sorted(self._documents.get(kind, {}).items())
+
+    async def drop_record(self, kind: str, name: str) -> bool:
+        return self._documents.get(kind, {}).pop(name, None) is not None
 
     # Blobs
 
@@ -293,13 +322,16 @@ class MemoryBackend:
     def _write(self, record: Record, facts: Sequence[f.Fact]) -> None:
         """Folds first, then keeps: a refused fact leaves no trace of its batch."""
         facts = holder_facts(record.row, facts)
-        row, encoded = record.row, [f.encode(fact) for fact in facts]
+        before = row = record.row
+        encoded = [f.encode(fact) for fact in facts]
         for raw in encoded:
             row = fold(row, f.decode(raw))
         for fact, raw in zip(facts, encoded, strict=True):
             record.keep(fact, raw)
             if isinstance(fact, f.RunFailed):
-                self._letters.append(dead_letter(row, fact))
+                self._numbered += 1
+                letter = msgspec.structs.replace(dead_letter(before, fact), id=str(self._numbered))
+                self._letters[letter.id] = letter
         self._store(record, row)
         record.bell.ring()
         if row.holder is None or row.status is Status.CANCELLING:  # to be claimed, or to be seen by its holder

@@ -102,13 +102,18 @@ def matches(run: Run, query: Query) -> bool:
     return (
         all(
             wanted is None or getattr(run, name) == wanted
-            for name in ("flow", "tag", "key", "tenant", "private", "digest", "number", "holder")
+            for name in ("flow", "tag", "key", "tenant", "private", "digest", "number", "holder", "workflow")
             for wanted in (getattr(query, name),)
         )
         and (not query.status or run.status in query.status)
         and (query.label is None or query.label in run.tags)
         and run.id.startswith(query.id_prefix or "")
+        and (query.text is None or _says(run, query.text.lower()))
         and (query.finished_before is None or (run.finished_at or "~") < query.finished_before)
         and (query.updated_after is None or run.updated_at > query.updated_after)
         and (query.before is None or (run.updated_at, run.id) < query.before)
     )
+
+
+def _says(run: Run, text: str) -> bool:
+    return any(text in said.lower() for said in (run.id, run.flow, "" if run.error is None else run.error.message))

@@ -12,6 +12,8 @@ IN_FLIGHT: Final = 10164
 """Somebody is writing to the subject: try again."""
 NOT_FOUND: Final = 10059
 NO_MESSAGE: Final = 10037
+NO_MESSAGE_AT: Final = frozenset({10043, 10057})
+"""There is no message of that sequence, or none any more."""
 CONSUMER_EXISTS: Final = 10148
 """A consumer of this name is there, with other settings."""
 DENIED: Final = -403

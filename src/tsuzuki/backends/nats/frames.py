@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import DeadLetter, Entry, Mark
+from tsuzuki.backends import DeadLetter, Entry, Mark, dead_letter
 from tsuzuki.lifecycle import Run, counted, fold, fold_all, only_outcomes
 
 LARGE_PARAMS: Final = 2048
@@ -149,16 +149,4 @@ def _as_submitted(run: Run) -> Run:
 
 def letters(run: Run, facts: Sequence[f.Fact]) -> list[DeadLetter]:
     """Writes the dead letters that follow from facts."""
-    return [
-        DeadLetter(
-            run_id=run.id,
-            number=run.number,
-            flow=run.flow,
-            tag=run.tag,
-            reason=fact.reason,
-            error=fact.error.message,
-            at=fact.at,
-        )
-        for fact in facts
-        if isinstance(fact, f.RunFailed)
-    ]
+    return [dead_letter(run, fact) for fact in facts if isinstance(fact, f.RunFailed)]

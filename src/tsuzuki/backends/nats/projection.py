@@ -23,7 +23,7 @@ from tsuzuki.lifecycle import Run, Status
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
 _ALWAYS: Final = 1e300
-_LEADING: Final = ("number", "holder", "digest", "key", "prefix", "flow", "tag")
+_LEADING: Final = ("number", "holder", "digest", "workflow", "key", "prefix", "flow", "tag")
 """The filters that have an index of their own, the most selective first."""
 
 
@@ -72,7 +72,8 @@ class Projection:
         values = (
             *(run.id, tip.seq, tip.first, run.number, run.position, run.flow, run.digest, run.tag),
             *(f.encode(run.tags).decode(), run.priority, run.key, run.tenant, run.private, run.status.value),
-            *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, row),
+            *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, run.workflow),
+            *(None if run.error is None else run.error.message, row),
         )
         if run.status.terminal:
             self._database.execute(SQL["forget_progress"], (run.id,))
@@ -197,6 +198,8 @@ def _values(query: Query) -> dict[str, Any]:
         "digest": query.digest,
         "number": query.number,
         "prefix": query.id_prefix or None,
+        "workflow": query.workflow or None,
+        "text": None if query.text is None else query.text.lower(),
         "holder": query.holder,
         "finished_before": query.finished_before,
         "updated_after": -_ALWAYS if query.updated_after is None else query.updated_after,

@@ -22,6 +22,8 @@ CREATE TABLE runs (
     finished_at TEXT,
     updated_at  REAL    NOT NULL,
     version     INTEGER NOT NULL,
+    workflow    TEXT    NOT NULL,
+    error       TEXT,
     row         BLOB    NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX runs_by_number ON runs (number);
@@ -32,6 +34,7 @@ CREATE INDEX runs_by_tag ON runs (tag, updated_at DESC);
 CREATE INDEX runs_by_tenant ON runs (tenant, updated_at DESC);
 CREATE INDEX runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
 CREATE INDEX runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
+CREATE INDEX runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
 CREATE INDEX runs_held ON runs (holder) WHERE holder IS NOT NULL;
 CREATE INDEX runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
 CREATE INDEX runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
@@ -41,10 +44,10 @@ CREATE TABLE workers (id TEXT PRIMARY KEY, heartbeat_at REAL NOT NULL) WITHOUT R
 CREATE TABLE progress (id TEXT PRIMARY KEY, updated_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
 
 -- put: Sets the row of a run, unless a newer one is known.
-INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
     holder = excluded.holder, not_before = excluded.not_before, finished_at = excluded.finished_at,
-    updated_at = excluded.updated_at, version = excluded.version, row = excluded.row
+    updated_at = excluded.updated_at, version = excluded.version, error = excluded.error, row = excluded.row
 WHERE excluded.seq > runs.seq;
 
 -- seq: Tells which message of a chain is known.
@@ -82,13 +85,13 @@ SELECT position FROM runs WHERE id = ?;
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
 SELECT priority, number, id, tag, flow, not_before = 0 FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
-    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
+    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder.
 SELECT priority, number, id, tag, flow FROM runs INDEXED BY runs_held
 WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
-    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
+    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)));
 
 -- due: Tells when the next delayed run is due.
 SELECT min(not_before) FROM runs INDEXED BY runs_delayed
@@ -129,6 +132,9 @@ INSERT OR REPLACE INTO params VALUES (?, ?);
     AND (:holder IS NULL OR runs.holder = :holder)
     AND (:finished_before IS NULL OR runs.finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(runs.id, 1, length(:prefix)) = :prefix)
+    AND (:workflow IS NULL OR runs.workflow = :workflow)
+    AND (:text IS NULL OR instr(lower(runs.id), :text) OR instr(lower(runs.flow), :text)
+        OR instr(lower(coalesce(runs.error, '')), :text))
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE value = :label))
 ORDER BY runs.updated_at DESC, runs.id DESC LIMIT :limit
 
@@ -143,6 +149,9 @@ SELECT {columns} FROM {joined} WHERE runs.holder = :holder {rest};
 
 -- list_by_digest: Lists runs of one flow with the same params.
 SELECT {columns} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
+
+-- list_by_workflow: Lists runs that bring the same workflow.
+SELECT {columns} FROM {joined} WHERE runs.workflow = :workflow AND runs.workflow <> '' {rest};
 
 -- list_by_key: Lists runs with a key.
 SELECT {columns} FROM {joined} WHERE runs.key = :key {rest};

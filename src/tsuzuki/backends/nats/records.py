@@ -19,6 +19,9 @@ from tsuzuki.clock import Clock
 Value = dict[str, Any]
 _MARK: Final = "mark"
 _AGAIN: Final = 0.02
+_MOST: Final = 1000
+_LOOKS: Final = 50
+"""How often a replica that lags behind is asked again."""
 
 
 class Records:
@@ -41,6 +44,38 @@ class Records:
             return msgspec.json.decode(msgspec.json.decode(f'"{told["data"]}"', type=bytes)), int(told["seq"])
         answer = await self._wire.ask(topology.direct_get(self._stream), msgspec.json.encode(request))
         return _read(answer)
+
+    async def all(self, subjects: str) -> list[tuple[str, bytes]]:
+        """Reads records with their subjects.
+
+        Any replica gives them, one too that has lost the others: their leader says up to where they must come.
+        """
+        for _ in range(_LOOKS):
+            _, newest = await self.read(subjects)
+            found, last = await self._all_there(subjects)
+            if last >= newest:
+                return found
+            await asyncio.sleep(_AGAIN)
+        raise Unclear("a replica lags behind")
+
+    async def _all_there(self, subjects: str) -> tuple[list[tuple[str, bytes]], int]:
+        found: list[tuple[str, bytes]] = []
+        seq = 1
+        while True:  # the bucket keeps one message of each subject: the last one
+            request = {"seq": seq, "next_by_subj": subjects, "batch": _MOST}
+            answers = await self._wire.many(topology.direct_get(self._stream), msgspec.json.encode(request))
+            told = [answer.headers or {} for answer in answers]
+            found += [
+                (said["Nats-Subject"], answer.data) for said, answer in zip(told, answers, strict=True) if answer.data
+            ]
+            seq = int(told[-1]["Nats-Sequence"]) + 1 if told else seq
+            if len(answers) < _MOST:
+                return found, seq - 1
+
+    async def drop(self, subject: str) -> bool:
+        """Removes a record; tells whether there was one."""
+        told = await self._wire.api(topology.purge_stream(self._stream), filter=subject)
+        return int(told["purged"]) > 0
 
     async def put(self, subject: str, value: Value) -> None:
         """Writes a record that only its owner writes."""

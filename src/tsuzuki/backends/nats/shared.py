@@ -1,14 +1,14 @@
 """What workers share: who is there, rates and places, dead letters, and the time of the server."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from nats.aio.msg import Msg
 
 from tsuzuki.backends import DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import topology
-from tsuzuki.backends.nats.faults import Unclear
+from tsuzuki.backends.nats.faults import NO_MESSAGE_AT, ApiError
 from tsuzuki.backends.nats.records import Records, Value
 from tsuzuki.backends.nats.servertime import AGREED, seconds
 from tsuzuki.backends.nats.topology import Topology
@@ -16,9 +16,6 @@ from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 
 MOST: Final = 1000
-LOOKS: Final = 50
-AGAIN: Final = 0.02
-"""How often, and how long after (seconds), a replica that lags behind is asked again."""
 
 
 class Hidden(msgspec.Struct):
@@ -31,6 +28,15 @@ class Hidden(msgspec.Struct):
 _hidden: Final = msgspec.json.Decoder(Hidden).decode
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 _letter: Final = msgspec.json.Decoder(DeadLetter).decode
+
+
+class Places(msgspec.Struct):
+    """Who has taken how many places of a limit."""
+
+    taken: dict[str, int] = {}
+
+
+_places: Final = msgspec.json.Decoder(Places).decode
 
 
 class Workers:
@@ -60,32 +66,11 @@ class Workers:
 
     async def all(self, *, hidden: bool = True) -> list[WorkerRecord]:
         """Reads the records from the server: what is only remembered here would look dead after an outage."""
-        found = [_worker(data) for data in await self._read(self._topology.all_workers)]
-        told = [_hidden(data) for data in await self._read(self._topology.all_hidden)] if hidden else []
+        found = [_worker(data) for _, data in await self._records.all(self._topology.all_workers)]
+        told = [_hidden(data) for _, data in await self._records.all(self._topology.all_hidden)] if hidden else []
         unseen = {record.id for record in told if record.hidden}
         found = [msgspec.structs.replace(worker, hidden=worker.id in unseen) for worker in found]
         return sorted(found, key=lambda worker: (-worker.heartbeat_at, worker.id))
-
-    async def _read(self, subjects: str) -> list[bytes]:
-        """Reads records; any replica gives them, one too that has lost the others: their leader says up to where."""
-        for _ in range(LOOKS):
-            _, newest = await self._records.read(subjects)
-            found, last = await self._read_there(subjects)
-            if last >= newest:
-                return found
-            await asyncio.sleep(AGAIN)
-        raise Unclear("a replica lags behind")
-
-    async def _read_there(self, subjects: str) -> tuple[list[bytes], int]:
-        found: list[bytes] = []
-        seq = 1
-        while True:  # the bucket keeps one message of each subject: the last one
-            request = {"seq": seq, "next_by_subj": subjects, "batch": MOST}
-            answers = await self._wire.many(topology.direct_get(self._topology.state), msgspec.json.encode(request))
-            found += [answer.data for answer in answers if answer.data]
-            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1 if answers else seq
-            if len(answers) < MOST:
-                return found, seq - 1
 
     async def forget(self, workers: Sequence[str]) -> None:
         """Removes records; one whose worker lives all the same comes back with its next heartbeat."""
@@ -129,6 +114,11 @@ class Limits:
         await self._records.change(self._topology.limit("places", limit), enter, self._patience)
         return entered
 
+    async def holders(self) -> set[str]:
+        """Gives who has taken a place."""
+        records = await self._records.all(self._topology.all_places)
+        return {name for _, data in records for name, count in _places(data).taken.items() if count > 0}
+
     async def leave(self, limit: str, worker: str) -> None:
         """Gives a place back."""
 
@@ -164,16 +154,49 @@ class Letters:
         """Keeps a letter."""
         await self._wire.publish(self._topology.letter(letter.run_id), msgspec.json.encode(letter))
 
-    async def read(self, limit: int) -> list[DeadLetter]:
-        """Reads the newest letters."""
-        info = await self._wire.api(topology.stream_info(self._topology.letters))
-        last, found = int(info["state"]["last_seq"]), list[DeadLetter]()
-        seq = max(1, last - limit + 1)
-        while seq <= last:
-            request = {"seq": seq, "next_by_subj": self._topology.all_letters, "batch": min(limit, MOST)}
+    async def read(self, limit: int, before: int | None = None) -> list[DeadLetter]:
+        """Reads the newest letters, or those older than one."""
+        state = (await self._wire.api(topology.stream_info(self._topology.letters)))["state"]
+        last = int(state["last_seq"]) if before is None else min(before - 1, int(state["last_seq"]))
+        found: list[DeadLetter] = []
+        while last >= int(state["first_seq"]) and len(found) < limit:  # where letters were dropped there are gaps
+            first = max(int(state["first_seq"]), last - max(limit, MOST) + 1)
+            found += (await self._between(first, last))[::-1]
+            last = first - 1
+        return found[:limit]
+
+    async def _between(self, first: int, last: int) -> list[DeadLetter]:
+        found: list[DeadLetter] = []
+        while first <= last:
+            request = {"seq": first, "next_by_subj": self._topology.all_letters, "batch": min(last - first + 1, MOST)}
             answers = await self._wire.many(topology.direct_get(self._topology.letters), msgspec.json.encode(request))
             if not answers:
                 break
-            found += [_letter(answer.data) for answer in answers]
-            seq = int((answers[-1].headers or {})["Nats-Sequence"]) + 1
-        return found[::-1][:limit]
+            found += [letter for answer in answers if int((letter := _letter_in(answer)).id) <= last]
+            first = int(_sequence(answers[-1])) + 1
+        return found
+
+    async def get(self, letter: int) -> DeadLetter | None:
+        """Reads a letter."""
+        found = await self._between(letter, letter) if letter else []
+        return found[0] if found else None
+
+    async def drop(self, letter: int) -> bool:
+        """Removes a letter; tells whether there was one."""
+        if not letter:
+            return False
+        try:
+            await self._wire.api(topology.delete_message(self._topology.letters), seq=letter, no_erase=True)
+        except ApiError as error:
+            if error.error in NO_MESSAGE_AT:
+                return False
+            raise
+        return True
+
+
+def _letter_in(message: Msg) -> DeadLetter:
+    return msgspec.structs.replace(_letter(message.data), id=_sequence(message))
+
+
+def _sequence(message: Msg) -> str:
+    return (message.headers or {})["Nats-Sequence"]

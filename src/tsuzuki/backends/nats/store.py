@@ -29,13 +29,14 @@ from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.parts import Parts
 from tsuzuki.backends.nats.pen import Pen
 from tsuzuki.backends.nats.servertime import ServerTime
-from tsuzuki.backends.nats.topology import last_token
+from tsuzuki.backends.nats.topology import last_token, unescaped
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
 
 _fact: Final = f.decode
+_DIGITS: Final = 18
 BURST: Final = 1.0
 """For new workers that come within so many seconds, the records of all are read once."""
 
@@ -206,8 +207,11 @@ class NatsBackend:
         with self._faults():
             await self._parts.loaded()
             found = await self._parts.workers.all(hidden=not holding)
-        holders = self._parts.projection.holders() if holding else set[str]()
+            holders = await self._holders() if holding else set[str]()
         return [worker for worker in found if not holding or worker.id in holders]
+
+    async def _holders(self) -> set[str]:
+        return self._parts.projection.holders() | await self._parts.limits.holders()
 
     async def hide(self, worker_id: str, hidden: bool) -> bool:
         with self._faults():
@@ -216,7 +220,7 @@ class NatsBackend:
     async def _forget_workers(self, new: str) -> None:
         others = [worker for worker in await self.workers() if worker.id != new]
         with self._faults():
-            forgotten = forgettable(others, self._parts.projection.holders(), self._clock.now())
+            forgotten = forgettable(others, await self._holders(), self._clock.now())
             await self._parts.workers.forget(forgotten)
 
     # The index
@@ -243,9 +247,37 @@ class NatsBackend:
             await self._parts.loaded()
         return self._parts.projection.counts()
 
-    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
+    async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         with self._faults():
-            return await self._parts.letters.read(limit)
+            return await self._parts.letters.read(limit, None if before is None else _number(before))
+
+    async def dead_letter(self, letter: str) -> DeadLetter | None:
+        with self._faults():
+            return await self._parts.letters.get(_number(letter))
+
+    async def drop_letter(self, letter: str) -> bool:
+        with self._faults():
+            return await self._parts.letters.drop(_number(letter))
+
+    # Records
+
+    async def put_record(self, kind: str, name: str, body: bytes) -> None:
+        with self._faults():
+            await self._parts.wire.publish(self._parts.topology.document(kind, name), body)
+
+    async def record(self, kind: str, name: str) -> bytes | None:
+        with self._faults():
+            found = await self._parts.records.all(self._parts.topology.document(kind, name))
+        return found[0][1] if found else None
+
+    async def records(self, kind: str) -> list[tuple[str, bytes]]:
+        with self._faults():
+            found = await self._parts.records.all(self._parts.topology.documents(kind))
+        return sorted((unescaped(last_token(subject)), body) for subject, body in found)
+
+    async def drop_record(self, kind: str, name: str) -> bool:
+        with self._faults():
+            return await self._parts.records.drop(self._parts.topology.document(kind, name))
 
     # Blobs
 
@@ -321,3 +353,8 @@ class NatsBackend:
             yield
         except (Unclear, ApiError) as error:
             raise fault(error, self.url) from error
+
+
+def _number(letter: str) -> int:
+    """Reads the id of a dead letter; one that was never given belongs to none."""
+    return int(letter) if letter.isascii() and letter.isdigit() and len(letter) <= _DIGITS else 0

@@ -20,7 +20,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.errors import BadUsage
@@ -64,8 +64,10 @@ class Topology:
         self.all_blobs = f"{prefix}.b.>"
         self.all_requests = f"{prefix}.ctl.*"
         self.all_workers = f"$KV.{self.bucket}.worker.*"
+        self.all_places = f"$KV.{self.bucket}.places.*"
         self.all_hidden = f"$KV.{self.bucket}.hidden.*"
         self.all_progress = f"$KV.{self.bucket}.progress.*"
+        self.all_documents = f"$KV.{self.bucket}.doc.>"
         self.probe = f"$KV.{self.bucket}.clock"
 
     # Subjects
@@ -125,6 +127,14 @@ class Topology:
     def hidden(self, worker: str) -> str:
         """The record that a worker is not to be shown; apart from its own, which every heartbeat replaces."""
         return f"$KV.{self.bucket}.hidden.{_escaped(worker)}"
+
+    def document(self, kind: str, name: str) -> str:
+        """A document of the whole store."""
+        return f"$KV.{self.bucket}.doc.{_escaped(kind)}.{_escaped(name)}"
+
+    def documents(self, kind: str) -> str:
+        """All documents of a kind."""
+        return f"$KV.{self.bucket}.doc.{_escaped(kind)}.*"
 
     def progress(self, run_id: str) -> str:
         """The record of how far the steps of a run are."""
@@ -201,6 +211,11 @@ def purge_stream(stream: str) -> str:
     return f"{API}.STREAM.PURGE.{stream}"
 
 
+def delete_message(stream: str) -> str:
+    """Where one message of a stream is removed."""
+    return f"{API}.STREAM.MSG.DELETE.{stream}"
+
+
 def direct_get(stream: str) -> str:
     """Where any replica gives messages."""
     return f"{API}.DIRECT.GET.{stream}"
@@ -255,6 +270,11 @@ def _token(name: str) -> str:
 def _escaped(name: str) -> str:
     """Writes any name as one word of a subject."""
     return quote(name, safe="").replace(".", "%2E").replace("%", "=") or "="
+
+
+def unescaped(word: str) -> str:
+    """Reads the name that a word of a subject stands for."""
+    return unquote(word.replace("=", "%")) if word != "=" else ""
 
 
 def _digest(*parts: str) -> str:

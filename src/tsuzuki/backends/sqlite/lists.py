@@ -40,6 +40,8 @@ def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple
         return execute(SQL["list_by_number"], values).fetchall()
     if query.id_prefix and len(query.id_prefix) >= _WORTH_A_RANGE:
         return execute(SQL["list_by_id"], values).fetchall()
+    if query.workflow:
+        return execute(SQL["list_by_workflow"], values).fetchall()
     if query.digest and execute(SQL["digests"], (query.digest, _FEW + 1)).fetchall()[0][0] <= _FEW:
         return execute(SQL["list_by_digest"], values).fetchall()
     found = execute(SQL["list_held"], values).fetchall()
@@ -93,6 +95,8 @@ def _values(query: Query, limit: int) -> dict[str, Any]:
         "digest": query.digest,
         "number": query.number,
         "prefix": query.id_prefix or None,
+        "workflow": query.workflow,
+        "text": None if query.text is None else query.text.lower(),
         "holder": query.holder,
         "finished_before": query.finished_before,
         "updated_after": -_ALWAYS if query.updated_after is None else query.updated_after,

@@ -17,7 +17,7 @@ def parse(text: str) -> Mapping[str, str]:
 
 
 def _filled(statement: str, named: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda part: named[part[1]], statement)
+    return _PLACEHOLDER.sub(lambda part: _filled(named[part[1]], named), statement)
 
 
 SQL: Final = parse(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))

@@ -8,7 +8,8 @@
     (SELECT max(workers.heartbeat_at, runs.heartbeat_at) FROM workers WHERE workers.id = runs.holder),
     runs.heartbeat_at, runs.position, runs.done, runs.failed, runs.skipped, runs.steps, runs.barren,
     runs.fingerprint, runs.blob, runs.cancel_asked_at, runs.cancel_asked_by, runs.cancel_reason, runs.version,
-    runs.progress, runs.error, runs.result, (SELECT body FROM params WHERE params.run = runs.number)
+    runs.progress, runs.error, runs.result, (SELECT body FROM params WHERE params.run = runs.number),
+    runs.workflow, runs.workflow_bytes, runs.api_key
 
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
 SELECT count(*) FROM sqlite_schema;
@@ -62,10 +63,13 @@ WHERE tenant = ? AND key = ? AND status IN ('PENDING', 'RUNNING', 'CANCELLING');
 -- insert_run: Accepts a run, unless one of the unique indexes says no.
 INSERT INTO runs (
     id, flow, created_at, digest, tag, tags, priority, key, idempotency_key, tenant, private, source, continues,
+    workflow, workflow_bytes, api_key,
     status, attempt, holder, not_before, started_at, finished_at, heartbeat_at, position, done, failed, skipped,
     steps, barren, fingerprint, blob, cancel_asked_at, cancel_asked_by, cancel_reason, version, progress, error,
     result, updated_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+) VALUES (
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+)
 ON CONFLICT DO NOTHING
 RETURNING number;
 
@@ -93,7 +97,7 @@ UPDATE runs SET
 WHERE number IN (SELECT value FROM json_each(:numbers)) AND status = 'PENDING' AND position = 1
 RETURNING
     number, id, created_at, digest, tag, tags, priority, key, idempotency_key, tenant, source, continues, updated_at,
-    (SELECT body FROM params WHERE params.run = runs.number);
+    (SELECT body FROM params WHERE params.run = runs.number), workflow, workflow_bytes, api_key;
 
 -- complete_run: The fold of `RunCompleted` by the holder, if the row is still as he claimed it.
 UPDATE runs SET
@@ -160,12 +164,12 @@ UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
 SELECT priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
-    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
+    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder, the most urgent first.
 SELECT priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
-    AND (:flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
+    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number;
 
 -- due: Tells when the next delayed run is due.
@@ -181,8 +185,8 @@ RETURNING beats;
 -- hide: Sets whether a worker is to be shown.
 UPDATE workers SET body = json_set(body, '$.hidden', json(iif(?, 'true', 'false'))) WHERE id = ? RETURNING id;
 
--- held_by: Lists those who hold runs.
-SELECT DISTINCT holder FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL;
+-- held_by: Lists who holds a run or a place of a limit.
+{holding};
 
 -- forget_worker: Removes the record of a worker.
 DELETE FROM workers WHERE id = ?;
@@ -193,9 +197,12 @@ SELECT id, attempt, cancel_asked_at IS NOT NULL FROM runs WHERE holder = ?;
 -- workers: Lists the workers, the last seen first.
 SELECT heartbeat_at, beats, body FROM workers ORDER BY heartbeat_at DESC, id;
 
--- holders: Lists the workers that hold a run, the last seen first.
+-- holding: Who holds a run or a place of a limit.
+SELECT holder FROM runs WHERE holder IS NOT NULL UNION SELECT worker FROM limit_places WHERE taken > 0
+
+-- holders: Lists the workers that hold a run or a place of a limit, the last seen first.
 SELECT heartbeat_at, beats, body FROM workers
-WHERE id IN (SELECT holder FROM runs WHERE holder IS NOT NULL)
+WHERE id IN ({holding})
 ORDER BY heartbeat_at DESC, id;
 
 -- rest: What else a list may be asked for; unset, it does not filter.
@@ -209,7 +216,13 @@ ORDER BY heartbeat_at DESC, id;
     AND (:holder IS NULL OR holder = :holder)
     AND (:finished_before IS NULL OR finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
+    AND (:workflow IS NULL OR workflow = :workflow)
+    {said}
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
+
+-- said: What a list may be asked to contain.
+    AND (:text IS NULL OR instr(lower(id), :text) OR instr(lower(flow), :text)
+        OR instr(lower(coalesce(json_extract(error, '$.message'), '')), :text))
 
 -- list: Lists runs that nobody holds, of one status.
 SELECT updated_at, number FROM runs INDEXED BY runs_listed
@@ -264,6 +277,11 @@ SELECT updated_at, number FROM runs INDEXED BY runs_by_digest
 WHERE digest = :digest AND digest <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
+-- list_by_workflow: Lists runs that bring the same workflow.
+SELECT updated_at, number FROM runs INDEXED BY runs_by_workflow
+WHERE workflow = :workflow AND workflow <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
 -- digests: Counts the runs of one flow with the same params, as far as it matters.
 SELECT count(*) FROM (SELECT 1 FROM runs WHERE digest = ? AND digest <> '' LIMIT ?);
 
@@ -284,6 +302,8 @@ WHERE holder IS NULL AND label = :label AND status IN (SELECT value FROM json_ea
     AND (:digest IS NULL OR digest = :digest)
     AND (:finished_before IS NULL OR finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
+    AND (:workflow IS NULL OR workflow = :workflow)
+    {said}
 ORDER BY labels.updated_at DESC LIMIT :limit;
 
 -- list_held: Lists runs that somebody holds; there are few.
@@ -310,7 +330,26 @@ SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL 
 INSERT INTO dead_letters (body) VALUES (?);
 
 -- dead_letters: Lists dead letters, the newest first.
-SELECT body FROM dead_letters ORDER BY number DESC LIMIT ?;
+SELECT number, body FROM dead_letters WHERE number < ? ORDER BY number DESC LIMIT ?;
+
+-- dead_letter: Reads a dead letter.
+SELECT number, body FROM dead_letters WHERE number = ?;
+
+-- drop_letter: Removes a dead letter.
+DELETE FROM dead_letters WHERE number = ?;
+
+-- put_record: Keeps a document.
+INSERT INTO records (kind, name, body) VALUES (?, ?, ?)
+ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body;
+
+-- record: Reads a document.
+SELECT body FROM records WHERE kind = ? AND name = ?;
+
+-- records: Reads the documents of a kind.
+SELECT name, body FROM records WHERE kind = ? ORDER BY name;
+
+-- drop_record: Removes a document.
+DELETE FROM records WHERE kind = ? AND name = ?;
 
 -- turn: Reads when the next turn of a rate is due.
 SELECT due, asked_at FROM limits WHERE name = ?;

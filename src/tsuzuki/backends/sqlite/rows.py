@@ -59,6 +59,9 @@ def run_from(row: Columns) -> Run:
         error=None if row[36] is None else _problem(row[36]),
         result=None if row[37] is None else msgspec.Raw(row[37].encode()),
         params=msgspec.Raw(row[38].encode()),
+        workflow=row[39],
+        workflow_bytes=row[40],
+        api_key=row[41],
     )
 
 
@@ -80,6 +83,9 @@ def newly_claimed(row: Columns, flow: str, claim: Mapping[str, Any]) -> Run:
         continues=row[11],
         updated_at=row[12],
         params=msgspec.Raw(row[13].encode()),
+        workflow=row[14],
+        workflow_bytes=row[15],
+        api_key=row[16],
         status=Status.RUNNING,
         holder=claim["holder"],
         position=2,
@@ -106,6 +112,9 @@ def submitted(run: Run) -> Columns:
         run.private,
         run.source,
         run.continues,
+        run.workflow,
+        run.workflow_bytes,
+        run.api_key,
     )
 
 
@@ -141,7 +150,7 @@ def folded(run: Run) -> Columns:
 def as_submitted(run: Run) -> Run:
     """Gives a run as it was before its first fact."""
     fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
-    more = ("idempotency_key", "tenant", "private", "source", "continues")
+    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
     return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
 
 

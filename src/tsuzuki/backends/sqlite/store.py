@@ -40,6 +40,7 @@ from tsuzuki.settled import Settled
 
 Answer = TypeVar("Answer")
 
+_DIGITS: Final = 18
 MOST_LINES: Final = 20_000
 """How many log lines a run keeps."""
 
@@ -193,8 +194,33 @@ class SqliteBackend:
             counts[status] = counts.get(status, 0) + count
         return counts
 
-    async def dead_letters(self, *, limit: int = 100) -> list[DeadLetter]:
-        return [_letter(body) for (body,) in self._rows("dead_letters", limit)]
+    async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
+        older_than = 2**62 if before is None else _number(before)
+        return [_letter_from(row) for row in self._rows("dead_letters", older_than, limit)]
+
+    async def dead_letter(self, letter: str) -> DeadLetter | None:
+        rows = self._rows("dead_letter", _number(letter))
+        return _letter_from(rows[0]) if rows else None
+
+    async def drop_letter(self, letter: str) -> bool:
+        return await self._write(
+            lambda transaction: transaction.execute(SQL["drop_letter"], (_number(letter),)).rowcount > 0
+        )
+
+    # Records
+
+    async def put_record(self, kind: str, name: str, body: bytes) -> None:
+        await self._write(lambda transaction: transaction.execute(SQL["put_record"], (kind, name, body)))
+
+    async def record(self, kind: str, name: str) -> bytes | None:
+        rows = self._rows("record", kind, name)
+        return rows[0][0] if rows else None
+
+    async def records(self, kind: str) -> list[tuple[str, bytes]]:
+        return [(name, body) for name, body in self._rows("records", kind)]
+
+    async def drop_record(self, kind: str, name: str) -> bool:
+        return await self._write(lambda transaction: transaction.execute(SQL["drop_record"], (kind, name)).rowcount > 0)
 
     # Blobs
 
@@ -333,6 +359,15 @@ def _log(transaction: Transaction, run_id: str, lines: Sequence[Line], progress:
         transaction.execute(SQL["set_progress"], (progress.decode(), updated_at, number))
         transaction.execute(SQL["move_labels"], (updated_at, number))
     transaction.runs.add(run_id)
+
+
+def _letter_from(row: Columns) -> DeadLetter:
+    return msgspec.structs.replace(_letter(row[1]), id=str(row[0]))
+
+
+def _number(letter: str) -> int:
+    """Reads the id of a dead letter; one that was never given belongs to none."""
+    return int(letter) if letter.isascii() and letter.isdigit() and len(letter) <= _DIGITS else 0
 
 
 def _take(transaction: Transaction, limit: str, interval: float, burst: int, now: float) -> float:

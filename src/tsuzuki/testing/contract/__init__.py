@@ -11,6 +11,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.testing.clock import ShiftedClock
 from tsuzuki.testing.contract.index import IndexContract, WorkersContract
 from tsuzuki.testing.contract.journal import JournalContract
+from tsuzuki.testing.contract.keeping import KeepingContract
 from tsuzuki.testing.contract.queue import QueueContract
 from tsuzuki.testing.contract.requests import KeysContract, RequestsContract
 from tsuzuki.testing.contract.store import StoreContract
@@ -27,6 +28,7 @@ class BackendContract(
     RequestsContract,
     IndexContract,
     WorkersContract,
+    KeepingContract,
     StoreContract,
 ):
     """Everything the port promises; a behaviour that is not tested here does not exist."""

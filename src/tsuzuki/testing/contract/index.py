@@ -248,7 +248,7 @@ class WorkersContract:
     async def test_of_very_many_workers_those_that_left_are_forgotten_first(
         self, backend: Backend, clock: ShiftedClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tsuzuki.backends.MOST_WORKERS", 10)
+        monkeypatch.setattr("tsuzuki.backends.registry.MOST_WORKERS", 10)
         await backend.beat(WorkerRecord(id="dead", heartbeat_at=clock.now()))
         for number in range(15):
             clock.jump(1)
@@ -275,6 +275,14 @@ class WorkersContract:
         await backend.append(done, [b.ending(Status.COMPLETED)])
         assert {worker.id for worker in await backend.workers(holding=True)} == {"busy", "stopping"}
         assert len(await backend.workers()) == 4
+
+    async def test_a_worker_that_has_taken_a_place_holds_something_until_it_leaves(self, backend: Backend) -> None:
+        for worker in ("w1", "w2"):
+            await backend.beat(WorkerRecord(id=worker, heartbeat_at=b.AT))
+        assert await backend.enter("api", places=1, worker="w1")
+        assert [worker.id for worker in await backend.workers(holding=True)] == ["w1"]
+        await backend.leave("api", worker="w1")
+        assert await backend.workers(holding=True) == []
 
     async def test_a_beat_replaces_what_was_known_of_a_worker(self, backend: Backend) -> None:
         await backend.beat(WorkerRecord(id="w1", heartbeat_at=b.AT))

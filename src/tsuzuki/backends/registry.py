@@ -1,0 +1,69 @@
+"""What a store knows of workers, what they say they are doing, and whom it forgets."""
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+
+class WorkerState(StrEnum):
+    """What a worker is doing; DISCONNECTED is never stored, but seen by who looks (`presence.state_of`)."""
+
+    RUNNING = "RUNNING"
+    IDLE = "IDLE"
+    STOPPED_GRACEFUL = "STOPPED_GRACEFUL"
+    DISCONNECTED = "DISCONNECTED"
+
+
+STOPPED: Final = WorkerState.STOPPED_GRACEFUL.value
+"""The state of a worker that has left in order."""
+
+
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the store knows of a worker; `presence` is the lock file it holds while it lives on `host`.
+
+    `instance_id` tells two lives of a worker with the same name apart. `hidden` is for those who look: it belongs to
+    the store, and no heartbeat changes it.
+    """
+
+    id: str
+    host: str = ""
+    presence: str = ""
+    tags: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    heartbeat_at: float = 0.0
+    started_at: float = 0.0
+    state: str = WorkerState.RUNNING.value
+    beats: int = 0
+    instance_id: str = ""
+    current_run_id: str | None = None
+    last_run_status: str | None = None
+    stopped_at: float | None = None
+    stop_reason: str | None = None
+    hidden: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it left in order: what it held is free."""
+        return self.state == STOPPED
+
+
+WORKERS_SEEN_FOR: Final = 24 * 3600.0
+"""How long a worker that holds nothing is remembered after its last heartbeat (seconds)."""
+MOST_WORKERS: Final = 1000
+"""Beyond so many records, workers that have left in order are forgotten earlier."""
+
+
+def forgettable(records: Sequence[WorkerRecord], holders: Collection[str], now: float) -> list[str]:
+    """Names the workers that a store forgets when a new one comes: every start of a script is one.
+
+    Those that hold nothing and were silent for a day; beyond 1,000 also those that have left in order, the oldest
+    first. The last heartbeat of anybody counts as now where it is earlier: after a clock has jumped by a day, all who
+    live would seem silent.
+    """
+    now = min(now, max((record.heartbeat_at for record in records), default=now))
+    idle = sorted((r for r in records if r.id not in holders), key=lambda r: (r.heartbeat_at, r.id))
+    silent = [r.id for r in idle if now - r.heartbeat_at > WORKERS_SEEN_FOR]
+    left = [r.id for r in idle if r.stopped and now - r.heartbeat_at <= WORKERS_SEEN_FOR]
+    return silent + left[: max(len(records) - len(silent) - MOST_WORKERS, 0)]

@@ -12,13 +12,14 @@ from tsuzuki import current, task
 
 CALLS: Counter[str] = Counter()
 ORDER: list[str] = []
+EVENTS: list[tuple[str, str]] = []
 BROKEN: set[str] = set()
 GATES: dict[str, asyncio.Event] = {}
 STOPPED = threading.Event()
 
 
 def forget() -> None:
-    for kept in (CALLS, ORDER, BROKEN, GATES):
+    for kept in (CALLS, ORDER, EVENTS, BROKEN, GATES):
         kept.clear()
     STOPPED.clear()
 
@@ -101,6 +102,12 @@ def square(item: int, plus: int = 0) -> int:
     return item * item + plus
 
 
+def fails_with(rows: list[int]) -> list[int]:
+    if str(rows) in BROKEN:
+        raise ValueError(f"{rows} is broken")
+    return rows
+
+
 def second_word(prefix: str, item: str) -> str:
     return f"{prefix} {item}"
 
@@ -118,10 +125,12 @@ def options(key: str, name: str, concurrency: int) -> list[Any]:
 async def node(name: str) -> str:
     """Waits at its gate, if it has one; fails while it is broken."""
     note(name)
+    EVENTS.append(("began", name))
     if name in GATES:
         await GATES[name].wait()
     if name in BROKEN:
         raise ValueError(f"{name} is broken")
+    EVENTS.append(("returned", name))
     return name.upper()
 
 

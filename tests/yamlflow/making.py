@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
 from tsuzuki.yamlflow import Callables, Workflow, parse, workflow_flow
 from tsuzuki.yamlflow.walk import WorkflowFlow
 
+LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""How long an example takes says something of the machine, and nothing of the workflow."""
 OURS = Callables(allowed=["tests.yamlflow.*"])
 
 

@@ -83,7 +83,10 @@ def minimal(task: str = "callable: f", top: str = "", flow: str = "") -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (minimal(top="flows: {}"), "line 4, column 1: a workflow has no key 'flows'; a file holds one flow: use `flow`"),
+        (
+            minimal(top="flows: {}"),
+            "line 4, column 1: a workflow has no key 'flows'; a file holds one flow: use `flow`",
+        ),
         (minimal(top="discovery: {}"), "'discovery'; code is not searched for: name each function with `callable`"),
         (minimal(top="runtme: {}"), "'runtme'; did you mean 'runtime'?"),
         (minimal(top="version: 2"), "line 4, column 10: this version is not known; write `version: 1`"),
@@ -146,7 +149,9 @@ def test_what_may_not_be_said_is_refused_by_name(text: str, told: str) -> None:
     assert str(caught.value).startswith("invalid workflow yaml: line ")
 
 
-@pytest.mark.parametrize("value", ["yes", "No", "ON", "off", "010", "1_000", "12:30", "1:20:30", "0b11", ".inf", ".NaN"])
+@pytest.mark.parametrize(
+    "value", ["yes", "No", "ON", "off", "010", "1_000", "12:30", "1:20:30", "0b11", ".inf", ".NaN"]
+)
 def test_a_value_that_readers_of_yaml_disagree_about_has_to_be_put_in_quotes(value: str) -> None:
     [flaw] = check(minimal(flow=f", defaults: {{x: {value}}}"))
     assert "means different things" in flaw.text

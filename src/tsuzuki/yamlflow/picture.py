@@ -32,7 +32,7 @@ def _row(workflow: Workflow, name: str, width: int) -> str:
     notes = [] if needs == NOTHING else [f"after {needs.written(workflow.graph.number)}"]
     if said.map is not None:
         notes.append(f"mapped, {said.map.concurrency} at once")
-    return f"{name:<{width}}  {', '.join(notes)}" if notes else name
+    return f"{name:<{width}}  {'; '.join(notes)}" if notes else name
 
 
 def _stages(graph: Graph) -> dict[str, int]:

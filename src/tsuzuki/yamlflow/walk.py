@@ -1,7 +1,7 @@
 """The flow that runs any workflow: it walks the graph, and each task of it is a durable step of its own name."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -79,15 +79,16 @@ class Walk:
         self._stored: dict[str, dict[Output, Any]] = {}
         self._seen: dict[str, frozenset[str]] = {}
         self._failed: dict[str, Exception] = {}
-        self._succeeded = {name: asyncio.Event() for name in workflow.nodes}
+        self._deciding: set[str] = set()
+        self._chosen: dict[str, frozenset[str]] = {}
 
     async def go(self) -> dict[str, Any]:
         """Runs every task whose time comes, and gives the result of the run."""
         under_way: dict[asyncio.Task[None], str] = {}
         try:
             while True:
-                for name in self._ready():
-                    under_way[asyncio.create_task(self._node(name), name=f"tsuzuki-node-{name}")] = name
+                for name, work in self._ready(idle=not under_way):
+                    under_way[asyncio.create_task(work, name=f"tsuzuki-node-{name}")] = name
                 if not under_way:
                     break
                 done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
@@ -99,11 +100,23 @@ class Walk:
             raise self._failure()
         return self._result()
 
-    def _ready(self) -> list[str]:
-        """Takes those out whose needs are met."""
-        ready = [name for name in self._waiting if self._graph.needs[name].met(self._outputs.keys())]
-        for name in ready:
+    def _ready(self, *, idle: bool) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """Gives what can be done now; of alternatives it is first recorded which of them a task goes on with."""
+        done = self._outputs.keys()
+        ready: list[tuple[str, Coroutine[Any, Any, None]]] = []
+        for name in [name for name in self._waiting if self._graph.needs[name].met(done)]:
+            chosen = self._graph.needs[name].chosen(done)
+            if self._graph.needs[name].any and name not in self._chosen:
+                if name not in self._deciding:
+                    self._deciding.add(name)
+                    ready.append((name, self._decide(name, chosen)))
+                continue
+            taken = self._chosen.get(name, chosen)
+            if not taken <= done and not idle:
+                continue  # an earlier attempt went on with them: they have succeeded, and are on their way here
             del self._waiting[name]
+            # Where nothing comes any more, they were tried again and failed: others have to do.
+            ready.append((name, self._node(name, taken if taken <= done else chosen)))
         return ready
 
     def _note(self, name: str, ended: "asyncio.Task[None]") -> None:
@@ -119,18 +132,15 @@ class Walk:
 
     # One task
 
-    async def _node(self, name: str) -> None:
-        wired, needs = self._wired[name], self._graph.needs[name]
-        chosen = needs.chosen(self._outputs.keys())
-        if needs.any:
-            chosen = frozenset(await FRAME.get().call(_any_of, (sorted(chosen),), {}, name))
-            for one in chosen:  # recorded by an earlier attempt: it has succeeded, but may be on its way here
-                await self._succeeded[one].wait()
+    async def _decide(self, name: str, chosen: frozenset[str]) -> None:
+        self._chosen[name] = frozenset(await FRAME.get().call(_any_of, (sorted(chosen),), {}, name))
+
+    async def _node(self, name: str, chosen: frozenset[str]) -> None:
+        wired = self._wired[name]
         self._seen[name] = chosen.union(*(self._seen[one] for one in chosen))
         value = await self._call(wired, self._sight(self._seen[name]))
         self._stored[name] = stored(wired.said, value)
         self._outputs[name] = value
-        self._succeeded[name].set()
 
     def _sight(self, seen: frozenset[str]) -> Sight:
         """Gives what a task can see: what came before it on its own way, the later over the earlier."""

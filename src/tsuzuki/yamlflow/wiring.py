@@ -139,16 +139,20 @@ def _prepared(called: Task[..., Any], said: YamlTask, exposed: frozenset[str], i
 
 
 def stored(said: YamlTask, value: Any) -> dict[Output, Any]:
-    """Gives what a task stores under which name: one name takes the result, several share it by name or by position."""
-    if len(said.outputs) <= 1:
+    """Gives what a task stores under which name.
+
+    One name takes the result as it is. Several share a mapping by name and a list by position, and each take
+    anything else as it is.
+    """
+    inner = value if len(said.outputs) <= 1 else plain(value)
+    if len(said.outputs) <= 1 or not isinstance(inner, Mapping | list | tuple):
         return dict.fromkeys(said.outputs, value)
-    inner = plain(value)
     if isinstance(inner, Mapping) and all(output.name in inner for output in said.outputs):
         return {output: inner[output.name] for output in said.outputs}
-    if isinstance(inner, list | tuple) and len(inner) == len(said.outputs):
+    if not isinstance(inner, Mapping) and len(inner) == len(said.outputs):
         return dict(zip(said.outputs, inner, strict=True))
     names = ", ".join(map(str, said.outputs))
     raise BadUsage(
-        f"task {said.name}: its outputs are {names}, so it has to return a mapping with these names "
-        f"or a list of {len(said.outputs)}, not {short(inner)}"
+        f"task {said.name}: its outputs are {names}, so a mapping that it returns has to have these names, "
+        f"and a list these many elements; it returned {short(inner)}"
     )

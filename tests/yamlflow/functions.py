@@ -8,7 +8,7 @@ from typing import Any
 
 import pydantic
 
-from tsuzuki import current, task
+from tsuzuki import Later, current, task
 
 CALLS: Counter[str] = Counter()
 ORDER: list[str] = []
@@ -148,6 +148,11 @@ def flaky(times: int) -> int:
     if CALLS["flaky"] < times:
         raise ConnectionError("not yet")
     return CALLS["flaky"]
+
+
+def tomorrow() -> None:
+    note("tomorrow")
+    raise Later(86_400)
 
 
 async def slow() -> None:

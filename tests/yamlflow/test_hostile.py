@@ -168,10 +168,17 @@ def large() -> Iterator[str]:
     yield "a: " + "1:" * 100_000
     yield "tasks: {" + ", ".join(f"t{n}: {{callabel: f}}" for n in range(9_000)) + "}"
     yield "a: " + "'" * 200_001
+    long = [f"{n:03}{'x' * 90}" for n in range(500)]
+    yield f"flow:\n  graph: {' & '.join(long)}\ntasks: {{{', '.join(f'{n}y: {{}}' for n in long)}}}"
+    wrong = ", ".join(f"p{n}: $node.{'z' * 60}{n}.output" for n in range(1500))
+    others = ", ".join(f"{n}: {{}}" for n in long)
+    yield f"flow: {{graph: a}}\ntasks: {{a: {{callable: f, inputs: {{{wrong}}}}}, {others}}}"
+    short = [f"{n:03}{'x' * 30}" for n in range(500)]
+    yield f"flow:\n  graph: {' & '.join(short)}\ntasks: {{{', '.join(f'{n}y: {{}}' for n in short)}}}"
     yield "%TAG ! tag:x,2000:\n" * 10_000
 
 
-@pytest.mark.parametrize("text", list(large()), ids=range(17))
+@pytest.mark.parametrize("text", list(large()), ids=range(20))
 def test_a_large_text_is_answered_soon(text: str) -> None:
     began = time.process_time()
     check(text[:MOST])

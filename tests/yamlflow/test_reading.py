@@ -57,6 +57,14 @@ def test_a_workflow_is_read_as_it_stands() -> None:
     assert parse(FULL.encode()) == workflow
 
 
+def test_a_key_without_a_value_says_nothing() -> None:
+    text = (
+        "version:\nflow:\n  graph: a\n  defaults:\ntasks:\n  a:\n    callable: f\n    inputs:\n    retry: ~\nruntime:\n"
+    )
+    assert parse(text).tasks["a"].inputs == {}
+    assert "`flow` needs `graph:`" in check("flow:\n  graph:\ntasks: {a: {callable: f}}")[0].text
+
+
 def test_the_version_is_1_unless_it_is_said() -> None:
     assert parse("flow: {graph: a}\ntasks: {a: {callable: f}}").version == 1
 

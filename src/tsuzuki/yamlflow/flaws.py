@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final, NamedTuple
 
 from tsuzuki.errors import BadWorkflow
 
 _TOLD: Final = 20
 """So many flaws are told; a document with more has one cause for most of them."""
+_COMPARED: Final = 200
+"""With so many words a misspelled one is compared."""
+_LONGEST: Final = 40
+"""Longer words are not compared: that takes the square of their length."""
 
 
 class Place(NamedTuple):
@@ -35,10 +40,16 @@ class Flaws:
 
     def __init__(self) -> None:
         self._found: list[Flaw] = []
+        self._suggested = 0
 
     def add(self, place: Place, text: str) -> None:
         """Notes a flaw."""
         self._found.append(Flaw(place.line, place.column, text))
+
+    def suggest(self, word: str, known: Iterable[str]) -> str:
+        """Gives what is probably meant; no more of these than are told, because they take their time."""
+        self._suggested += 1
+        return did_you_mean(word, known) if self._suggested <= _TOLD else "look at the others first"
 
     def take(self, error: BadWorkflow) -> None:
         """Notes the flaws of a part that could not be read at all."""
@@ -94,7 +105,8 @@ def shown(text: str, most: int = 60) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Suggests the known word that is meant, or lists what there is."""
     words = list(known)
-    close = get_close_matches(word[:100], words, n=1)
+    alike = (other for other in words if len(other) <= _LONGEST and abs(len(other) - len(word)) <= _LONGEST // 8)
+    close = get_close_matches(word, islice(alike, _COMPARED), n=1) if len(word) <= _LONGEST else []
     if close:
         return f"did you mean {close[0]!r}?"
     few = ", ".join(words[:10]) + (", …" if len(words) > 10 else "")  # noqa: PLR2004 - as many as a line takes

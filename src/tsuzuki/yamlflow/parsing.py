@@ -7,7 +7,7 @@ from typing import Final
 
 from tsuzuki.errors import BadWorkflow
 from tsuzuki.yamlflow.document import read
-from tsuzuki.yamlflow.flaws import Flaw, Flaws, did_you_mean, flaws_of, shown
+from tsuzuki.yamlflow.flaws import Flaw, Flaws, flaws_of, shown
 from tsuzuki.yamlflow.graph import Graph
 from tsuzuki.yamlflow.needs import Needs
 from tsuzuki.yamlflow.reading import Reader
@@ -53,7 +53,7 @@ def _graph(reader: Reader) -> Graph | None:
     graph = reading.graph(reader.flaws)
     unknown = [name for name in reading.first_seen if name not in reader.tasks]
     for name in unknown:
-        advice = did_you_mean(name, reader.tasks)
+        advice = reader.flaws.suggest(name, reader.tasks)
         reader.flaws.add(reading.place_of(name), f"the graph names {shown(name)}, which is not in `tasks`; {advice}")
     return None if unknown else graph
 
@@ -71,7 +71,7 @@ def _wrong(reader: Reader, graph: Graph | None, task: str, reference: Reference)
         case FromEnv(name) if name not in reader.expose_env:
             return f"$env.{name} is not exposed; write `runtime: {{expose_env: [{name}]}}`"
         case FromNode(other, _, text) if other not in reader.tasks:
-            return f"{text} names a task that is not there; {did_you_mean(other, reader.tasks)}"
+            return f"{text} names a task that is not there; {reader.flaws.suggest(other, reader.tasks)}"
         case FromNode(other, _, text) if graph is not None and task in graph.needs:
             if other not in graph.needs:
                 return f"{text}: {other} is not in the graph, so it never runs; add `{other} >> {task}`"

@@ -8,10 +8,10 @@ from typing import Any, Final, cast
 from tsuzuki.errors import BadWorkflow
 from tsuzuki.retry import Retry
 from tsuzuki.yamlflow.document import Fields, Items, Node, Text
-from tsuzuki.yamlflow.flaws import Flaws, did_you_mean, shown
+from tsuzuki.yamlflow.flaws import Flaws, shown
 from tsuzuki.yamlflow.graph import NAME, Reading, read_graph
 from tsuzuki.yamlflow.references import Found, FromEnv, looks_like_one, read_input
-from tsuzuki.yamlflow.scalars import scalar, value_of
+from tsuzuki.yamlflow.scalars import is_null, scalar, value_of
 from tsuzuki.yamlflow.workflow import Mapped, Output, Where, YamlTask
 
 TOP: Final = ("version", "flow", "tasks", "runtime")
@@ -65,9 +65,10 @@ class Reader:
             return found
         for key, value in node.fields:
             if key.value in known:
-                found[key.value] = value
+                if not is_null(value):  # a key without a value says nothing
+                    found[key.value] = value
             else:
-                advice = _FORBIDDEN.get(key.value) or did_you_mean(key.value, known)
+                advice = _FORBIDDEN.get(key.value) or self.flaws.suggest(key.value, known)
                 self.flaws.add(key.place, f"{what} has no key {shown(key.value)}; {advice}")
         for name in required:
             if name not in found:

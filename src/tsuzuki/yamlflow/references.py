@@ -15,6 +15,7 @@ from tsuzuki.yamlflow.flaws import Flaws, Place, shown
 from tsuzuki.yamlflow.scalars import scalar
 
 _FORMS: Final = "$node.TASK.output, $ctx.params.NAME or $env.NAME; a literal dollar at the beginning is written $$"
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
 _FIELD: Final = r"(?:\.[\w-]+)*"
 _NODE: Final = re.compile(rf"\$node\.([\w-]+)\.output({_FIELD})")
 _PARAM: Final = re.compile(rf"\$ctx\.params\.([\w-]+)({_FIELD})")
@@ -176,8 +177,8 @@ def field(value: Any, path: Sequence[str], text: str) -> Any:
         inner = plain(value)
         if isinstance(inner, Mapping) and step in inner:
             value = inner[step]
-        elif isinstance(inner, list | tuple) and step.isdecimal() and int(step[:9]) < len(inner):
-            value = inner[int(step[:9])]
+        elif isinstance(inner, list | tuple) and _INDEX.fullmatch(step) and int(step) < len(inner):
+            value = inner[int(step)]
         else:
             raise BadUsage(f"{text}: there is no {step!r} in {_there(inner)}")
     return value

@@ -47,6 +47,11 @@ def value_of(node: Node, flaws: Flaws) -> Any:
             return {key.value: value_of(value, flaws) for key, value in node.fields}
 
 
+def is_null(node: Node) -> bool:
+    """Tells whether a node stands for nothing."""
+    return isinstance(node, Text) and node.plain and node.value in _WORDS and _WORDS[node.value] is None
+
+
 def scalar(text: Text, flaws: Flaws) -> str | int | float | bool | None:
     """Gives what a scalar stands for."""
     value = text.value

@@ -14,7 +14,9 @@ from tsuzuki import Status
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend
 from tsuzuki.backends.memory import MemoryBackend
+from tsuzuki.errors import BadUsage
 from tsuzuki.testing import FinishedRun, run_flow
+from tsuzuki.yamlflow.references import FromEnv, with_variables
 from tsuzuki.yamlflow.walk import WorkflowFlow
 
 
@@ -256,6 +258,13 @@ async def test_exposed_variables_reach_the_function_and_nothing_else(
 
 def lengths(text: list[str]) -> list[int]:
     return [len(part) for part in text]
+
+
+def test_what_is_not_exposed_is_refused_at_run_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GREETING", "hello")
+    assert with_variables([{"x": FromEnv("GREETING")}], frozenset({"GREETING"})) == [{"x": "hello"}]
+    with pytest.raises(BadUsage, match=r"\$env.GREETING is not exposed"):
+        with_variables([{"x": FromEnv("GREETING")}], frozenset({"OTHER"}))
 
 
 async def test_a_variable_that_is_not_set_fails_its_step_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,6 +150,22 @@ def flaky(times: int) -> int:
     return CALLS["flaky"]
 
 
+def emptying(rows: list[int], more: Any = None) -> int:
+    """Changes what it was given, which is its own affair."""
+    note("emptying")
+    rows.clear()
+    if more is not None:
+        more.append("changed")
+    return 0
+
+
+def emptying_item(row: dict[str, Any], more: Any = None) -> int:
+    row.clear()
+    if more is not None:
+        more.append("changed")
+    return 0
+
+
 def tomorrow() -> None:
     note("tomorrow")
     raise Later(86_400)

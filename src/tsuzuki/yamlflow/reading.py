@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from typing import Any, Final, cast
 
-from tsuzuki.errors import BadWorkflow
+from tsuzuki.errors import BadUsage, BadWorkflow
 from tsuzuki.retry import Retry
 from tsuzuki.yamlflow.document import Fields, Items, Node, Text
 from tsuzuki.yamlflow.flaws import Flaws, shown
@@ -205,15 +205,11 @@ class Reader:
         else:
             found = self._fields(node, "`retry`", RETRY)
             numbers = {name: value_of(value, self.flaws) for name, value in found.items()}
-        if any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers.values()) or not isinstance(
-            numbers.get("attempts", 1), int
-        ):
-            self.flaws.add(node.place, "`retry` is a number of attempts, or {attempts: 3, backoff: 1.5} with numbers")
-            return None
         try:
             return Retry(**numbers)
-        except ValueError as error:
-            self.flaws.add(node.place, str(error))
+        except BadUsage as error:
+            advice = "`retry` is a number of attempts, or {attempts: 3, backoff: 1.5}"
+            self.flaws.add(node.place, f"{error}; {advice}")
             return None
 
     def _seconds(self, node: Node | None) -> float | None:

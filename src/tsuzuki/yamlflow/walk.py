@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
+from copy import deepcopy
 from functools import cached_property
 from typing import Any, Final
 
@@ -160,6 +161,7 @@ class Walk:
             return await frame.call(_failing(said.name, error), (), {}, None)
         if said.map is None or items is None:
             return await frame.call(wired.task, (), given, None)
+        given = deepcopy(given)  # once for all items: they share it, as in any map
         how = MapOptions(said.map.concurrency, wired.key(), said.map.on_error)
         outcomes = await frame.map(wired.task, Elements(items), given, how)
         if isinstance(outcomes, Collected):

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -116,9 +117,13 @@ def _prepared(called: Task[..., Any], said: YamlTask, exposed: frozenset[str], i
     variables = [n for n, value in said.inputs.items() if any(isinstance(r, FromEnv) for r in references_in(value))]
 
     def ready(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        looked_up = {name: with_variables(kwargs[name], exposed) for name in variables}
-        named = {item: args[0]} if item else {}
-        return args[len(named) :], {**kwargs, **looked_up, **named}
+        # A copy: what a function changes in place must not reach other tasks, which on replay would not see it.
+        own = args if said.map is None else deepcopy(args)
+        named = dict(deepcopy(kwargs) if said.map is None else kwargs)
+        named.update((name, with_variables(named[name], exposed)) for name in variables)
+        if item:
+            named[item], own = own[0], own[1:]
+        return own, named
 
     def storable(value: Any) -> Any:
         if said.map is None:

@@ -73,3 +73,8 @@ def test_a_graph_that_is_wrong_is_not_drawn(terminal: Terminal) -> None:
         "error: invalid workflow yaml: line 1, column 15: the graph runs in a circle: a >> a; "
         "take one of these arrows out [ERR-TSUZUKI-0002]\n"
     )
+
+
+def test_both_commands_have_help_with_an_example(terminal: Terminal) -> None:
+    for command in ("check", "show"):
+        assert f"tsuzuki flow {command} pipeline.yaml" in terminal.tsuzuki("flow", command, "--help").stdout

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from tsuzuki.cli.render import put
+from tsuzuki.cli.store import debug_option
 from tsuzuki.errors import BadUsage
 
 
@@ -29,6 +30,7 @@ def flow() -> None:
 @flow.command(short_help="Say what is wrong with a YAML flow.")
 @click.argument("files", metavar="FILE.yaml|-", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list of what is wrong.")
+@debug_option
 def check(files: tuple[str, ...], *, as_json: bool) -> int:
     """Say what is wrong with flows written as YAML, by line and column; exit code 1 if something is.
 
@@ -53,6 +55,7 @@ def check(files: tuple[str, ...], *, as_json: bool) -> int:
 @flow.command(short_help="Draw the graph of a YAML flow.")
 @click.argument("file", metavar="FILE.yaml|-")
 @click.option("--mermaid", is_flag=True, help="As a Mermaid flowchart, for Markdown pages.")
+@debug_option
 def show(file: str, *, mermaid: bool) -> None:
     """Draw the graph of a flow written as YAML.
 

@@ -8,6 +8,9 @@ TsuzukiError
 │   ├── NotJSON           a value cannot be recorded as JSON
 │   ├── ValueChanged      a recorded value no longer fits its annotation
 │   ├── NameTaken         two different tasks in one run share a name
+│   ├── BadWorkflow       a YAML flow says something that it may not say
+│   │   └── WorkflowTooLarge  it has too many bytes
+│   ├── BadCallable       a YAML flow names a function that is not there, or not allowed here
 │   └── BadUsage          an argument, option or call that makes no sense
 ├── RunNotFound           there is no such run
 │   └── LetterNotFound    there is no such dead letter
@@ -86,6 +89,36 @@ class NameTaken(BadRequest):
     """Two different tasks in one run share a name."""
 
     error_id = "ERR-TSUZUKI-0104"
+
+
+class BadWorkflow(BadRequest):
+    """invalid workflow yaml"""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        problems: tuple[dict[str, object], ...] = (),
+        *,
+        line: int = 1,
+        column: int = 1,
+    ) -> None:
+        super().__init__(message)
+        self.problems = problems
+        self.line = line
+        self.column = column
+
+
+class WorkflowTooLarge(BadWorkflow):
+    """workflow too large"""
+
+    error_id = "ERR-TSUZUKI-0016"
+    http_status = 413
+
+
+class BadCallable(BadRequest):
+    """A YAML flow names a function that is not there, or not allowed here."""
+
+    error_id = "ERR-TSUZUKI-0105"
 
 
 class BadUsage(BadRequest):

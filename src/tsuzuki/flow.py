@@ -4,6 +4,7 @@ import inspect
 import math
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
@@ -91,6 +92,7 @@ class Task(Generic[P, R]):
         self.concurrency = concurrency
         self.limit = limit
         self.limited = rate is not None or concurrency is not None
+        self.limited_as = self.name
         self.is_async = inspect.iscoroutinefunction(function)
         update_wrapper(self, function)
 
@@ -111,6 +113,15 @@ class Task(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R = FRAME.get().call(self, args, kwargs, None)
         return result
+
+    def under(
+        self, name: str, function: Callable[..., Any], *, retry: Retry | None = None, timeout: float | None = None
+    ) -> "Task[..., R]":
+        """Gives this task under another name, called through another function; its limits stay the same ones."""
+        twin = copy(self)
+        twin.name, twin.function = name, function
+        twin.retry, twin.timeout = retry or self.retry, timeout or self.timeout
+        return twin
 
     def step(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         """The call as something to await, for typed async code; at run time the same call."""

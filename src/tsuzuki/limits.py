@@ -51,7 +51,7 @@ class Limits:
         if task.concurrency is None:
             return
         if task.limit is None:
-            self._places[task.name].release()
+            self._places[task.limited_as].release()
         elif not self._hand_on(self._shared[task.limit]):
             await self._backend.leave(task.limit, worker=self._worker)
 
@@ -69,7 +69,7 @@ class Limits:
 
     async def _take_place(self, task: Task[..., object], places: int) -> None:
         if task.limit is None:
-            await self._places.setdefault(task.name, asyncio.Semaphore(places)).acquire()
+            await self._places.setdefault(task.limited_as, asyncio.Semaphore(places)).acquire()
             return
         shared = self._shared.setdefault(task.limit, _Shared())
         while not await self._backend.enter(task.limit, places=places, worker=self._worker, dead=self._dead()):
@@ -91,8 +91,8 @@ class Limits:
     async def _take_turn(self, task: Task[..., object], interval: float) -> None:
         if task.limit is None:
             now = self._clock.monotonic()
-            turn = max(self._next.get(task.name, now), now)
-            self._next[task.name] = turn + interval
+            turn = max(self._next.get(task.limited_as, now), now)
+            self._next[task.limited_as] = turn + interval
             wait = turn - now
         else:
             wait = await self._backend.take(task.limit, interval=interval)

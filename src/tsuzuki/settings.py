@@ -119,6 +119,11 @@ def _tag(text: str) -> str:
     return text
 
 
+def exposed(name: str) -> str | None:
+    """Gives a variable that a YAML flow exposes to its tasks (`runtime.expose_env`), or None where it is not set."""
+    return os.environ.get(name)
+
+
 def _seconds(name: str, default: float) -> float:
     text = os.environ.get(PREFIX + name, "")
     try:

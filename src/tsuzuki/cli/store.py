@@ -52,12 +52,18 @@ class Store:
         return f"there is no store at {self.file}; `tsuzuki run` makes one, --data-dir names another folder"
 
 
+def debug_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the option that shows tracebacks."""
+    tell = "Show the traceback of an error."
+    return click.option("--debug", is_flag=True, expose_value=False, callback=_debug, help=tell)(command)
+
+
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that name the store, and hands it to the command as `store`."""
 
     @click.option("--data-dir", metavar="DIR", help="Where runs are kept [default: TSUZUKI_DATA_DIR or .tsuzuki].")
     @click.option("--backend", metavar="URL", help="The store by its address, for example sqlite:runs.db.")
-    @click.option("--debug", is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error.")
+    @debug_option
     @functools.wraps(command)
     def opened(data_dir: str | None, backend: str | None, **options: Any) -> Any:
         return command(store=Store(settings.backend_url(backend, data_dir)), **options)

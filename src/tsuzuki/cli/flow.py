@@ -1,0 +1,72 @@
+"""The commands that look at a flow written as YAML, without running it: flow check and flow show."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from tsuzuki.cli.render import put
+from tsuzuki.cli.store import debug_option
+from tsuzuki.errors import BadUsage
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise BadUsage(
+            f"{file} cannot be read: {error.strerror}; say the path of a YAML file, or - for stdin"
+        ) from error
+
+
+@click.group()
+def flow() -> None:
+    """Look at flows written as YAML."""
+
+
+@flow.command(short_help="Say what is wrong with a YAML flow.")
+@click.argument("files", metavar="FILE.yaml|-", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list of what is wrong.")
+@debug_option
+def check(files: tuple[str, ...], *, as_json: bool) -> int:
+    """Say what is wrong with flows written as YAML, by line and column; exit code 1 if something is.
+
+    The same is checked when a run is submitted. Nothing is imported or run.
+
+    \b
+      tsuzuki flow check pipeline.yaml
+    """  # noqa: D301 - click reads \b as: keep these lines
+    from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
+
+    found = {file: yamlflow.check(_read(file)) for file in files}
+    if as_json:
+        flaws = [(file, flaw) for file in found for flaw in found[file]]
+        put([{"file": file, "line": f.line, "column": f.column, "message": f.text} for file, f in flaws])
+    else:
+        for file, told in found.items():
+            lines = [f"{file}:{flaw.line}:{flaw.column}: {flaw.text}" for flaw in told]
+            click.echo("\n".join(lines or [f"{file}: ok"]))
+    return 1 if any(found.values()) else 0
+
+
+@flow.command(short_help="Draw the graph of a YAML flow.")
+@click.argument("file", metavar="FILE.yaml|-")
+@click.option("--mermaid", is_flag=True, help="As a Mermaid flowchart, for Markdown pages.")
+@debug_option
+def show(file: str, *, mermaid: bool) -> None:
+    """Draw the graph of a flow written as YAML.
+
+    \b
+      tsuzuki flow show pipeline.yaml
+      tsuzuki flow show pipeline.yaml --mermaid > pipeline.mmd
+    """  # noqa: D301 - click reads \b as: keep these lines
+    from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
+
+    workflow = yamlflow.parse(_read(file))
+    click.echo(yamlflow.mermaid(workflow) if mermaid else yamlflow.draw(workflow))
+
+
+COMMANDS: Final = (flow,)

@@ -5,12 +5,13 @@ a step or an item with a recorded outcome is answered from the journal.
 """
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.errors import BadParams, ClaimLost, StoreError, TsuzukiError
+from tsuzuki.errors import BadParams, BadRequest, ClaimLost, FlowNotFound, StoreError, TsuzukiError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.frames import RunFrame, root_frame
@@ -27,10 +28,14 @@ _NOTHING_YET: Final = 2
 _CANCELLED: Final = f.Problem("CancelledError", "the flow was cancelled from inside, by its own code or a task's")
 
 
-async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
+Compile: TypeAlias = Callable[[str, str], Flow[..., Any]]
+"""Makes a flow of the YAML text that a run brings, and a name."""
+
+
+async def execute(run: Execution, flow: Flow[..., Any] | None, compiled: Compile | None = None) -> None:
     """Carries a claimed run as far as it goes; raises only when the store or the claim is lost."""
     try:
-        ending = await _ending(run, flow)
+        ending = await _ending(run, flow, compiled)
         if ending is not None:
             if run.log.waiting:
                 await run.log.flush()
@@ -40,11 +45,16 @@ async def execute(run: Execution, flow: Flow[..., Any] | None) -> None:
             run.journal.close()
 
 
-async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact | None:
+async def _ending(run: Execution, flow: Flow[..., Any] | None, compiled: Compile | None) -> f.Fact | None:
     """Gives the fact that ends this attempt, unless that was recorded already."""
     row = run.claim.run
     if row.status is Status.CANCELLING:
         return run.fact(f.RunCancelled)
+    if row.workflow:
+        try:
+            flow = await _brought(run, compiled)
+        except BadRequest as error:
+            return _failed(run, f.Problem(type(error).__name__, str(error)), "invalid_job")
     if flow is None:
         known = f"flow_not_found: no flow called {row.flow!r} is known to worker {run.claim.worker}"
         return _failed(run, f.Problem("FlowNotFound", known), "flow_not_found")
@@ -56,6 +66,15 @@ async def _ending(run: Execution, flow: Flow[..., Any] | None) -> f.Fact | None:
         await _load(run)
         _tell_change(run, flow)
     return await _outcome(run, flow, params)
+
+
+async def _brought(run: Execution, compiled: Compile | None) -> Flow[..., Any]:
+    """Gives the flow that a run brings as YAML, in its first fact; a large text is parsed beside the loop."""
+    if compiled is None:
+        raise FlowNotFound(f"worker {run.claim.worker} runs no YAML flows: start it with `tsuzuki worker`")
+    [entry] = await run.backend.read(run.run_id, limit=1)
+    text = entry.fact.workflow if isinstance(entry.fact, f.Submitted) else ""
+    return await asyncio.to_thread(compiled, text, run.claim.run.flow)
 
 
 def _failed(run: Execution, error: f.Problem, reason: str = "execution_error") -> f.Fact:

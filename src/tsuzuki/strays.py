@@ -22,7 +22,7 @@ class Look:
 
     async def strays(self, dead: frozenset[str]) -> list[Run]:
         """Gives shared runs of these tags whose flow neither this worker nor another living one knows."""
-        unknown = [row for row in await self._waiting(dead) if row.flow not in self.flows]
+        unknown = [row for row in await self._waiting(dead) if row.flow not in self.flows and not row.workflow]
         known = await self._known_to_others() if unknown else set()
         return [row for row in unknown if (row.tag, row.flow) not in known]
 

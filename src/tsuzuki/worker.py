@@ -23,7 +23,7 @@ from tsuzuki.lifecycle import Run, Status
 from tsuzuki.limits import Limits
 from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
-from tsuzuki.runner import execute
+from tsuzuki.runner import Compile, execute
 from tsuzuki.strays import Look
 from tsuzuki.threads import Threads
 
@@ -52,12 +52,14 @@ class Worker:
         clock: Clock | None = None,
         lease: float | None = None,
         grace: float | None = None,
+        workflows: Compile | None = None,
     ) -> None:
         if concurrency < 1:
             raise BadUsage(f"Worker(concurrency=…) must be at least 1, not {concurrency!r}")
         self.id = name or f"worker-{uuid.uuid4().hex[:12]}"
         self._backend = backend
         self._flows = _by_name(flows)
+        self._workflows = workflows
         self._fingerprints: Mapping[str, str] = {}
         self._tags = (settings.default_tag(),) if tags is None else tuple(tags)
         self._concurrency = concurrency
@@ -203,7 +205,7 @@ class Worker:
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
         run = Execution(self._backend, claim, self._clock, self._threads, self._limits, ended, grace=self._grace)
         self._running[claim.run.id] = run
-        run.start(execute(run, self._flows.get(claim.run.flow)))
+        run.start(execute(run, self._flows.get(claim.run.flow), self._workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
@@ -347,10 +349,12 @@ class Worker:
                 self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
             )
             self._dropped.discard(run_id)
-            self._queue.extend(claim for claim in claims if claim.run.flow in self._flows)
+            self._queue.extend(claim for claim in claims if claim.run.workflow or claim.run.flow in self._flows)
             self._start_queued()
             for claim in claims:
-                if claim.run.flow not in self._flows:  # it was known to a worker of our name before us
+                if (
+                    not claim.run.workflow and claim.run.flow not in self._flows
+                ):  # it was known to a worker of our name before us
                     await self._release(claim, "its worker was killed, and does not know the flow any more")
 
     async def _take_strays(self) -> None:

@@ -1,12 +1,28 @@
-"""Runs that wait for a flow that no living worker of their tag knows: nobody would ever take them."""
+"""Runs that nobody would ever take: of flows that no living worker knows, or held by one that does not know of it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
+from typing import Final
 
 from tsuzuki.backends import Backend, Query
 from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run, Status, claimable
 from tsuzuki.presence import Watch
+
+PATIENCE: Final = 2.0
+"""How long a claim may be on its way from the store to its worker (seconds)."""
+
+
+class Unattended:
+    """Runs that we hold by the store's word, but do not carry out: their claim was lost on its way to us."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, int], float] = {}
+
+    def look(self, held: Set[tuple[str, int]], ours: Set[tuple[str, int]], now: float) -> set[str]:
+        """Gives those that have been so for a while."""
+        self._since = {claim: self._since.get(claim, now) for claim in held - ours}
+        return {run_id for (run_id, _), since in self._since.items() if now - since >= PATIENCE}
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from tsuzuki.limits import Limits
 from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import Compile, execute
-from tsuzuki.strays import Look
+from tsuzuki.strays import Look, Unattended
 from tsuzuki.threads import Threads
 
 logger: Final = logging.getLogger("tsuzuki.worker")
@@ -71,6 +71,7 @@ class Worker:
         self._running: dict[str, Execution] = {}
         self._queue: deque[Claim] = deque()
         self._dropped: set[str] = set()
+        self._unattended = Unattended()
         self._typical = LOOK
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
@@ -300,7 +301,10 @@ class Worker:
         record = await self._badge.record(self._backend, self._current(), stopped)
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
-        self._watch.heard(self._clock.monotonic())
+        now = self._clock.monotonic()
+        self._watch.heard(now)
+        ours = {(run.run_id, run.claim.attempt) for run in running} | {(c.run.id, c.attempt) for c in self._queue}
+        self._dropped |= self._unattended.look(held, ours, now)
         for run in running:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")
@@ -352,9 +356,7 @@ class Worker:
             self._queue.extend(claim for claim in claims if claim.run.workflow or claim.run.flow in self._flows)
             self._start_queued()
             for claim in claims:
-                if (
-                    not claim.run.workflow and claim.run.flow not in self._flows
-                ):  # it was known to a worker of our name before us
+                if not claim.run.workflow and claim.run.flow not in self._flows:
                     await self._release(claim, "its worker was killed, and does not know the flow any more")
 
     async def _take_strays(self) -> None:

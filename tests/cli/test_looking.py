@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.conftest import Terminal
+from tests.nats_server import NatsServer
 from tsuzuki.cli import main, render
 
 
@@ -285,3 +286,12 @@ def test_a_reader_that_leaves_early_is_no_drama(terminal: Terminal) -> None:
     assert process.wait() == 1
     process.stderr.close()
     terminal.processes.remove(process)
+
+
+def test_an_empty_list_tells_no_password(nats_server: NatsServer) -> None:
+    address = nats_server.url.replace("//", "//bob:hunter2@")
+    done = CliRunner().invoke(
+        main, ["list", "--backend", f"{address}?prefix={nats_server.fresh()}"], prog_name="tsuzuki"
+    )
+    assert "hunter2" not in done.output
+    assert nats_server.url in done.output

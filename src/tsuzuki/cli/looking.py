@@ -66,11 +66,12 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
         gone = await runs.gone()
         rows = await _fitting(runs, query, words, gone)
         waited_for = await runs.waited_for(rows)
+        place = runs.backend.url  # never the address as it was given: that may hold a password
     if as_json:
         render.put([render.record(row, gone, waited_for) for row in rows])
         return 0
     if not rows:
-        return _no_runs(f"none in {render.near(str(store.file or store.url))} fit", as_json=False)
+        return _no_runs(f"none in {render.near(str(store.file)) if store.file else place} fit", as_json=False)
     for line in render.table(_LIST, (_listed(row, gone, waited_for) for row in rows), _NUMBERS):
         click.echo(line)
     return 0

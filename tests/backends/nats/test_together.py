@@ -203,3 +203,15 @@ async def test_a_token_opens_the_door_and_is_not_shown(opened: Open, tmp_path_fa
 async def test_an_address_that_makes_no_sense_is_refused(url: str) -> None:
     with pytest.raises(BadUsage):
         await NatsBackend.open(url)
+
+
+async def test_a_worker_that_comes_back_hears_at_once_what_its_name_held(nats_server: NatsServer, opened: Open) -> None:
+    url = f"{nats_server.url}?prefix={nats_server.fresh()}"
+    first = await opened(url)
+    await first.beat(WorkerRecord(id="same", heartbeat_at=b.AT))
+    for _ in range(200):
+        await b.submitted(first)  # so that a new process takes a moment to know all
+    claim = await b.claimed(first, "same")
+    again = await opened(url)
+    held = await again.beat(WorkerRecord(id="same", heartbeat_at=b.AT))
+    assert [(holding.run_id, holding.attempt) for holding in held] == [(claim.run.id, 1)]

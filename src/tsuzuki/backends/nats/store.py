@@ -195,6 +195,7 @@ class NatsBackend:
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         with self._faults():
+            await self._parts.loaded()  # what a worker of this name held before a restart is to be told
             beaten = await self._parts.workers.beat(worker)
             self._parts.heart.beaten(beaten)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)

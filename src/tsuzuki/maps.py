@@ -204,10 +204,12 @@ class Map:
         frame = self._frame(key)
         frame.owner = lane
         progress.running += 1
+        call = Call(task, frame, (item,), self._shared)
         try:
-            done = await perform(run, task, Call(task, frame, (item,), self._shared))
+            done = await perform(run, task, call)
         except Failed as failed:
             await self._fail(number, key, failed)
+            call.leave_if_interrupted()
             return
         finally:
             progress.running -= 1
@@ -231,6 +233,8 @@ class Map:
         self._sink.put(number, done.value)
         if run.stopping is not None:
             leave_if_stopping(run)
+        if call.interrupted:
+            call.leave_if_interrupted()
 
     async def _fail(self, number: int, key: str, failed: Failed) -> None:
         kept = problem(failed.error)

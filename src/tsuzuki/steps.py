@@ -50,6 +50,13 @@ class Call:
     kwargs: Mapping[str, Any]
     content: bytes | None = None
     thread: Work | None = None
+    interrupted: bool = False
+    """Whether the flow's own code cancelled it (a timeout, a group) while it ran on a thread, where it goes on."""
+
+    def leave_if_interrupted(self) -> None:
+        """Passes the cancellation on, once what the function did is recorded."""
+        if self.interrupted:
+            raise asyncio.CancelledError
 
 
 @dataclass(slots=True)
@@ -97,6 +104,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         kept = problem(failed.error)
         outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries)
         await run.journal.conclude(outcome, begun, alone=run.alone)
+        work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
     if work.content is not None and task.name not in run.told:
         _compare(run, work, work.content)
@@ -115,6 +123,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         alone=run.alone,
     )
     leave_if_stopping(run)
+    work.leave_if_interrupted()
     return done.value
 
 
@@ -175,6 +184,7 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
                 tries -= 1
+                work.leave_if_interrupted()
                 await run.postpone(later.seconds)
             except (ClaimLost, StoreError, Abandoned):
                 raise
@@ -182,6 +192,7 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
                 if isinstance(error, TsuzukiError) or not task.retry.again(tries, error):
                     raise Failed(error, clock.monotonic() - started, tries) from None
                 leave_if_stopping(run)
+                work.leave_if_interrupted()
                 await _pause(run, task, work.frame, tries, error)
     finally:
         run.active -= 1
@@ -299,6 +310,7 @@ async def _on_thread(run: Execution, work: Call) -> Any:
     try:
         return await run.track(started)
     except asyncio.CancelledError:
+        work.interrupted = run.stopping is None and not _nobody_cancelled(run)
         return _settled(run, frame, started)
     except Abandoned:
         _interrupted(run, frame)

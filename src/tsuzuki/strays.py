@@ -1,6 +1,7 @@
 """Runs that nobody would ever take: of flows that no living worker knows, or held by one that does not know of it."""
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,7 @@ class Unattended:
     def __init__(self) -> None:
         self._since: dict[tuple[str, int], float] = {}
 
-    def look(self, held: Set[tuple[str, int]], ours: Set[tuple[str, int]], now: float) -> set[str]:
+    def look(self, held: AbstractSet[tuple[str, int]], ours: AbstractSet[tuple[str, int]], now: float) -> set[str]:
         """Gives those that have been so for a while."""
         self._since = {claim: self._since.get(claim, now) for claim in held - ours}
         return {run_id for (run_id, _), since in self._since.items() if now - since >= PATIENCE}

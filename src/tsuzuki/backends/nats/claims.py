@@ -126,7 +126,7 @@ class Claims:
         rounds.tried |= {candidate.id for candidate in straight} | {ticket.run_id for ticket in dealt.tickets}
         now, attempts = self._clock.now(), list[Awaitable[Claim | None]]()
         for candidate in straight:
-            tip = self._projection.get(candidate.id)
+            tip = self._projection.tip(candidate.id)
             if tip is not None and tip.run is not None and claimable(tip.run, now, wanted.dead):
                 attempts.append(self._claim(tip, wanted))
         attempts += [self._claim_by_ticket(ticket, wanted) for ticket in dealt.tickets]
@@ -151,7 +151,7 @@ class Claims:
         if ticket.problem:
             await self._refuse(ticket)
             return None
-        now, tip = self._clock.now(), self._projection.get(ticket.run_id)
+        now, tip = self._clock.now(), self._projection.tip(ticket.run_id)
         if tip is None or tip.run is None or not claimable(tip.run, now, wanted.dead):
             tip = await self._last(ticket.run_id)  # what is known here may be a moment old
         run = None if tip is None else tip.run

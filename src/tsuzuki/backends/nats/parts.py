@@ -41,6 +41,8 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 EXECUTION_ERROR: Final = "execution_error"
 Answer = TypeVar("Answer")
 
+_TO_BE_SEEN: Final = frozenset({Status.PENDING, Status.CANCELLING})
+"""The runs that workers are woken for: to be claimed, or to be cancelled by their holder."""
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
 
@@ -163,7 +165,7 @@ class Parts:
                 await asyncio.sleep(AGAIN)
 
     def _holds(self, run_id: str) -> bool:
-        tip = self.projection.get(run_id)
+        tip = self.projection.tip(run_id)
         return tip is not None and tip.run is not None and self.heart.beats_for(tip.run.holder)
 
     # What is written here, and what is heard
@@ -213,7 +215,7 @@ class Parts:
 
     def _ring(self, run: Run) -> None:
         self.bells.ring(run.id)
-        if run.holder is None or run.status is Status.CANCELLING:  # to be claimed, or to be seen by its holder
+        if run.status in _TO_BE_SEEN:
             self.bells.work.ring()
 
     async def progressed(self, run_id: str, progress: bytes) -> None:

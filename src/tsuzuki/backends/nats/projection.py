@@ -2,10 +2,14 @@
 
 It follows the journal and is never the truth: what it says of a run may be a moment old, and whoever writes is
 fenced by the chain. A process sees its own writes at once.
+
+Rows gather until somebody asks for more than one run; then only the last one of each run is written. Of two workers
+each hears of all that the other does, and needs to know no more of it than what is left to do.
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +27,13 @@ from tsuzuki.lifecycle import Run, Status
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
 _ALWAYS: Final = 1e300
+_LAST: Final = 1 << 63
 _LEADING: Final = ("number", "holder", "digest", "workflow", "key", "prefix", "flow", "tag")
 """The filters that have an index of their own, the most selective first."""
+_UNLISTED: Final = frozenset({"list_unclaimed", "list_by_holder", "list_by_prefix"})
+"""The lists that workers ask for all the time; they have indexes of their own."""
+MOST_NEWS: Final = 256
+"""How many rows gather: whoever asks next waits for them to be written."""
 
 
 class Projection:
@@ -35,6 +44,11 @@ class Projection:
         self._database = sqlite3.connect(":memory:", isolation_level=None)
         self._database.executescript(SQL["schema"])
         self._updated_at = 0.0
+        self._news: dict[str, tuple[Tip, Run, bytes | None]] = {}
+        self._counts: Counter[str] = Counter()
+        self._gone: set[str] = set()
+        self._progressing: set[str] = set()
+        self._lists = False
 
     def close(self) -> None:
         """Leaves."""
@@ -47,43 +61,69 @@ class Projection:
 
     # What is written
 
-    def put(self, tip: Tip) -> bool:
-        """Takes over a row; tells whether it is news."""
-        run = tip.run
-        if run is None or self._database.execute(SQL["gone"], (run.id,)).fetchone():
-            return False
+    def put(self, tip: Tip) -> None:
+        """Takes over a row, unless it is known."""
+        if tip.run is not None:
+            seq, status = self._known(tip.run.id)
+            if seq < tip.seq:
+                self._take(tip, tip.run, status)
+
+    def _take(self, tip: Tip, run: Run, before: str, row: bytes | None = None) -> None:
+        self._updated_at = max(self._updated_at, run.updated_at)
+        self._counts[before] -= 1
+        self._counts[run.status.value] += 1
+        self._news[run.id] = tip, run, row
         if len(run.params) > frames.LARGE_PARAMS:
             self._database.execute(SQL["keep_params"], (run.id, bytes(run.params)))
-        return self._put(tip, run, frames.encode_row(run))
+        if len(self._news) >= MOST_NEWS:
+            self._settle()
 
     def follow(self, run_id: str, seq: int, frame: Frame) -> Run | None:
         """Takes over a message of the journal; gives the row where it is news."""
-        known = self._database.execute(SQL["seq"], (run_id,)).fetchone()
-        if known and known[0] >= seq:
+        known, status = self._known(run_id)
+        if known >= seq:
             return None
         if frame.row is None:
-            self.bury(run_id, seq)
+            self.bury(run_id)
             return None
         tip = frames.tip_of(frame, seq)
-        return tip.run if self.put(tip) else None
+        if tip.run is not None:
+            self._take(tip, tip.run, status, frame.row)
+        return tip.run
 
-    def _put(self, tip: Tip, run: Run, row: bytes) -> bool:
-        self._updated_at = max(self._updated_at, run.updated_at)
-        values = (
-            *(run.id, tip.seq, tip.first, run.number, run.position, run.flow, run.digest, run.tag),
-            *(f.encode(run.tags).decode(), run.priority, run.key, run.tenant, run.private, run.status.value),
-            *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, run.workflow),
-            *(None if run.error is None else run.error.message, row),
-        )
-        if run.status.terminal:
-            self._database.execute(SQL["forget_progress"], (run.id,))
-        return self._database.execute(SQL["put"], values).rowcount > 0
+    def _known(self, run_id: str) -> tuple[int, str]:
+        """Tells which message of a chain is known, and its status; nothing can follow on a run that is gone."""
+        if run_id in self._gone:
+            return _LAST, ""
+        if (news := self._news.get(run_id)) is not None:
+            return news[0].seq, news[1].status.value
+        found: tuple[int, str] | None = self._database.execute(SQL["known"], (run_id,)).fetchone()
+        return found or (0, "")
 
-    def bury(self, run_id: str, seq: int = 0) -> None:
+    def _settle(self) -> None:
+        """Writes the rows that have gathered."""
+        if not self._news:
+            return
+        news, self._news = self._news, {}
+        self._database.execute(SQL["begin"])
+        self._database.executemany(SQL["put"], [_columns(*row) for row in news.values()])
+        self._database.execute(SQL["commit"])
+        for run_id, (_, run, _) in news.items():
+            if run_id in self._progressing and run.status.terminal:
+                self._forget_progress(run_id)
+
+    def bury(self, run_id: str) -> None:
         """Forgets a run that is gone, for good."""
-        self._database.execute(SQL["bury"], (run_id, seq))
-        for statement in ("forget", "forget_params", "forget_progress"):
+        self._counts[self._known(run_id)[1]] -= 1
+        self._gone.add(run_id)
+        self._news.pop(run_id, None)
+        for statement in ("forget", "forget_params"):
             self._database.execute(SQL[statement], (run_id,))
+        self._forget_progress(run_id)
+
+    def _forget_progress(self, run_id: str) -> None:
+        self._progressing.discard(run_id)
+        self._database.execute(SQL["forget_progress"], (run_id,))
 
     def saw(self, worker: str, heartbeat_at: float) -> None:
         """Takes over that a worker was seen."""
@@ -91,24 +131,35 @@ class Projection:
 
     def progressed(self, run_id: str, updated_at: float, progress: bytes) -> None:
         """Takes over how far the steps of a run are."""
+        self._settle()  # a row that is written later would take its time back
         self._updated_at = max(self._updated_at, updated_at)
+        self._progressing.add(run_id)
         self._database.execute(SQL["progressed"], (run_id, updated_at, progress))
         self._database.execute(SQL["touch"], (updated_at, run_id))
 
     # What is read
 
     def get(self, run_id: str) -> Tip | None:
-        """Gives a row, as far as it is known here."""
+        """Gives a row with its progress and the heartbeat of its holder, as far as it is known here."""
+        if run_id in self._news:
+            self._settle()
         rows = self._database.execute(SQL["run"], (run_id,)).fetchall()
         return _tip(rows[0]) if rows else None
 
+    def tip(self, run_id: str) -> Tip | None:
+        """Gives where a chain is known to end: the row as it was written, where it has just been."""
+        news = self._news.get(run_id)
+        return self.get(run_id) if news is None else news[0]
+
     def row(self, run_id: str) -> Run | None:
         """Gives the row of a run, as far as it is known here."""
-        tip = self.get(run_id)
+        tip = self.tip(run_id)
         return None if tip is None else tip.run
 
     def position(self, run_id: str) -> int:
         """Tells how far a run is known to have come."""
+        if (news := self._news.get(run_id)) is not None:
+            return news[1].position
         found = self._database.execute(SQL["position"], (run_id,)).fetchone()
         return found[0] if found else 0
 
@@ -116,6 +167,7 @@ class Projection:
         self, tags: Sequence[str], flows: Collection[str] | None, now: float, dead: frozenset[str], limit: int
     ) -> list[Candidate]:
         """Finds the runs that may be claimed, by priority, then age."""
+        self._settle()
         found: set[Candidate] = set()
         named = None if flows is None else msgspec.json.encode(list(flows)).decode()
         values = {"now": now, "version": f.VERSION, "flows": named, "limit": limit}
@@ -134,39 +186,48 @@ class Projection:
 
     def due(self, now: float) -> float | None:
         """Tells when the next delayed run is due."""
+        self._settle()
         at: float | None = self._database.execute(SQL["due"], (now,)).fetchone()[0]
         return at
 
     def held(self, worker: str) -> list[Holding]:
         """Lists what a worker holds."""
+        self._settle()
         rows = (frames.decode_row(row) for (row,) in self._database.execute(SQL["held"], (worker,)))
         return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in rows]
 
     def holders(self) -> set[str]:
         """Tells who holds runs."""
+        self._settle()
         return {holder for (holder,) in self._database.execute(SQL["holders"])}
 
     def search(self, query: Query) -> list[Tip]:
         """Gives a page of rows, the newest `updated_at` first."""
+        self._settle()
         values = _values(query)
-        leading = next((name for name in _LEADING if values[name] is not None), None)
-        statement = SQL[f"list_by_{leading}" if leading else "list"]
-        return [_tip(row) for row in self._database.execute(statement, values).fetchall()]
+        kind = _kind(query, values)
+        if kind not in _UNLISTED and not self._lists:
+            self._database.executescript(SQL["listing"])
+            self._lists = True
+        return [_tip(row) for row in self._database.execute(SQL[kind], values).fetchall()]
 
     def counts(self) -> dict[str, int]:
         """Counts the runs by status."""
-        return dict(self._database.execute(SQL["counts"]).fetchall())
+        return {status: count for status, count in self._counts.items() if count > 0}
 
     def failed(self) -> list[Run]:
         """Lists the runs that failed."""
+        self._settle()
         return [frames.decode_row(row) for (row,) in self._database.execute(SQL["failed"])]
 
     def unclaimed(self) -> list[Run]:
         """Lists the shared runs that wait."""
+        self._settle()
         return [frames.decode_row(row) for (row,) in self._database.execute(SQL["unclaimed"])]
 
     def known(self, run_ids: Sequence[str]) -> set[str]:
         """Tells which of these are runs."""
+        self._settle()
         return {run_id for (run_id,) in self._database.execute(SQL["known_runs"], (f.encode(run_ids).decode(),))}
 
 
@@ -183,6 +244,23 @@ def _tip(row: tuple[Any, ...]) -> Tip:
     if updated_at > run.updated_at:
         changed["updated_at"] = updated_at
     return Tip(seq, first, "", msgspec.structs.replace(run, **changed) if changed else run)
+
+
+def _columns(tip: Tip, run: Run, row: bytes | None) -> tuple[Any, ...]:
+    return (
+        *(run.id, tip.seq, tip.first, run.number, run.position, run.flow, run.digest, run.tag),
+        *(f.encode(run.tags).decode(), run.priority, run.key, run.tenant, run.private, run.status.value),
+        *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, run.workflow),
+        *(None if run.error is None else run.error.message, row or frames.encode_row(run)),
+    )
+
+
+def _kind(query: Query, values: Mapping[str, Any]) -> str:
+    """Says which of the lists a query asks for."""
+    if query.tag is not None and query.private is False and tuple(query.status) == (Status.PENDING,):
+        return "list_unclaimed"
+    leading = next((name for name in _LEADING if values[name] is not None), None)
+    return f"list_by_{leading}" if leading else "list"
 
 
 def _values(query: Query) -> dict[str, Any]:

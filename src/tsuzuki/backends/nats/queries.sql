@@ -25,7 +25,16 @@ CREATE TABLE runs (
     workflow    TEXT    NOT NULL,
     error       TEXT,
     row         BLOB    NOT NULL
-) WITHOUT ROWID;
+);
+CREATE INDEX runs_held ON runs (holder) WHERE holder IS NOT NULL;
+CREATE INDEX runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
+CREATE INDEX runs_unclaimed ON runs (tag, updated_at DESC, id DESC) WHERE status = 'PENDING' AND private = 0;
+CREATE INDEX runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
+CREATE TABLE params (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE workers (id TEXT PRIMARY KEY, heartbeat_at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE progress (id TEXT PRIMARY KEY, updated_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+
+-- listing: What lists need, made when one is first asked for: a worker that only works pays for none of it.
 CREATE INDEX runs_by_number ON runs (number);
 CREATE INDEX runs_listed ON runs (updated_at DESC, id DESC);
 CREATE INDEX runs_by_status ON runs (status, updated_at DESC);
@@ -35,13 +44,12 @@ CREATE INDEX runs_by_tenant ON runs (tenant, updated_at DESC);
 CREATE INDEX runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
 CREATE INDEX runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
 CREATE INDEX runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
-CREATE INDEX runs_held ON runs (holder) WHERE holder IS NOT NULL;
-CREATE INDEX runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
-CREATE INDEX runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
-CREATE TABLE gone (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE params (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE workers (id TEXT PRIMARY KEY, heartbeat_at REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE progress (id TEXT PRIMARY KEY, updated_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+
+-- begin: Begins to write several rows.
+BEGIN;
+
+-- commit: Ends writing them.
+COMMIT;
 
 -- put: Sets the row of a run, unless a newer one is known.
 INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -50,14 +58,8 @@ ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position,
     updated_at = excluded.updated_at, version = excluded.version, error = excluded.error, row = excluded.row
 WHERE excluded.seq > runs.seq;
 
--- seq: Tells which message of a chain is known.
-SELECT seq FROM runs WHERE id = ?;
-
--- gone: Tells whether a run is known to be gone.
-SELECT seq FROM gone WHERE id = ?;
-
--- bury: Remembers that a run is gone.
-INSERT INTO gone VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET seq = excluded.seq;
+-- known: Tells which message of a chain is known, and the status in it.
+SELECT seq, status FROM runs WHERE id = ?;
 
 -- forget: Removes the row of a run.
 DELETE FROM runs WHERE id = ?;
@@ -141,6 +143,9 @@ ORDER BY runs.updated_at DESC, runs.id DESC LIMIT :limit
 -- list: Lists runs.
 SELECT {columns} FROM {joined} WHERE TRUE {rest};
 
+-- list_unclaimed: Lists the shared runs of a tag that wait.
+SELECT {columns} FROM {joined} WHERE runs.status = 'PENDING' AND runs.private = 0 AND runs.tag = :tag {rest};
+
 -- list_by_number: Finds a run by its number.
 SELECT {columns} FROM {joined} WHERE runs.number = :number {rest};
 
@@ -164,9 +169,6 @@ SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
 
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest};
-
--- counts: Counts runs by status.
-SELECT status, count(*) FROM runs GROUP BY status;
 
 -- failed: Lists the ids of runs that failed.
 SELECT row FROM runs WHERE status = 'FAILED';

@@ -163,7 +163,7 @@ class NatsBackend:
             else:
                 claims = await self._parts.claims.claim(wanted)
         for claim in claims:
-            tip = self._parts.projection.get(claim.run.id)
+            tip = self._parts.projection.tip(claim.run.id)
             if tip is not None and tip.run is not None and tip.run.position == claim.run.position:
                 pen = Pen(self._parts.desk, claim, msgspec.structs.replace(tip, run=claim.run), self._put_away)
                 self._pens[claim.run.id, worker, claim.attempt] = pen

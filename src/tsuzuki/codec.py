@@ -70,7 +70,7 @@ class Codec:
         try:
             if self._adapter is None:
                 return pydantic_core.from_json(text, allow_inf_nan=False)
-            return self._adapter.validate_json(text)
+            return self._adapter.validator.validate_json(text)
         except ValueError as error:
             shown = text if isinstance(text, str) else text.decode("utf-8", "replace")
             name = getattr(self._annotation, "__name__", None) or repr(self._annotation)

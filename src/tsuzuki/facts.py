@@ -14,7 +14,7 @@ VERSION: Final = 1
 """The version of facts that this code writes; a row that carries a higher one is not claimed here."""
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What is kept of an exception."""
 
     type: str
@@ -22,7 +22,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
 
 
-class Artifact(msgspec.Struct, frozen=True, omit_defaults=True):
+class Artifact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A named file that a step saved beside its result."""
 
     name: str
@@ -30,8 +30,11 @@ class Artifact(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="kind"):
-    """Something that happened to a run, at a time (Unix seconds), in an attempt."""
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="kind", gc=False):
+    """Something that happened to a run, at a time (Unix seconds), in an attempt.
+
+    Facts hold nothing that could hold them, so that the garbage collector need not look at a million of them.
+    """
 
     at: float
     attempt: int = 1
@@ -167,7 +170,7 @@ class RunCancelled(Fact, frozen=True, kw_only=True):
     interrupted: int = 0
 
 
-class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A fact of a kind that a newer version writes."""
 
     kind: str

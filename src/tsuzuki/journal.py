@@ -24,6 +24,8 @@ RIDE: Final = 0.2
 LARGE: Final = 256 * 1024
 """Values above this many bytes of JSON are kept as blobs."""
 PAGE: Final = 5000
+_SUCCESSES: Final = (StepDone, ItemDone, ItemSkipped)
+_FAILURES: Final = (StepFailed, ItemFailed)
 
 
 class Recorded(NamedTuple):
@@ -36,17 +38,17 @@ class Recorded(NamedTuple):
 class Replay:
     """What a run had done: the position of the outcome that counts, for each step and item."""
 
-    def __init__(self) -> None:
-        self._index = KeyIndex()
+    def __init__(self, expected: int = 0) -> None:
+        self._index = KeyIndex(expected)
         self._retried_before = 0
 
     def __len__(self) -> int:
         return len(self._index)
 
     @classmethod
-    async def load(cls, backend: Backend, run_id: str, *, items_only: bool = False) -> "Replay":
-        """Reads the outcomes of a run, in batches, without their values."""
-        replay, after = cls(), 0
+    async def load(cls, backend: Backend, run_id: str, *, items_only: bool = False, expected: int = 0) -> "Replay":
+        """Reads the outcomes of a run, in batches, without their values; about as many as are expected."""
+        replay, after = cls(expected), 0
         while marks := await backend.outcomes(run_id, after=after, limit=PAGE):
             for position, kind, step, key in map(msgspec.structs.astuple, marks):
                 if kind == "ResumeAsked":
@@ -230,7 +232,7 @@ def _as(ack: Settled, done: "asyncio.Future[int]") -> Settled:
 def success_of(entry: Entry, step: str, key: str) -> StepDone | ItemDone | ItemSkipped:
     """Gives a recorded success, having checked that it is the one that was looked for."""
     fact = entry.fact
-    if isinstance(fact, StepDone | ItemDone | ItemSkipped) and (fact.step, fact.key) == (step, key):
+    if isinstance(fact, _SUCCESSES) and fact.key == key and fact.step == step:
         return fact
     raise NotAStore(_mixed_up(entry, step, key))
 
@@ -238,7 +240,7 @@ def success_of(entry: Entry, step: str, key: str) -> StepDone | ItemDone | ItemS
 def failure_of(entry: Entry, step: str, key: str) -> StepFailed | ItemFailed:
     """Gives a recorded failure, having checked that it is the one that was looked for."""
     fact = entry.fact
-    if isinstance(fact, StepFailed | ItemFailed) and (fact.step, fact.key) == (step, key):
+    if isinstance(fact, _FAILURES) and fact.key == key and fact.step == step:
         return fact
     raise NotAStore(_mixed_up(entry, step, key))
 

@@ -10,15 +10,17 @@ from typing import Final
 
 _MASK: Final = (1 << 64) - 1
 _SMALLEST: Final = 64
+_LARGE: Final = 1 << 16
+"""Smaller tables grow fourfold: then they are cheap, and what is in them is moved less often."""
 
 
 class KeyIndex:
-    """Maps the hash of (step, key) to a number above 0."""
+    """Maps the hash of (step, key) to a number above 0; `expected` of them need not be moved."""
 
     __slots__ = ("_hashes", "_mask", "_used", "_values")
 
-    def __init__(self) -> None:
-        self._resize(_SMALLEST)
+    def __init__(self, expected: int = 0) -> None:
+        self._resize(max(_SMALLEST, 1 << (expected * 3 // 2 + 1).bit_length()))
         self._used = 0
 
     def __len__(self) -> int:
@@ -42,27 +44,27 @@ class KeyIndex:
 
     def put(self, step: str, key: str, value: int) -> bool:
         """Stores a number for a key; tells whether the key is new."""
-        new = self._store((hash((step, key)) & _MASK) or 1, value)
-        if new and self._used * 3 > self._mask * 2:
-            self._grow()
-        return new
-
-    def _store(self, wanted: int, value: int) -> bool:
+        wanted = (hash((step, key)) & _MASK) or 1
         hashes, mask = self._hashes, self._mask
         slot = wanted & mask
         while (found := hashes[slot]) and found != wanted:
             slot = (slot + 1) & mask
-        hashes[slot] = wanted
         self._values[slot] = value
         if found:
             return False
+        hashes[slot] = wanted
         self._used += 1
+        if self._used * 3 > mask * 2:
+            self._grow()
         return True
 
     def _grow(self) -> None:
-        hashes, values = self._hashes, self._values
-        self._resize(2 * (self._mask + 1))
-        self._used = 0
-        for wanted, value in zip(hashes, values, strict=True):
+        before, numbers, size = self._hashes, self._values, self._mask + 1
+        self._resize(size * (4 if size < _LARGE else 2))
+        hashes, values, mask = self._hashes, self._values, self._mask
+        for wanted, value in zip(before, numbers, strict=True):
             if wanted:
-                self._store(wanted, value)
+                slot = wanted & mask
+                while hashes[slot]:
+                    slot = (slot + 1) & mask
+                hashes[slot], values[slot] = wanted, value

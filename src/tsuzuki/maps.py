@@ -50,6 +50,7 @@ class Map:
         self._frame = call.frame
         self._source = source
         self._sink = sink
+        self._counted = isinstance(sink, CountOnly)
         self._seen = KeyIndex()
         self._known: list[tuple[int, str, int, bool, bool]] = []
         self._started = 0
@@ -90,9 +91,10 @@ class Map:
 
     async def _lane(self) -> None:
         plain, run, sink = self._source.plain, self._run, self._sink
-        find, key_of, name = run.replay.find, self._how.key, self._task.name
+        key_of, name = self._how.key, self._task.name
         me = asyncio.current_task()
-        done_before, told_apart = len(run.replay) > 0, self._source.distinct and key_of is None
+        done_before = len(run.replay) > 0 or run.inherited is not None
+        told_apart = self._source.distinct and key_of is None
         try:
             while self._error is None and run.stopping is None:
                 if sink.full:
@@ -106,10 +108,9 @@ class Map:
                     continue
                 self._started += 1
                 number = sink.open()
-                if done_before and (found := find(self._step, key)) is not None:
-                    await self._know(number, key, found.position, failed=found.failed, inherited=False)
-                elif run.inherited is not None and (found := run.inherited.find(self._step, key)) is not None:
-                    await self._know(number, key, found.position, failed=False, inherited=True)
+                if done_before and self._knows(number, key):
+                    if self._started % BATCH == 0:
+                        await self._flush()
                 else:
                     if self._known:
                         await self._flush()
@@ -136,21 +137,24 @@ class Map:
 
     # What the journal has
 
-    async def _know(self, number: int, key: str, position: int, *, failed: bool, inherited: bool) -> None:
-        if isinstance(self._sink, CountOnly) and not failed and not inherited:
+    def _knows(self, number: int, key: str) -> bool:
+        """Tells whether the journal has an item, or that of the run which this one continues; then it is noted."""
+        run, inherited = self._run, False
+        found = run.replay.find(self._step, key)
+        if found is None and run.inherited is not None:
+            found, inherited = run.inherited.find(self._step, key), True
+        if found is None:
+            return False
+        if self._counted and not inherited and not found.failed:
             self._sink.put(number, None)
             self._progress.done += 1
-            if self._started % BATCH == 0:
-                await asyncio.sleep(0)  # heartbeats have their turn
-            return
-        self._known.append((number, key, position, failed, inherited))
-        if len(self._known) >= BATCH:
-            await self._flush()
+        else:
+            self._known.append((number, key, found.position, found.failed, inherited))
+        return True
 
     async def _flush(self) -> None:
+        """Gives what is known of items on, with the values that are fetched for them."""
         known, self._known = self._known, []
-        if not known:
-            return
         run = self._run
         own = {p for _, _, p, _, inherited in known if not inherited}
         theirs = {p for _, _, p, _, inherited in known if inherited}
@@ -161,19 +165,17 @@ class Map:
         for number, key, position, failed, inherited in known:
             if inherited:
                 await self._carry_over(number, key, carried[position])
+            elif failed:
+                fact = failure_of(entries[position], self._step, key)
+                self._failed(number, key, fact.error, fact.tries, None)
             else:
-                await self._again(number, key, entries[position], failed=failed)
+                success = success_of(entries[position], self._step, key)
+                data = bytes(success.result)
+                if success.blob:
+                    data = await run.recorded(run.run_id, data, success.blob)
+                self._progress.done += 1
+                self._sink.put(number, decoded(self._task, key, data))
         await asyncio.sleep(0)  # heartbeats have their turn
-
-    async def _again(self, number: int, key: str, entry: Entry, *, failed: bool) -> None:
-        if failed:
-            fact = failure_of(entry, self._step, key)
-            self._failed(number, key, fact.error, fact.tries, None)
-            return
-        success = success_of(entry, self._step, key)
-        data = await self._run.recorded(self._run.run_id, bytes(success.result), success.blob)
-        self._progress.done += 1
-        self._sink.put(number, decoded(self._task, key, data))
 
     async def _carry_over(self, number: int, key: str, entry: Entry) -> None:
         """Takes the result of the run that this one continues, and keeps it here too: that run may be purged."""

@@ -82,10 +82,12 @@ def _failed(run: Execution, error: f.Problem, reason: str = "execution_error") -
 
 
 async def _load(run: Execution) -> None:
-    if run.claim.run.position > _NOTHING_YET:
-        run.replay = await Replay.load(run.backend, run.run_id)
-    if run.claim.run.continues:
-        run.inherited = await Replay.load(run.backend, run.claim.run.continues, items_only=True)
+    row = run.claim.run
+    if row.position > _NOTHING_YET:
+        expected = row.done + row.failed + row.skipped + row.steps
+        run.replay = await Replay.load(run.backend, run.run_id, expected=expected)
+    if row.continues:
+        run.inherited = await Replay.load(run.backend, row.continues, items_only=True)
 
 
 def _tell_change(run: Execution, flow: Flow[..., Any]) -> None:

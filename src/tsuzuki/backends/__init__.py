@@ -25,14 +25,14 @@ from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A fact at its position in the journal of a run."""
 
     position: int
     fact: Fact | Unknown
 
 
-class Mark(msgspec.Struct, frozen=True, array_like=True):
+class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An outcome without its value: what the replay index is built from."""
 
     position: int

@@ -44,7 +44,7 @@ class _Row(msgspec.Struct, array_like=True):
     result: bytes | None
 
 
-class _Head(msgspec.Struct):
+class _Head(msgspec.Struct, gc=False):
     kind: str
     step: str = ""
     key: str = ""

@@ -240,6 +240,8 @@ def item_key(task: str, item: Any, key: Callable[[Any], object] | None) -> str:
     value = item if key is None else key(item)
     if type(value) is str:
         return value if value.isascii() else sayable(value)
+    if type(value) is int:
+        return str(value)
     if isinstance(value, str | int) and not isinstance(value, bool):
         return sayable(str(value))
     if key is None:

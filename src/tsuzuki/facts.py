@@ -204,7 +204,7 @@ OUTCOMES: Final = SUCCESSES | FAILURES
 ENDINGS: Final = frozenset({"RunCompleted", "RunFailed", "RunCancelled"})
 
 encode: Final = msgspec.json.Encoder().encode
-_decoder: Final = msgspec.json.Decoder(Kind)
+_decode: Final = msgspec.json.Decoder(Kind).decode
 
 
 class _Header(msgspec.Struct):
@@ -221,7 +221,7 @@ def kind(fact: Fact | Unknown) -> str:
 def decode(raw: bytes | str) -> Fact | Unknown:
     """Reads a fact; a kind from a newer version becomes `Unknown`."""
     try:
-        fact: Fact = _decoder.decode(raw)
+        fact: Fact = _decode(raw)
         return fact
     except msgspec.ValidationError:
         header = msgspec.json.decode(raw, type=_Header)

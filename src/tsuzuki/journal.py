@@ -7,7 +7,7 @@ as done only after `record` was acknowledged.
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -28,7 +28,7 @@ _SUCCESSES: Final = (StepDone, ItemDone, ItemSkipped)
 _FAILURES: Final = (StepFailed, ItemFailed)
 
 
-class Recorded(NamedTuple):
+class Recorded(msgspec.Struct, frozen=True, gc=False):
     """Where an outcome stands in the journal, and whether it was a failure."""
 
     position: int

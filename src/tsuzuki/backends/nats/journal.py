@@ -90,8 +90,7 @@ class Journals:
         spans = self._chain.spans(run_id)
         if not spans.positions or spans.positions[-1] < max(wanted):
             await self.page(run_id, spans.positions[-1] if spans.positions else 0, 1 << 62, _nothing)
-        where = sorted({bisect_left(spans.positions, position) for position in wanted})
-        where = [at for at in where if at < len(spans.positions)]
+        where = _messages(spans.positions, sorted(wanted))
         found: list[Entry] = []
         for start, last in sequences(where) if where else ():
             found += await self._between(run_id, spans.sequences[start : last + 1], wanted)
@@ -122,6 +121,20 @@ def _batch(missing: int, spans: Spans) -> int:
         return _FIRST
     each = spans.positions[-1] // len(spans.positions) or 1
     return max(1, min(MOST_AT_ONCE, missing // each + 1))
+
+
+def _messages(ends: list[int], positions: list[int]) -> list[int]:
+    """Says which messages hold positions, given where each message ends; most are in the same as the one before."""
+    found: list[int] = []
+    end = 0
+    for position in positions:
+        if position > end:
+            at = bisect_left(ends, position)
+            if at == len(ends):
+                break
+            found.append(at)
+            end = ends[at]
+    return found
 
 
 def _nothing(frame: Frame) -> list[Entry]:

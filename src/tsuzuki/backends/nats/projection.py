@@ -28,8 +28,10 @@ TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
 _ALWAYS: Final = 1e300
 _LAST: Final = 1 << 63
-_LEADING: Final = ("number", "holder", "digest", "workflow", "key", "prefix", "flow", "tag")
-"""The filters that have an index of their own, the most selective first."""
+_SELECTIVE: Final = ("number", "holder", "digest", "workflow", "key", "prefix")
+"""The filters that leave few runs, the most selective first."""
+FEW: Final = 10_000
+"""So many runs of a status or with a label are sorted for a page; of more of them a page is found along an index."""
 _UNLISTED: Final = frozenset({"list_unclaimed", "list_by_holder", "list_by_prefix"})
 """The lists that workers ask for all the time; they have indexes of their own."""
 MOST_NEWS: Final = 256
@@ -46,6 +48,7 @@ class Projection:
         self._updated_at = 0.0
         self._news: dict[str, tuple[Tip, Run, bytes | None]] = {}
         self._counts: Counter[str] = Counter()
+        self._labels: Counter[str] = Counter()
         self._gone: set[str] = set()
         self._progressing: set[str] = set()
         self._lists = False
@@ -73,6 +76,9 @@ class Projection:
         self._counts[before] -= 1
         self._counts[run.status.value] += 1
         self._news[run.id] = tip, run, row
+        if run.tags and not before:
+            self._database.executemany(SQL["label"], [(label, run.id) for label in run.tags])
+            self._labels.update(set(run.tags))
         if len(run.params) > frames.LARGE_PARAMS:
             self._database.execute(SQL["keep_params"], (run.id, bytes(run.params)))
         if len(self._news) >= MOST_NEWS:
@@ -115,6 +121,9 @@ class Projection:
     def bury(self, run_id: str) -> None:
         """Forgets a run that is gone, for good."""
         self._counts[self._known(run_id)[1]] -= 1
+        if (run := self.row(run_id)) is not None:
+            self._database.executemany(SQL["forget_label"], [(label, run_id) for label in run.tags])
+            self._labels.subtract(set(run.tags))
         self._gone.add(run_id)
         self._news.pop(run_id, None)
         for statement in ("forget", "forget_params"):
@@ -205,7 +214,7 @@ class Projection:
         """Gives a page of rows, the newest `updated_at` first."""
         self._settle()
         values = _values(query)
-        kind = _kind(query, values)
+        kind = self._kind(query, values)
         if kind not in _UNLISTED and not self._lists:
             self._database.executescript(SQL["listing"])
             self._lists = True
@@ -214,6 +223,19 @@ class Projection:
     def counts(self) -> dict[str, int]:
         """Counts the runs by status."""
         return {status: count for status, count in self._counts.items() if count > 0}
+
+    def _kind(self, query: Query, values: Mapping[str, Any]) -> str:
+        """Says which of the lists a query asks for."""
+        if query.tag is not None and query.private is False and tuple(query.status) == (Status.PENDING,):
+            return "list_unclaimed"
+        leading = next((name for name in _SELECTIVE if values[name] is not None), None)
+        if leading is None and query.status and sum(self._counts[Status(s).value] for s in set(query.status)) <= FEW:
+            leading = "status"
+        elif leading is None and query.label is not None and self._labels[query.label] <= FEW:
+            leading = "label"
+        given = [name for name in ("flow", "tag") if values[name] is not None]
+        leading = leading or "_and_".join(given)
+        return f"list_by_{leading}" if leading else "list"
 
     def failed(self) -> list[Run]:
         """Lists the runs that failed."""
@@ -253,14 +275,6 @@ def _columns(tip: Tip, run: Run, row: bytes | None) -> tuple[Any, ...]:
         *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, run.workflow),
         *(None if run.error is None else run.error.message, row or frames.encode_row(run)),
     )
-
-
-def _kind(query: Query, values: Mapping[str, Any]) -> str:
-    """Says which of the lists a query asks for."""
-    if query.tag is not None and query.private is False and tuple(query.status) == (Status.PENDING,):
-        return "list_unclaimed"
-    leading = next((name for name in _LEADING if values[name] is not None), None)
-    return f"list_by_{leading}" if leading else "list"
 
 
 def _values(query: Query) -> dict[str, Any]:

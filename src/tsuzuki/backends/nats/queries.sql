@@ -30,6 +30,7 @@ CREATE INDEX runs_held ON runs (holder) WHERE holder IS NOT NULL;
 CREATE INDEX runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
 CREATE INDEX runs_unclaimed ON runs (tag, updated_at DESC, id DESC) WHERE status = 'PENDING' AND private = 0;
 CREATE INDEX runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
+CREATE TABLE labels (label TEXT, id TEXT, PRIMARY KEY (label, id)) WITHOUT ROWID;
 CREATE TABLE params (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE workers (id TEXT PRIMARY KEY, heartbeat_at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE progress (id TEXT PRIMARY KEY, updated_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
@@ -40,7 +41,7 @@ CREATE INDEX runs_listed ON runs (updated_at DESC, id DESC);
 CREATE INDEX runs_by_status ON runs (status, updated_at DESC);
 CREATE INDEX runs_by_flow ON runs (flow, updated_at DESC);
 CREATE INDEX runs_by_tag ON runs (tag, updated_at DESC);
-CREATE INDEX runs_by_tenant ON runs (tenant, updated_at DESC);
+CREATE INDEX runs_by_flow_and_tag ON runs (flow, tag, updated_at DESC);
 CREATE INDEX runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
 CREATE INDEX runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
 CREATE INDEX runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
@@ -63,6 +64,12 @@ SELECT seq, status FROM runs WHERE id = ?;
 
 -- forget: Removes the row of a run.
 DELETE FROM runs WHERE id = ?;
+
+-- label: Notes that a run bears a label.
+INSERT OR IGNORE INTO labels VALUES (?, ?);
+
+-- forget_label: Forgets that a run bears a label.
+DELETE FROM labels WHERE label = ? AND id = ?;
 
 -- forget_params: Removes the large params of a run.
 DELETE FROM params WHERE id = ?;
@@ -120,7 +127,7 @@ UPDATE runs SET updated_at = max(updated_at, ?) WHERE id = ?;
 -- keep_params: Keeps the large params of a run.
 INSERT OR REPLACE INTO params VALUES (?, ?);
 
--- rest: What else a list may be asked for; unset, it does not filter.
+-- filters: What else a list may be asked for; unset, it does not filter.
     AND (:statuses IS NULL OR runs.status IN (SELECT value FROM json_each(:statuses)))
     AND runs.updated_at > :updated_after AND runs.updated_at <= :before
     AND (runs.updated_at < :before OR runs.id < :before_id)
@@ -138,7 +145,12 @@ INSERT OR REPLACE INTO params VALUES (?, ?);
     AND (:text IS NULL OR instr(lower(runs.id), :text) OR instr(lower(runs.flow), :text)
         OR instr(lower(coalesce(runs.error, '')), :text))
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE value = :label))
-ORDER BY runs.updated_at DESC, runs.id DESC LIMIT :limit
+
+-- rest: What else a list may be asked for, along an index.
+{filters} ORDER BY runs.updated_at DESC, runs.id DESC LIMIT :limit
+
+-- rest_of_few: What else a list may be asked for, where so few are looked at that they are sorted.
+{filters} ORDER BY +runs.updated_at DESC, runs.id DESC LIMIT :limit
 
 -- list: Lists runs.
 SELECT {columns} FROM {joined} WHERE TRUE {rest};
@@ -147,10 +159,10 @@ SELECT {columns} FROM {joined} WHERE TRUE {rest};
 SELECT {columns} FROM {joined} WHERE runs.status = 'PENDING' AND runs.private = 0 AND runs.tag = :tag {rest};
 
 -- list_by_number: Finds a run by its number.
-SELECT {columns} FROM {joined} WHERE runs.number = :number {rest};
+SELECT {columns} FROM {joined} WHERE runs.number = :number {rest_of_few};
 
 -- list_by_holder: Lists runs of a holder.
-SELECT {columns} FROM {joined} WHERE runs.holder = :holder {rest};
+SELECT {columns} FROM {joined} WHERE runs.holder = :holder {rest_of_few};
 
 -- list_by_digest: Lists runs of one flow with the same params.
 SELECT {columns} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
@@ -161,14 +173,23 @@ SELECT {columns} FROM {joined} WHERE runs.workflow = :workflow AND runs.workflow
 -- list_by_key: Lists runs with a key.
 SELECT {columns} FROM {joined} WHERE runs.key = :key {rest};
 
+-- list_by_status: Lists runs with one of some statuses, which few have.
+SELECT {columns} FROM {joined} WHERE runs.status IN (SELECT value FROM json_each(:statuses)) {rest_of_few};
+
+-- list_by_label: Lists runs with a label, which few bear.
+SELECT {columns} FROM {joined} WHERE runs.id IN (SELECT id FROM labels WHERE label = :label) {rest_of_few};
+
 -- list_by_flow: Lists runs of a flow.
 SELECT {columns} FROM {joined} WHERE runs.flow = :flow {rest};
+
+-- list_by_flow_and_tag: Lists runs of a flow with a tag; perhaps no run has both, however many have one of them.
+SELECT {columns} FROM {joined} WHERE runs.flow = :flow AND runs.tag = :tag {rest};
 
 -- list_by_tag: Lists runs with a tag.
 SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
 
 -- list_by_prefix: Lists runs by the beginning of their id.
-SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest};
+SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
 -- failed: Lists the ids of runs that failed.
 SELECT row FROM runs WHERE status = 'FAILED';

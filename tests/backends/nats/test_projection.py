@@ -1,0 +1,146 @@
+"""What a process knows of all runs: rows that gather, lists along indexes, counts that are kept."""
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import pytest
+
+from tsuzuki.backends import Query
+from tsuzuki.backends.nats import frames, projection
+from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.clock import SystemClock
+from tsuzuki.lifecycle import Run, Status
+
+RUNS = 300
+FILTERS: dict[str, tuple[Any, ...]] = {
+    "status": ((Status.COMPLETED,), (Status.FAILED, Status.PENDING)),
+    "flow": ("crawl", "seldom"),
+    "tag": ("default", "gpu"),
+    "label": ("common", "rare"),
+    "key": ("site-7",),
+    "private": (True, False),
+    "holder": ("worker-1",),
+    "number": (17,),
+    "id_prefix": ("1",),
+    "tenant": ("", "other"),
+}
+
+
+@pytest.fixture
+def known() -> Iterator[Projection]:
+    """A projection that knows nothing yet."""
+    made = Projection(SystemClock())
+    yield made
+    made.close()
+
+
+def made(number: int, dice: random.Random) -> Run:
+    status = dice.choice(list(Status))
+    return Run(
+        id=f"{dice.getrandbits(128):032x}",
+        number=number,
+        flow=dice.choice(("crawl", "crawl", "seldom")),
+        created_at="2026-01-01T00:00:00+00:00",
+        tag=dice.choice(("default", "gpu")),
+        tags=tuple(label for label, share in (("common", 0.5), ("rare", 0.02)) if dice.random() < share),
+        key=dice.choice((None, "site-7")),
+        private=dice.random() < 0.3,
+        tenant=dice.choice(("", "other")),
+        status=status,
+        holder="worker-1" if status in (Status.RUNNING, Status.CANCELLING) else None,
+        updated_at=float(dice.randrange(100)),
+        position=1,
+    )
+
+
+def row(run: Run, **changed: Any) -> Run:
+    return msgspec.structs.replace(run, **changed)
+
+
+def fits(run: Run, asked: dict[str, Any]) -> bool:
+    plain = {name: value for name, value in asked.items() if name not in ("status", "label", "id_prefix")}
+    return (
+        all(getattr(run, name) == value for name, value in plain.items())
+        and run.status in asked.get("status", (run.status,))
+        and ("label" not in asked or asked["label"] in run.tags)
+        and run.id.startswith(asked.get("id_prefix", ""))
+    )
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_every_pair_of_filters_lists_what_fits_it_in_order(
+    known: Projection, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(projection, "FEW", few)
+    dice = random.Random(7)
+    runs = [made(number, dice) for number in range(1, RUNS + 1)]
+    for seq, run in enumerate(runs, 1):
+        known.put(Tip(seq, seq, "", run))
+    runs.sort(key=lambda run: (run.updated_at, run.id), reverse=True)
+    single = [{name: value} for name, values in FILTERS.items() for value in values]
+    pairs = [one | other for one, other in combinations(single, 2) if one.keys() != other.keys()]
+    for asked in ({}, *single, *pairs):
+        expected = [run.id for run in runs if fits(run, asked)]
+        assert [tip.run.id for tip in known.search(Query(**asked, limit=RUNS)) if tip.run] == expected, asked
+        before = next(((run.updated_at, run.id) for run in runs if expected[:1] == [run.id]), None)
+        page = known.search(Query(**asked, before=before, limit=5))
+        assert [tip.run.id for tip in page if tip.run] == (expected[1:6] if before else []), asked
+
+
+def test_of_rows_that_gather_the_last_one_counts(known: Projection) -> None:
+    run = row(made(1, random.Random(1)), status=Status.PENDING, holder=None, private=False, tag="default")
+    known.put(Tip(1, 1, "", run))
+    known.put(Tip(3, 1, "", row(run, status=Status.COMPLETED, position=3)))
+    known.put(Tip(2, 1, "", row(run, status=Status.RUNNING, position=2)))
+    assert known.position(run.id) == 3
+    assert known.counts() == {"COMPLETED": 1}
+    assert known.candidates(["default"], None, 1e12, frozenset(), 10) == []
+    known.put(Tip(2, 1, "", row(run, status=Status.RUNNING, position=2)))
+    found = known.get(run.id)
+    assert found is not None
+    assert found.run is not None
+    assert (found.seq, found.run.status) == (3, Status.COMPLETED)
+
+
+def test_counts_follow_each_row_whether_it_is_written_down_or_not(known: Projection) -> None:
+    dice = random.Random(3)
+    runs = [row(made(number, dice), status=Status.PENDING, tags=("rare",)) for number in range(1, 601)]
+    for seq, run in enumerate(runs, 1):
+        known.put(Tip(seq, seq, "", run))
+    for seq, run in enumerate(runs[:400], 1000):
+        known.put(Tip(seq, 1, "", row(run, status=Status.FAILED)))
+    known.bury(runs[0].id)
+    known.bury(runs[599].id)
+    known.bury(runs[599].id)
+    known.put(Tip(5000, 1, "", runs[599]))
+    assert known.counts() == {"PENDING": 199, "FAILED": 399}
+    assert len(known.search(Query(label="rare", limit=1000))) == 598
+
+
+def test_large_params_outlive_the_message_that_brought_them(known: Projection) -> None:
+    params = msgspec.Raw(b'"' + b"x" * frames.LARGE_PARAMS + b'"')
+    run = row(made(1, random.Random(1)), params=params)
+    known.put(Tip(1, 1, "", run))
+    known.follow(run.id, 2, Frame("", 2, 1, frames.encode_row(row(run, position=2)), []))
+    found = known.get(run.id)
+    assert found is not None
+    assert found.run is not None
+    assert (found.run.position, found.run.params) == (2, params)
+
+
+def test_progress_after_a_row_that_still_waits_is_the_last_update(known: Projection) -> None:
+    run = row(made(1, random.Random(1)), status=Status.RUNNING, updated_at=10.0)
+    known.put(Tip(1, 1, "", run))
+    known.progressed(run.id, 20.0, b'[{"name":"a"}]')
+    found = known.row(run.id)
+    assert found is not None
+    assert (found.updated_at, bytes(found.progress)) == (20.0, b'[{"name":"a"}]')
+    known.put(Tip(2, 1, "", row(run, status=Status.COMPLETED, updated_at=30.0)))
+    ended = known.get(run.id)
+    assert ended is not None
+    assert ended.run is not None
+    assert bytes(ended.run.progress) == bytes(run.progress)

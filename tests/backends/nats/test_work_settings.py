@@ -13,11 +13,13 @@ from tests.backends.nats.test_work import (
     consumer,
     given,
     known,
+    queued,
     words,
 )
 from tests.nats_server import NatsServer
 from tsuzuki import Status
 from tsuzuki.backends.nats import NatsBackend, options, tickets, topology
+from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.permissions import ANY, permissions
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import BadUsage, StoreUnavailable
@@ -66,6 +68,8 @@ async def test_a_stream_with_other_settings_is_kept_and_told_of(nats_server: Nat
     await other._parts.wire.api(topology.create_stream(f"{name}-work"), **config)
     with pytest.raises(StoreUnavailable, match=f"stream {name}-work has retention='limits'"):
         await opened(f"{nats_server.url}?prefix={name}")
+    kept = await other._parts.wire.api(topology.stream_info(f"{name}-work"))
+    assert kept["config"]["subjects"] == [f"{name}.work.>"]
 
 
 async def test_whoever_starts_sets_the_limits_of_consumers_anew(
@@ -85,6 +89,58 @@ async def test_whoever_starts_sets_the_limits_of_consumers_anew(
     await until(lambda: known(two, 3), 5)
     assert await given(two) == [again.id]
     assert sum("consumer" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_only_tickets_come_into_the_work_queue(url: str, opened: Open) -> None:
+    store = await opened(url)
+    work = store._parts.topology.all_work.removesuffix(".>")
+    with pytest.raises(Unclear):
+        await store._parts.wire.publish(f"{work}.zzz", b"{}")
+    with pytest.raises(Unclear):
+        await store._parts.wire.publish(f"{work}.default.0.crawl.run.more", b"{}")
+    assert await queued(store) == set()
+
+
+async def test_a_work_queue_that_took_anything_takes_only_tickets_from_now_on(
+    nats_server: NatsServer, opened: Open
+) -> None:
+    name = nats_server.fresh()
+    other = await opened(f"{nats_server.url}?prefix={nats_server.fresh()}")
+    names = Topology(options.parse("nats://host", prefix=name))
+    config = {**names.streams()[names.work], "subjects": [names.all_work]}
+    await other._parts.wire.api(topology.create_stream(names.work), **config)
+    await other._parts.wire.publish(f"{name}.work.zzz", b"{}")
+    store = await opened(f"{nats_server.url}?prefix={name}")
+    info = await store._parts.wire.api(topology.stream_info(names.work))
+    assert info["config"]["subjects"] == [names.all_tickets]
+    run = await b.submitted(store)
+    assert await queued(store) == {run.id, "zzz"}
+    await store.examine()
+    assert await queued(store) == {run.id}
+    assert await given(store) == [run.id]
+
+
+async def test_a_work_queue_that_takes_anything_will_do_where_it_cannot_be_changed(
+    tmp_path: Path, opened: Open
+) -> None:
+    names = Topology(options.parse("nats://host"))
+    users = [
+        {"user": "all", "password": "x"},
+        {"user": "some", "password": "x", "permissions": permissions("gateway+worker", names).config()},
+    ]
+    server = NatsServer(tmp_path / "nats", settings=f"authorization: {json.dumps({'users': users})}")
+    server.start()
+    try:
+        admin = await opened(_as(server, "all"), connect_timeout=60)
+        config = {**names.streams()[names.work], "subjects": [names.all_work]}
+        await admin._parts.wire.api(topology.update_stream(names.work), **config)
+        store = await opened(_as(server, "some"), connect_timeout=60)
+        run = await b.submitted(store)
+        assert await given(store) == [run.id]
+        await store.close()
+        await admin.close()
+    finally:
+        server.stop()
 
 
 def _as(server: NatsServer, user: str) -> str:

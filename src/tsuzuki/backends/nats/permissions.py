@@ -99,7 +99,11 @@ def admin(names: Topology, inbox: str) -> Permissions:
         for request in (topology.create_stream, topology.delete_stream, topology.purge_stream)
     ]
     everything = [subject for config in names.streams().values() for subject in config["subjects"]]
-    return gateway(names, inbox) | worker(names, inbox) | _sorted([*makes, *everything])
+    return (
+        gateway(names, inbox)
+        | worker(names, inbox)
+        | _sorted([*makes, topology.update_stream(names.work), *everything])
+    )
 
 
 ROLES: Final[dict[str, Callable[[Topology, str], Permissions]]] = {

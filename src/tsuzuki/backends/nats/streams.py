@@ -1,6 +1,7 @@
 """Makes the streams of a store where they are missing, keeps those that are there, and looks them over."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.errors import StoreUnavailable
+
+logger: Final = logging.getLogger("tsuzuki.nats")
 
 OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
@@ -33,8 +36,13 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
         error = errors.exceptions[0]
         raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
     kept = {name: task.result() for name, task in found.items()}
+    wide = kept[names.work].get("subjects") == [names.all_work]
+    if wide:
+        kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
     for name, config in kept.items():
         _check(options, name, wanted[name], config)
+    if wide:
+        await _narrow(wire, names, kept[names.work])
     return max(int(config.get("num_replicas", 1)) for config in kept.values())
 
 
@@ -59,6 +67,14 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
             ) from error
         raise
     return told
+
+
+async def _narrow(wire: Wire, names: Topology, config: dict[str, Any]) -> None:
+    """Lets only tickets into a work queue of old, which took whatever began like one and would never give it."""
+    try:
+        await wire.api(topology.update_stream(names.work), **config)
+    except (ApiError, Unclear) as error:
+        logger.debug("the stream %s is kept as it is, until an admin opens the store: %s", names.work, error)
 
 
 async def _patiently(wire: Wire, ask: Callable[[], Awaitable[Any]], patience: float) -> Any:

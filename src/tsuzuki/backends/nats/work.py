@@ -271,7 +271,7 @@ class Work:
         while True:
             told = await self._wire.api(
                 topology.stream_info(self._topology.work),
-                subjects_filter=self._topology.all_tickets,
+                subjects_filter=self._topology.all_work,  # a queue of old may hold what has no form at all
                 offset=len(found),
             )
             page = (told["state"].get("subjects") or {}).keys() - found

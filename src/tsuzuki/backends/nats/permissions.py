@@ -47,6 +47,7 @@ def viewer(names: Topology, inbox: str) -> Permissions:
         *(topology.leader_get(stream) for stream in followed),
         *(topology.create_consumer(stream, ANY) for stream in followed),
         *(topology.next_messages(stream, ANY) for stream in followed),
+        *(topology.delete_consumer(stream, ANY) for stream in followed),
     ]
     return _sorted(reads, [f"{inbox}.{ALL}", _any(names.lines(ANYONE)), names.all_requests])
 

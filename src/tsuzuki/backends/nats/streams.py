@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from tsuzuki.backends import Check
+from tsuzuki.backends import Check, amount
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
@@ -19,7 +19,6 @@ OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
 _KEPT: Final = ("subjects", "retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
-KILO: Final = 1024
 _AGAIN: Final = 0.1
 """How long to wait before servers that have not found each other yet are asked again (seconds)."""
 
@@ -130,7 +129,7 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
         state, config, cluster = info["state"], info["config"], info.get("cluster") or {}
         behind = [peer["name"] for peer in cluster.get("replicas") or () if not peer.get("current")]
         full = 0 < config.get("max_bytes", -1) * 9 // 10 < state["bytes"] and config.get("discard") == "new"
-        text = f"{state['messages']} messages, {state['bytes'] / KILO**2:.1f} MB, {config['num_replicas']} replicas"
+        text = f"{state['messages']} messages, {amount(state['bytes'])}, {config['num_replicas']} replicas"
         leaderless = bool(cluster) and not cluster.get("leader")
         if leaderless:
             text += "; it has no leader: most of its servers must run before anything can be written"

@@ -14,6 +14,7 @@ TsuzukiError
 │   └── BadUsage          an argument, option or call that makes no sense
 ├── RunNotFound           there is no such run
 │   └── LetterNotFound    there is no such dead letter
+├── WorkerNotFound        there is no such worker
 ├── Conflict              it would break a rule: nothing was changed
 │   ├── KeyHeld           another active run holds the key
 │   ├── MoveRefused       the run's status does not allow it
@@ -136,6 +137,13 @@ class RunNotFound(TsuzukiError):
 
 class LetterNotFound(RunNotFound):
     """There is no such dead letter."""
+
+
+class WorkerNotFound(TsuzukiError):
+    """There is no such worker."""
+
+    error_id = "ERR-TSUZUKI-0020"
+    http_status = 404
 
 
 class Conflict(TsuzukiError):

@@ -4,6 +4,7 @@ The command line, the gateway and the SDK call only these.
 """
 
 import hashlib
+import logging
 import re
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, Status, moment, stamp
 from tsuzuki.presence import is_gone, process_of
+
+logger: Final = logging.getLogger("tsuzuki.runs")
 
 _TAG: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PAGE: Final = 2000
@@ -75,7 +78,8 @@ class Runs:
     ) -> Run:
         """Accepts a run; once this returns, it will be executed. The params are checked where the flow is known.
 
-        A `workflow` is the YAML text of a flow that the run brings with it.
+        A `workflow` is the YAML text of a flow that the run brings with it. Of all submissions with one
+        `idempotency_key` the first wins: the others give its run, and warn where their flow or params are not its own.
         """
         name = flow if isinstance(flow, str) else flow.name
         data = _encoded(flow, params or {})
@@ -108,9 +112,13 @@ class Runs:
         )
         fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag, workflow=workflow)
         try:
-            return await self.backend.submit(row, fact)
+            accepted = await self.backend.submit(row, fact)
         except KeyHeld as held:
             raise await self._held(held) from None
+        if (accepted.flow, accepted.digest) != (name, row.digest):
+            text = "idempotency key %r: run %s of %s has it, with another flow or params; no new run is made"
+            logger.warning(text, idempotency_key, accepted.number, accepted.flow)
+        return accepted
 
     async def _held(self, held: KeyHeld) -> KeyHeld:
         """Says how to get on when the run that holds a key has lost whoever executed it."""

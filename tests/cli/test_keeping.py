@@ -1,5 +1,6 @@
 """`tsuzuki purge` and `tsuzuki doctor`, and stores that are not as they should be."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Terminal
+from tests.nats_server import NatsServer
 
 
 def age(terminal: Terminal) -> None:
@@ -49,6 +51,18 @@ def test_a_sound_store_is_ok(terminal: Terminal) -> None:
     checks = terminal.json("doctor")
     assert {"version", "integrity"} <= {check["name"] for check in checks}
     assert all(check["ok"] for check in checks)
+
+
+def test_what_was_examined_stands_in_columns(terminal: Terminal, nats_server: NatsServer) -> None:
+    store = f"{nats_server.url}?prefix={nats_server.fresh()}"
+    terminal.tsuzuki("run", "flows.py:nothing", "--backend", store)
+    lines = terminal.tsuzuki("doctor", "--backend", store).stdout.splitlines()
+    checks = terminal.json("doctor", "--backend", store)
+    begin = 8 + max(len(check["name"]) for check in checks) + 2
+    assert [line[8:begin].rstrip() for line in lines] == [check["name"] for check in checks]
+    assert all(line[begin - 2 : begin].isspace() and not line[begin].isspace() for line in lines)
+    (journal,) = [check["text"] for check in checks if check["name"].endswith("-journal")]
+    assert re.match(r"[1-9]\d* messages, [1-9]\d* (bytes|KB), ", journal)
 
 
 def test_a_store_that_is_not_there_is_explained(terminal: Terminal) -> None:

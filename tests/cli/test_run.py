@@ -191,6 +191,9 @@ def test_an_idempotency_key_gives_the_first_run_again(terminal: Terminal) -> Non
     assert first["run_id"] == again["run_id"]
     assert again["result"] == 380
     assert len(terminal.calls()) == 20
+    other = terminal.tsuzuki("run", "flows.py:gated", "-p", "hold=3", "--idempotency-key", "monday")
+    assert "'monday': run 1 of gated has it" in other.stderr
+    assert len(terminal.calls()) == 20
 
 
 def test_flow_run_in_a_script_and_the_command_share_their_runs(terminal: Terminal) -> None:

@@ -1,10 +1,16 @@
 """What the environment says, and what is made of it when it makes no sense."""
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
 from tsuzuki import settings
+from tsuzuki.backends.nats.options import Options
+from tsuzuki.errors import BadUsage
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 
 
 def test_what_is_unset_leaves_the_defaults_to_the_store() -> None:
@@ -62,3 +68,22 @@ def test_a_bad_default_tag_or_timeout_is_ignored(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC", "0")
     assert settings.default_tag() == "default"
     assert settings.worker_disconnect_timeout() == 20.0
+
+
+def test_the_page_names_the_options_of_an_address_and_no_others() -> None:
+    columns = [row.split("|")[2] for row in PAGE.splitlines() if row.startswith("| `TSUZUKI_")]
+    (more,) = re.findall(r"More options of an address: ([^.]*)\.", PAGE)
+    assert set(re.findall(r"`(\w+)`", more + "".join(columns))) == set(Options.__struct_fields__) - {"servers"}
+
+
+def test_the_page_tells_both_leases() -> None:
+    both = f"{settings.lease(one_machine=True):g}; on NATS {settings.lease(one_machine=False):g}"
+    assert re.search(rf"^\| `TSUZUKI_LEASE_SECONDS` .*\| {both} \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["GRACE_SECONDS", "LEASE_SECONDS"])
+def test_seconds_that_make_no_sense_are_refused_as_the_page_says(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert f"`TSUZUKI_{name}`" in PAGE.partition("| variable")[0]
+    monkeypatch.setenv(f"TSUZUKI_{name}", "soon")
+    with pytest.raises(BadUsage, match=name):
+        settings.grace_period() if name == "GRACE_SECONDS" else settings.lease(one_machine=True)

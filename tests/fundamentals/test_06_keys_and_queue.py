@@ -56,6 +56,18 @@ async def test_an_idempotency_key_gives_the_first_run_back(runs: Runs) -> None:
     assert (await runs.submit("f", idempotency_key="once", tenant="other")).id != first.id
 
 
+async def test_a_submission_whose_key_belongs_to_other_work_is_told_of(
+    runs: Runs, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await runs.submit("f", {"x": 1}, idempotency_key="once")
+    assert (await runs.submit("f", {"x": 1}, idempotency_key="once")).id == first.id
+    assert not caplog.records
+    for flow_name, x in (("f", 2), ("g", 1)):
+        assert (await runs.submit(flow_name, {"x": x}, idempotency_key="once")).id == first.id
+        assert f"'once': run {first.number} of f has it" in caplog.text
+        caplog.clear()
+
+
 async def test_runs_are_claimed_by_tag_and_priority(runs: Runs) -> None:
     order: list[int] = []
 

@@ -22,6 +22,7 @@ from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Fact, RunFailed, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 
+_KILO: Final = 1024
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -151,6 +152,15 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     ok: bool
     text: str
+
+
+def amount(size: float) -> str:
+    """Says how much room something takes: 512 bytes, 3 KB, 1.5 GB."""
+    for unit in ("bytes", "KB", "MB"):
+        if size < _KILO:
+            return f"{size:.0f} {unit}"
+        size /= _KILO
+    return f"{size:.1f} GB"
 
 
 class Backend(Protocol):

@@ -19,6 +19,8 @@ from tsuzuki.lifecycle import TERMINAL, stamp
 from tsuzuki.runs import Runs
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_NAMES: Final = 10
+"""How wide the names of what was examined are at least."""
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 
 
@@ -79,8 +81,9 @@ def doctor(store: Store, *, as_json: bool, rebuild: bool, compact: bool) -> int:
     if as_json:
         render.put(checks)
     else:
+        width = max(_NAMES, *(render.columns(check.name) for check in checks))
         for check in checks:
-            click.echo(f"{'ok' if check.ok else 'NOT OK':<8}{check.name:<12}{check.text}")
+            click.echo(f"{'ok' if check.ok else 'NOT OK':<8}{render.padded(check.name, width)}  {check.text}")
     return 0 if all(check.ok for check in checks) else 1
 
 

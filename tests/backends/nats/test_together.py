@@ -157,6 +157,22 @@ async def test_a_feed_whose_consumer_was_deleted_goes_on_where_it_was(stores: Tw
     await until(seen, 10)
 
 
+async def test_whoever_leaves_takes_his_consumers_with_him(stores: Two) -> None:
+    one, two = stores
+
+    async def followers() -> list[int]:
+        names = one._parts.topology
+        told = [await one._parts.wire.api(topology.stream_info(stream)) for stream in (names.journal, names.state)]
+        return [info["state"]["consumer_count"] for info in told]
+
+    async def both_follow() -> bool:
+        return await followers() == [2, 2]
+
+    await until(both_follow, 5)
+    await two.close()
+    assert await followers() == [1, 1]
+
+
 async def test_workers_and_progress_are_seen_by_others(stores: Two) -> None:
     one, two = stores
     claim = await b.claimed(one, "w1")

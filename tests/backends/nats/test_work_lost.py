@@ -34,7 +34,7 @@ async def test_a_run_whose_ticket_was_lost_is_claimed_without_one(
     publish = one._parts.wire.publish
 
     async def lose_tickets(subject: str, data: bytes, **wanted: Any) -> int:
-        if subject.startswith(one._parts.topology.all_tickets[:-1]):
+        if subject.startswith(one._parts.topology.all_work[:-1]):
             raise Unclear("it got lost")
         return await publish(subject, data, **wanted)
 

@@ -1,6 +1,9 @@
 """What can be set of the work queue and the dead letters, and what is kept of what is there."""
 # ruff: noqa: SLF001 - it looks at the queue itself, and loses what else only a crash or the network would lose
 
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -10,10 +13,15 @@ from tests.backends.nats.test_work import (
     consumer,
     given,
     known,
+    queued,
+    words,
 )
 from tests.nats_server import NatsServer
 from tsuzuki import Status
-from tsuzuki.backends.nats import NatsBackend, tickets, topology
+from tsuzuki.backends.nats import NatsBackend, options, tickets, topology
+from tsuzuki.backends.nats.faults import Unclear
+from tsuzuki.backends.nats.permissions import ANY, permissions
+from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.testing import builders as b
 
@@ -60,19 +68,113 @@ async def test_a_stream_with_other_settings_is_kept_and_told_of(nats_server: Nat
     await other._parts.wire.api(topology.create_stream(f"{name}-work"), **config)
     with pytest.raises(StoreUnavailable, match=f"stream {name}-work has retention='limits'"):
         await opened(f"{nats_server.url}?prefix={name}")
+    kept = await other._parts.wire.api(topology.stream_info(f"{name}-work"))
+    assert kept["config"]["subjects"] == [f"{name}.work.>"]
 
 
-async def test_a_consumer_with_other_limits_is_kept_if_it_will_do(url: str, opened: Open) -> None:
-    one, two = await opened(url, ack_wait=20), await opened(url)
+async def test_whoever_starts_sets_the_limits_of_consumers_anew(
+    url: str, opened: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await opened(url, ack_wait=6, ack_progress=2, max_ack_pending=7)
     runs = [await b.submitted(one) for _ in range(2)]
     assert await given(one) == [runs[0].id]
+    two = await opened(url)
     await until(lambda: known(two, 2), 5)
     assert await given(two) == [runs[1].id]
-    assert (await consumer(two, runs[0]))["config"]["ack_wait"] == 20_000_000_000
-    late = await opened(url, ack_wait=100, ack_progress=50)
-    await b.submitted(late)
-    with pytest.raises(StoreUnavailable, match="ack_wait"):
-        await given(late)
+    config = (await consumer(two, runs[0]))["config"]
+    assert (config["ack_wait"], config["max_ack_pending"]) == (30_000_000_000, 200)
+    (told,) = [record.getMessage() for record in caplog.records if "consumer" in record.getMessage()]
+    assert told.endswith("had ack_wait=6s, max_ack_pending=7, and has ack_wait=30s, max_ack_pending=200 from now on")
+    again = await b.submitted(one)
+    await until(lambda: known(two, 3), 5)
+    assert await given(two) == [again.id]
+    assert sum("consumer" in record.getMessage() for record in caplog.records) == 1
+
+
+async def test_only_tickets_come_into_the_work_queue(url: str, opened: Open) -> None:
+    store = await opened(url)
+    work = store._parts.topology.all_work.removesuffix(".>")
+    with pytest.raises(Unclear):
+        await store._parts.wire.publish(f"{work}.zzz", b"{}")
+    with pytest.raises(Unclear):
+        await store._parts.wire.publish(f"{work}.default.0.crawl.run.more", b"{}")
+    assert await queued(store) == set()
+
+
+async def test_a_work_queue_that_took_anything_takes_only_tickets_from_now_on(
+    nats_server: NatsServer, opened: Open
+) -> None:
+    name = nats_server.fresh()
+    other = await opened(f"{nats_server.url}?prefix={nats_server.fresh()}")
+    names = Topology(options.parse("nats://host", prefix=name))
+    config = {**names.streams()[names.work], "subjects": [names.all_work]}
+    await other._parts.wire.api(topology.create_stream(names.work), **config)
+    await other._parts.wire.publish(f"{name}.work.zzz", b"{}")
+    store = await opened(f"{nats_server.url}?prefix={name}")
+    info = await store._parts.wire.api(topology.stream_info(names.work))
+    assert info["config"]["subjects"] == [names.all_tickets]
+    run = await b.submitted(store)
+    assert await queued(store) == {run.id, "zzz"}
+    await store.examine()
+    assert await queued(store) == {run.id}
+    assert await given(store) == [run.id]
+
+
+async def test_a_work_queue_that_takes_anything_will_do_where_it_cannot_be_changed(
+    tmp_path: Path, opened: Open
+) -> None:
+    names = Topology(options.parse("nats://host"))
+    users = [
+        {"user": "all", "password": "x"},
+        {"user": "some", "password": "x", "permissions": permissions("gateway+worker", names).config()},
+    ]
+    server = NatsServer(tmp_path / "nats", settings=f"authorization: {json.dumps({'users': users})}")
+    server.start()
+    try:
+        admin = await opened(_as(server, "all"), connect_timeout=60)
+        config = {**names.streams()[names.work], "subjects": [names.all_work]}
+        await admin._parts.wire.api(topology.update_stream(names.work), **config)
+        store = await opened(_as(server, "some"), connect_timeout=60)
+        run = await b.submitted(store)
+        assert await given(store) == [run.id]
+        await store.close()
+        await admin.close()
+    finally:
+        server.stop()
+
+
+def _as(server: NatsServer, user: str) -> str:
+    return server.url.replace("//", f"//{user}:x@")
+
+
+async def test_runs_are_taken_and_kept_where_a_consumer_with_other_limits_cannot_be_changed(
+    tmp_path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It waits for less than our runs usually keep silent, so we speak more often."""
+    names = Topology(options.parse("nats://host"))
+    rights = permissions("worker", names).config()
+    rights["publish"]["allow"].remove(topology.create_consumer(names.work, ANY))
+    users = [{"user": "admin", "password": "x"}, {"user": "worker", "password": "x", "permissions": rights}]
+    server = NatsServer(tmp_path / "nats", settings=f"authorization: {json.dumps({'users': users})}")
+    server.start()
+    try:
+        admin = await opened(_as(server, "admin"), ack_wait=1.5, ack_progress=0.5, connect_timeout=60)
+        first, second = await b.submitted(admin), await b.submitted(admin)
+        assert await given(admin) == [first.id]
+        late = await opened(_as(server, "worker"), connect_timeout=60)
+        said = words(late, monkeypatch)
+        await until(lambda: known(late, 2), 10)
+        assert await given(late) == [second.id]
+        assert "keeps ack_wait=1.5s instead of ack_wait=30s: " in caplog.text
+
+        async def spoken() -> bool:
+            return said.count(tickets.UNDER_WAY) >= 3
+
+        await until(spoken, 8)
+        await admin.close()
+        await late.close()
+    finally:
+        server.stop()
 
 
 def test_a_ticket_says_which_run_it_is_for() -> None:

@@ -58,6 +58,9 @@ class Feed:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if self._name and await self._wire.connected(0):
+            with contextlib.suppress(ApiError, Unclear):  # the server forgets it by itself, a little later
+                await self._wire.ask(topology.delete_consumer(self._stream, self._name), b"", timeout=HEARTBEAT)
 
     async def _run(self) -> None:
         while True:

@@ -47,6 +47,7 @@ def viewer(names: Topology, inbox: str) -> Permissions:
         *(topology.leader_get(stream) for stream in followed),
         *(topology.create_consumer(stream, ANY) for stream in followed),
         *(topology.next_messages(stream, ANY) for stream in followed),
+        *(topology.delete_consumer(stream, ANY) for stream in followed),
     ]
     return _sorted(reads, [f"{inbox}.{ALL}", _any(names.lines(ANYONE)), names.all_requests])
 
@@ -99,7 +100,11 @@ def admin(names: Topology, inbox: str) -> Permissions:
         for request in (topology.create_stream, topology.delete_stream, topology.purge_stream)
     ]
     everything = [subject for config in names.streams().values() for subject in config["subjects"]]
-    return gateway(names, inbox) | worker(names, inbox) | _sorted([*makes, *everything])
+    return (
+        gateway(names, inbox)
+        | worker(names, inbox)
+        | _sorted([*makes, topology.update_stream(names.work), *everything])
+    )
 
 
 ROLES: Final[dict[str, Callable[[Topology, str], Permissions]]] = {

@@ -1,10 +1,11 @@
 """Makes the streams of a store where they are missing, keeps those that are there, and looks them over."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from tsuzuki.backends import Check
+from tsuzuki.backends import Check, amount
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
@@ -12,11 +13,12 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.errors import StoreUnavailable
 
+logger: Final = logging.getLogger("tsuzuki.nats")
+
 OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
 _KEPT: Final = ("subjects", "retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
-KILO: Final = 1024
 _AGAIN: Final = 0.1
 """How long to wait before servers that have not found each other yet are asked again (seconds)."""
 
@@ -33,8 +35,13 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
         error = errors.exceptions[0]
         raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
     kept = {name: task.result() for name, task in found.items()}
+    wide = kept[names.work].get("subjects") == [names.all_work]
+    if wide:
+        kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
     for name, config in kept.items():
         _check(options, name, wanted[name], config)
+    if wide:
+        await _narrow(wire, names, kept[names.work])
     return max(int(config.get("num_replicas", 1)) for config in kept.values())
 
 
@@ -59,6 +66,14 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
             ) from error
         raise
     return told
+
+
+async def _narrow(wire: Wire, names: Topology, config: dict[str, Any]) -> None:
+    """Lets only tickets into a work queue of old, which took whatever began like one and would never give it."""
+    try:
+        await wire.api(topology.update_stream(names.work), **config)
+    except (ApiError, Unclear) as error:
+        logger.debug("the stream %s is kept as it is, until an admin opens the store: %s", names.work, error)
 
 
 async def _patiently(wire: Wire, ask: Callable[[], Awaitable[Any]], patience: float) -> Any:
@@ -114,7 +129,7 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
         state, config, cluster = info["state"], info["config"], info.get("cluster") or {}
         behind = [peer["name"] for peer in cluster.get("replicas") or () if not peer.get("current")]
         full = 0 < config.get("max_bytes", -1) * 9 // 10 < state["bytes"] and config.get("discard") == "new"
-        text = f"{state['messages']} messages, {state['bytes'] / KILO**2:.1f} MB, {config['num_replicas']} replicas"
+        text = f"{state['messages']} messages, {amount(state['bytes'])}, {config['num_replicas']} replicas"
         leaderless = bool(cluster) and not cluster.get("leader")
         if leaderless:
             text += "; it has no leader: most of its servers must run before anything can be written"

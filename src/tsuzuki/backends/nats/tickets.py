@@ -4,6 +4,7 @@ A ticket says that a run may be claimed. It decides nothing: the chain does.
 """
 
 import asyncio
+from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
@@ -11,10 +12,9 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki.backends.nats import topology
-from tsuzuki.backends.nats.faults import CONSUMER_EXISTS, ApiError, Unclear
+from tsuzuki.backends.nats.faults import CONSUMER_EXISTS, DENIED, ApiError, Unclear
 from tsuzuki.backends.nats.topology import NANO, Group, Topology
 from tsuzuki.backends.nats.wire import Listening, Wire
-from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run
 
 ACK: Final = b"+ACK"
@@ -27,6 +27,10 @@ LINGER: Final = 0.02
 all (seconds)."""
 SHORTEST: Final = 0.01
 """A request without an end would stay open where too many tickets are out (seconds)."""
+_LIMITS: Final = ("ack_wait", "max_ack_pending")
+"""What whoever starts sets anew on a consumer that is there."""
+_NEEDED: Final = ("filter_subject", "ack_policy")
+"""Without these a consumer deals out something else, or for good."""
 _NOTHING_MORE: Final = frozenset({"404", "408"})
 
 
@@ -121,8 +125,8 @@ class Dealer:
     No request stays open for long: that of a worker which stands still would swallow what comes meanwhile.
     """
 
-    def __init__(self, wire: Wire, names: Topology, group: Group, progress: float) -> None:
-        self._wire, self._stream, self._progress = wire, names.work, progress
+    def __init__(self, wire: Wire, names: Topology, group: Group, learned: Callable[[float, str], None]) -> None:
+        self._wire, self._stream, self._learned = wire, names.work, learned
         self._name, self._config = names.consumer(group)
         self._inbox = wire.inbox()
         self._subscription: Listening | None = None
@@ -147,26 +151,36 @@ class Dealer:
             self._subscription = await self._wire.subscribe(f"{self._inbox}.*", self._heard)
         if self._ready:
             return
-        request = {"stream_name": self._stream, "config": self._config, "action": "create"}
+        note = ""
         try:
-            await self._wire.api(topology.create_consumer(self._stream, self._name), **request)
+            config = await self._make("create")
         except ApiError as error:
-            if error.error != CONSUMER_EXISTS:
+            if error.error not in (CONSUMER_EXISTS, DENIED):
                 raise
-            found = await self._wire.api(topology.consumer_info(self._stream, self._name))
-            self._check(found["config"])
+            found = (await self._wire.api(topology.consumer_info(self._stream, self._name)))["config"]
+            config, note = await self._adapted(found)
         self._ready = True
+        self._learned(config.get("ack_wait", 0) / NANO, note)
 
-    def _check(self, found: dict[str, Any]) -> None:
-        """Keeps a consumer that others made with other limits, if it can be worked with."""
-        wrong = next((x for x in ("ack_policy", "filter_subject") if found.get(x) != self._config[x]), None)
-        if wrong is None and found.get("ack_wait", 0) <= self._progress * NANO:
-            wrong = "ack_wait"
-        if wrong is not None:
-            raise StoreUnavailable(
-                f"the consumer {self._name} of the stream {self._stream} has {wrong}={found.get(wrong)!r}, which does "
-                f"not go with {self._config[wrong]!r} here; delete it, or give all processes the same settings"
-            )
+    async def _make(self, action: str) -> dict[str, Any]:
+        request = {"stream_name": self._stream, "config": self._config, "action": action}
+        answer = await self._wire.api(topology.create_consumer(self._stream, self._name), **request)
+        config: dict[str, Any] = answer["config"]
+        return config
+
+    async def _adapted(self, found: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        """Gives a consumer that others made our limits, or keeps theirs; says which, where they differ."""
+        unlike = [x for x in (*_LIMITS, *_NEEDED) if found.get(x) != self._config[x]]
+        if not unlike:
+            return found, ""
+        before = ", ".join(f"{x}={_shown(found.get(x))}" for x in unlike)
+        ours = ", ".join(f"{x}={_shown(self._config[x])}" for x in unlike)
+        try:
+            return await self._make("update"), f"had {before}, and has {ours} from now on"
+        except ApiError as error:
+            if any(x in _NEEDED for x in unlike):
+                raise  # no tickets from there: runs are claimed without them
+            return found, f"keeps {before} instead of {ours}: {error}"
 
     async def _ask(self, most: int, patience: float) -> list[Msg]:
         pull = self._pull = _Pull(str(next(self._tokens)), most)
@@ -205,3 +219,8 @@ class Dealer:
             await self._wire.tell(message.reply, back())
         except Unclear:
             return  # it comes back by itself
+
+
+def _shown(setting: Any) -> str:
+    """Writes a setting as people set it: times in seconds."""
+    return f"{setting / NANO:g}s" if isinstance(setting, int) and setting >= NANO // 1000 else str(setting)

@@ -60,7 +60,8 @@ class Topology:
         self.number = f"{prefix}.n"
         self.all_chains = f"{prefix}.j.*"
         self.all_letters = f"{self._letters}.*"
-        self.all_tickets = f"{self._work}.>"
+        self.all_tickets = f"{self._work}.*.*.*.*"
+        self.all_work = f"{self._work}.>"
         self.all_blobs = f"{prefix}.b.>"
         self.all_requests = f"{prefix}.ctl.*"
         self.all_workers = f"$KV.{self.bucket}.worker.*"
@@ -194,6 +195,11 @@ class Topology:
 def create_stream(stream: str) -> str:
     """Where a stream is made."""
     return f"{API}.STREAM.CREATE.{stream}"
+
+
+def update_stream(stream: str) -> str:
+    """Where the settings of a stream are changed."""
+    return f"{API}.STREAM.UPDATE.{stream}"
 
 
 def stream_info(stream: str) -> str:

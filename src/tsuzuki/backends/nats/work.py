@@ -6,6 +6,7 @@ was killed) is made up for: a run that waits and is not dealt out is claimed str
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,9 @@ MOMENT: Final = 0.5
 MISSED: Final = 2.0
 """After so many seconds a run that waits and is not dealt out is claimed without a ticket."""
 MOST_MISSED: Final = 10_000
+HASTE: Final = 3
+"""How often the queue is told that a run is under way, in the time after which it would deal it out again, where that
+is shorter than what we were set to."""
 
 
 class Candidate(NamedTuple):
@@ -74,6 +78,9 @@ class Work:
         self._unsent: list[Ticket] = []
         self._aside: set[asyncio.Task[None]] = set()
         self._loop: asyncio.Task[None] | None = None
+        self._pace = options.ack_progress
+        self._hurry = asyncio.Event()
+        self._noted = False
 
     def start(self) -> None:
         """Begins to show that what we hold is under way."""
@@ -169,9 +176,18 @@ class Work:
     async def _deal(self, group: Group, among: Sequence[Candidate]) -> list[Ticket]:
         dealer = self._dealers.get(group)
         if dealer is None:
-            dealer = self._dealers[group] = Dealer(self._wire, self._topology, group, self._options.ack_progress)
+            dealer = self._dealers[group] = Dealer(self._wire, self._topology, group, self._learned)
         fresh = any(candidate.id not in self._missed for candidate in among)
         return await dealer.deal(len(among), PATIENCE if fresh else 0.0)
+
+    def _learned(self, ack_wait: float, note: str) -> None:
+        """Keeps pace with a consumer that waits less than we thought, and tells once that settings differ."""
+        if 0 < ack_wait <= self._pace:
+            self._pace = ack_wait / HASTE
+            self._hurry.set()
+        if note and not self._noted:
+            self._noted = True
+            logger.warning("a consumer of the stream %s %s", self._topology.work, note)
 
     async def _hand_back_all(self, answers: Iterable[list[Ticket] | BaseException]) -> None:
         for answer in answers:
@@ -221,7 +237,10 @@ class Work:
 
     async def _show_progress(self) -> None:
         while True:
-            await asyncio.sleep(self._options.ack_progress)  # real time: the server counts in it
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pace):  # real time: the server counts in it
+                    await self._hurry.wait()
+            self._hurry.clear()
             unsent, self._unsent = self._unsent, []
             for ticket in unsent:
                 await self.say(ticket, tickets.ACK)
@@ -252,7 +271,7 @@ class Work:
         while True:
             told = await self._wire.api(
                 topology.stream_info(self._topology.work),
-                subjects_filter=self._topology.all_tickets,
+                subjects_filter=self._topology.all_work,  # a queue of old may hold what has no form at all
                 offset=len(found),
             )
             page = (told["state"].get("subjects") or {}).keys() - found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tsuzuki.backends import Check
+from tsuzuki.backends import Check, amount
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.faults import fault
 from tsuzuki.backends.sqlite.file import connect
@@ -14,8 +14,7 @@ from tsuzuki.backends.sqlite.migrations import NEWEST, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
 
-KILO: Final = 1024
-LITTLE_SPACE: Final = 100 * KILO**2
+LITTLE_SPACE: Final = 100 << 20
 
 
 def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
@@ -60,7 +59,7 @@ def _agreement(connection: sqlite3.Connection) -> Check:
 
 def _blobs(connection: sqlite3.Connection, blobs: Blobs, now: float) -> Check:
     swept = blobs.sweep(_known(connection), now)
-    return Check("blobs", ok=True, text=f"{_bytes(blobs.size())}, {swept} left behind by a crash and swept")
+    return Check("blobs", ok=True, text=f"{amount(blobs.size())}, {swept} left behind by a crash and swept")
 
 
 def _known(connection: sqlite3.Connection) -> Callable[[list[str]], set[str]]:
@@ -69,18 +68,9 @@ def _known(connection: sqlite3.Connection) -> Callable[[list[str]], set[str]]:
 
 def _space(path: Path) -> Check:
     free = shutil.disk_usage(path.parent).free
-    return Check("disk", ok=free > LITTLE_SPACE, text=f"{_bytes(free)} free")
+    return Check("disk", ok=free > LITTLE_SPACE, text=f"{amount(free)} free")
 
 
 def _size(path: Path) -> str:
     wal = path.with_name(f"{path.name}-wal")
-    return f"{_bytes(path.stat().st_size)} and {_bytes(wal.stat().st_size if wal.exists() else 0)} not yet merged"
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("bytes", "KB", "MB"):
-        if size < KILO:
-            return f"{size:.0f} {unit}"
-        size /= KILO
-    return f"{size:.1f} GB"
+    return f"{amount(path.stat().st_size)} and {amount(wal.stat().st_size if wal.exists() else 0)} not yet merged"

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from tsuzuki.backends import Check
+from tsuzuki.backends import Check, amount
 from tsuzuki.backends.sqlite.faults import fault
 from tsuzuki.backends.sqlite.file import connect
 from tsuzuki.backends.sqlite.turnstile import Turnstile
@@ -20,7 +20,6 @@ KEPT: Final = 1024
 AT_ONCE: Final = 1000
 """How many pages are given back in one turn; whoever else writes has the next one."""
 _INCREMENTAL: Final = 2
-_KILO: Final = 1024
 
 
 def give_back(transaction: Transaction) -> bool:
@@ -57,4 +56,4 @@ def compact(path: Path) -> Check:
     finally:
         turnstile.close()
     after = path.stat().st_size
-    return Check("compact", ok=True, text=f"{before / _KILO**2:.1f} MB before, {after / _KILO**2:.1f} MB now")
+    return Check("compact", ok=True, text=f"{amount(before)} before, {amount(after)} now")

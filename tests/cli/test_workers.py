@@ -1,0 +1,81 @@
+"""`tsuzuki workers`: who works on a store."""
+
+import asyncio
+import time
+
+from tests.cli.conftest import Terminal
+from tsuzuki import Runs
+from tsuzuki.backends import WorkerRecord, WorkerState
+from tsuzuki.testing import FakeClock
+
+
+def beaten(terminal: Terminal, worker: str, *, at: float, state: WorkerState, run: str | None = None) -> None:
+    """Lets a worker have beaten so many seconds from now; a store stamps heartbeats by its own clock."""
+
+    async def beat() -> None:
+        clock = FakeClock(time.time() + at)
+        async with Runs.open(data_dir=str(terminal.folder / ".tsuzuki"), clock=clock) as runs:
+            started = clock.now()
+            await runs.backend.beat(
+                WorkerRecord(
+                    id=worker,
+                    host="elsewhere/",
+                    tags=("gpu",),
+                    started_at=started,
+                    current_run_id=run,
+                    state=state.value,
+                )
+            )
+
+    asyncio.run(beat())
+
+
+def crew(terminal: Terminal) -> None:
+    """Two that live, however long the test takes, and two that do not."""
+    beaten(terminal, "left", at=-200, state=WorkerState.STOPPED_GRACEFUL)
+    beaten(terminal, "killed", at=-100, state=WorkerState.RUNNING)
+    beaten(terminal, "idle", at=600, state=WorkerState.IDLE)
+    beaten(terminal, "busy", at=601, state=WorkerState.RUNNING, run="21581b62-ffb4")
+
+
+def shown(terminal: Terminal, *options: str) -> dict[str, str]:
+    return {worker["worker_id"]: worker["state"] for worker in terminal.json("workers", *options)}
+
+
+def test_workers_that_live_are_shown_and_all_when_asked(terminal: Terminal) -> None:
+    crew(terminal)
+    assert shown(terminal) == {"busy": "RUNNING", "idle": "IDLE"}
+    assert list(shown(terminal, "--all").items()) == [
+        ("busy", "RUNNING"),
+        ("idle", "IDLE"),
+        ("killed", "DISCONNECTED"),
+        ("left", "STOPPED_GRACEFUL"),
+    ]
+    assert shown(terminal, "--state", "disconnected") == {"killed": "DISCONNECTED"}
+    head, busy, idle = terminal.tsuzuki("workers").stdout.splitlines()
+    assert head.split() == ["WORKER", "STATE", "RUN", "SEEN", "TAGS", "FLOWS"]
+    assert busy.split()[:3] == ["busy", "RUNNING", "21581b62"]
+    assert idle.split()[-1] == "gpu"
+
+
+def test_a_hidden_worker_stays_hidden_when_it_beats_and_can_be_shown_again(terminal: Terminal) -> None:
+    crew(terminal)
+    assert terminal.tsuzuki("workers", "--hide", "idle").stdout == "worker idle is hidden\n"
+    beaten(terminal, "idle", at=602, state=WorkerState.IDLE)
+    assert shown(terminal) == {"busy": "RUNNING"}
+    assert "idle" in shown(terminal, "--hidden")
+    assert "IDLE, hidden" in terminal.tsuzuki("workers", "--hidden").stdout
+    assert terminal.tsuzuki("workers", "--unhide", "idle").stdout == "worker idle is shown\n"
+    assert "idle" in shown(terminal)
+
+
+def test_a_worker_that_is_not_there_and_a_state_that_is_none_are_told(terminal: Terminal) -> None:
+    crew(terminal)
+    assert "worker not found: 'nobody'" in terminal.tsuzuki("workers", "--hide", "nobody", code=1).stderr
+    assert "disconnected" in terminal.tsuzuki("workers", "--state", "asleep", code=1).stderr
+
+
+def test_a_store_without_workers_says_so(terminal: Terminal) -> None:
+    terminal.submit_shared()
+    assert terminal.tsuzuki("workers").stderr.startswith("no workers")
+    assert terminal.json("workers") == []

@@ -62,3 +62,15 @@ def test_a_bad_default_tag_or_timeout_is_ignored(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC", "0")
     assert settings.default_tag() == "default"
     assert settings.worker_disconnect_timeout() == 20.0
+
+
+@pytest.mark.parametrize("value", ["x", "nan", "inf", "0", "-1"])
+@pytest.mark.parametrize(("name", "default"), [("LEASE_SECONDS", 6.0), ("GRACE_SECONDS", 30.0)])
+def test_a_bad_lease_or_grace_period_is_told_of_with_what_holds_instead(
+    name: str, default: float, value: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(f"TSUZUKI_{name}", value)
+    with caplog.at_level(logging.WARNING, "tsuzuki.settings"):
+        found = settings.lease(one_machine=False) if name == "LEASE_SECONDS" else settings.grace_period()
+    assert found == default
+    assert f"TSUZUKI_{name}={value!r} is ignored, its default {default:g} holds" in caplog.text

@@ -5,8 +5,9 @@ replay cannot differ. There is no pickle.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import cached_property
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,9 @@ _encode: Final = msgspec.json.Encoder().encode
 _PLAIN: Final[frozenset[type]] = frozenset({int, str, bool, type(None)})
 _SMALL: Final = 1 << 62
 NULL: Final = b"null"
+_NOT_FINITE: Final = (b"NaN", b"Infinity")
+_MAYBE_LOST: Final = (NULL, *_NOT_FINITE)
+"""What JSON may say where a float was inf or nan: pydantic models say null unless they are told otherwise."""
 
 
 def short(value: object, most: int = 80) -> str:
@@ -43,12 +47,26 @@ class Codec:
     def record(self, value: Any) -> tuple[bytes, Any]:
         """Gives the JSON of a value and the value that this JSON will give back."""
         if type(value) in self._kept and (type(value) is not int or -_SMALL < value < _SMALL):
-            return _encode(value), value
+            try:
+                return _encode(value), value
+            except UnicodeEncodeError as error:
+                raise _not_json(value, error) from error
         data = self.encode(value)
         try:
-            return data, self.decode(data)
+            back = self.decode(data)
         except ValueChanged as error:
+            self._refuse_lost(value, None)
             raise NotJSON(f"the result {short(value)} cannot be recorded and read back: {error}") from error
+        if any(sign in data for sign in _MAYBE_LOST):
+            self._refuse_lost(value, back)
+        return data, back
+
+    def _refuse_lost(self, value: Any, back: Any) -> None:
+        """Refuses a value whose inf or nan would come back as something else."""
+        if lost := _lost(self._adapter or _any(), value, back):
+            hint = 'that place as float (a pydantic model: also with ser_json_inf_nan="strings" in its config)'
+            text = f"the result {short(value)} cannot be recorded: result{lost}. Annotate {hint}"
+            raise NotJSON(f"{text}, or put None or a text there yourself")
 
     def encode(self, value: Any) -> bytes:
         """Gives the JSON of a value."""
@@ -59,10 +77,7 @@ class Codec:
                 )
             return self._adapter.dump_json(value, warnings="none", fallback=_plain_or_refused)
         except (pydantic_core.PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
-            raise NotJSON(
-                f"{short(value)} ({type(value).__name__}) cannot be recorded as JSON: {error}. "
-                "Return JSON types, a pydantic model or a dataclass, and annotate the function with it"
-            ) from error
+            raise _not_json(value, error) from error
 
     def decode(self, data: bytes | str | msgspec.Raw) -> Any:
         """Gives the value that a JSON text stands for."""
@@ -79,6 +94,47 @@ class Codec:
     @cached_property
     def _adapter(self) -> "pydantic.TypeAdapter[Any] | None":
         return None if self._annotation is Any else _adapter(self._annotation)
+
+
+@cache
+def _any() -> "pydantic.TypeAdapter[Any]":
+    return pydantic.TypeAdapter(Any)
+
+
+def _lost(adapter: "pydantic.TypeAdapter[Any]", value: Any, back: Any) -> str:
+    """Says which inf or nan of a value has not come back as such, if one has not."""
+    had = _not_finite_in(adapter, value)
+    if not had or len(kept := _not_finite_in(adapter, back)) >= len(had):
+        return ""
+    place, number = next((one for one in had if one not in kept), had[0])
+    return f"{place} is {number}, which JSON has no word for"
+
+
+def _not_finite_in(adapter: "pydantic.TypeAdapter[Any]", value: Any) -> list[tuple[str, str]]:
+    """Gives the places of a value where a float is inf or nan; a value without is known by its bytes alone."""
+    try:
+        told = adapter.dump_python(value, warnings="none")
+        data = pydantic_core.to_json(told, bytes_mode="base64", inf_nan_mode="constants", fallback=_plain_or_refused)
+    except (ValueError, TypeError, RecursionError):  # it has parts that only their own serializer can say
+        return []
+    if not any(word in data for word in _NOT_FINITE):
+        return []
+    return list(_not_finite(pydantic_core.from_json(data), ""))
+
+
+def _not_finite(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, str(value)
+    elif isinstance(value, list | dict):
+        for index, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _not_finite(part, f"{place}[{index!r}]")
+
+
+def _not_json(value: Any, error: Exception) -> NotJSON:
+    hint = "Return JSON types, a pydantic model or a dataclass, and annotate the function with it"
+    if "surrogates not allowed" in str(error):  # as in file names that are not UTF-8
+        hint = 'Spell such a text out, text.encode("utf-8", "backslashreplace").decode(), or return bytes'
+    return NotJSON(f"{short(value)} ({type(value).__name__}) cannot be recorded as JSON: {error}. {hint}")
 
 
 def _plain_or_refused(value: Any) -> Any:
@@ -163,6 +219,11 @@ class Params:
         return frozenset(self._signature.parameters)
 
     @property
+    def any_name(self) -> bool:
+        """Whether params of any name are taken."""
+        return any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the params."""
         return self._adapter.json_schema()
@@ -171,11 +232,20 @@ class Params:
         """Checks params given as Python values, fills in defaults, and gives their JSON."""
         filled = {p.name: p.default for p in self._signature.parameters.values() if p.default is not p.empty}
         try:
-            return self._adapter.dump_json(filled | self._adapter.validate_python(dict(given)), warnings="none")
+            params = filled | self._adapter.validate_python(dict(given))
+            data = self._adapter.dump_json(params, warnings="none")
         except pydantic.ValidationError as error:
             raise self._refusal(error) from None
-        except (pydantic_core.PydanticSerializationError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise BadParams(f"flow {self._flow}: its params cannot be recorded as JSON: {error}") from error
+        if any(sign in data for sign in _MAYBE_LOST):
+            try:
+                back: Any = self._adapter.validate_json(data)
+            except pydantic.ValidationError:  # whoever decodes them will tell, unless it is for what was lost
+                back = None
+            if lost := _lost(self._adapter, params, back):
+                raise BadParams(f"flow {self._flow}: params{lost}: pass None or a text instead")
+        return data
 
     def decode(self, data: bytes | msgspec.Raw) -> dict[str, Any]:
         """Gives the arguments to call the flow with; what no longer fits is refused."""
@@ -189,6 +259,18 @@ class Params:
             {"type": e["type"], "loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors(include_url=False)
         )
         return BadParams(f"flow {self._flow}{self._signature}: {_told(error)}", problems)
+
+
+def plain_params(given: Mapping[str, Any]) -> bytes:
+    """Gives the JSON of the params of a flow that is known by its name alone."""
+    try:
+        params = dict(given)
+        data = msgspec.json.encode(params)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadParams(f"params must be JSON: {error}") from error
+    if NULL in data and (lost := _lost(_any(), params, msgspec.json.decode(data))):
+        raise BadParams(f"params{lost}: pass None or a text instead")
+    return data
 
 
 def params_digest(data: bytes) -> str:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 
 _RATE = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*/\s*(?P<unit>s|sec|second|m|min|minute|h|hour)\s*")
-_TAG = re.compile(r"[A-Za-z0-9_-]+")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -77,12 +76,12 @@ class Task(Generic[P, R]):
         limit: str | None = None,
     ) -> None:
         self.function = options.function("what @task decorates", function, "@task above a def")
-        options.text("task(name=…)", name, optional=True)
+        options.spoken("task(name=…)", name, optional=True)
         if retry is not None and not isinstance(retry, Retry):
             options.whole("task(retry=…), where it is no Retry,", retry, 1)
         options.seconds("task(timeout=…)", timeout)
         options.whole("task(concurrency=…)", concurrency, 1, optional=True)
-        options.text("task(limit=…)", limit, optional=True)
+        options.spoken("task(limit=…)", limit, optional=True)
         if limit is not None and rate is None and concurrency is None:
             raise BadUsage(f"task(limit={limit!r}) names a shared limit: say rate= or concurrency= too")
         self.name: str = name or _name_of(function)
@@ -329,14 +328,15 @@ class Flow(Generic[P, R]):
         tag: str = "default",
     ) -> None:
         self.function = options.function("what @flow decorates", function, "@flow above a def")
-        options.text("flow(name=…)", name, optional=True)
-        options.text("flow(key=…)", key, optional=True)
-        options.matching("flow(tag=…)", tag, _TAG, "a text of letters, digits, _ and -")
+        options.spoken("flow(name=…)", name, optional=True)
+        options.spoken("flow(key=…)", key, optional=True)
+        options.tag("flow(tag=…)", tag)
         self.name: str = name or _name_of(function)
         self.key = key
         self.tag = tag
         self.is_async = inspect.iscoroutinefunction(function)
         self.params = Params(self.name, function)
+        options.template("flow(key=…)", key, None if self.params.any_name else self.params.names)
         update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -364,8 +364,10 @@ class Flow(Generic[P, R]):
         if self.key is None:
             return None
         try:
-            return self.key.format(**params)
-        except (KeyError, IndexError, AttributeError, ValueError) as error:
+            key = self.key.format(**params)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError) as error:
             raise BadUsage(
                 f"flow {self.name}: its key {self.key!r} cannot be filled from the params: {error}"
             ) from error
+        options.spoken(f"what the params make of the key {self.key!r} of flow {self.name}", key)
+        return key

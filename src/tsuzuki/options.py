@@ -4,11 +4,17 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from numbers import Integral, Real
-from typing import Any
+from string import Formatter
+from typing import Any, TypeVar
 
 from tsuzuki.errors import BadUsage
 
+Kind = TypeVar("Kind")
+
 _MOST_SHOWN = 80
+_TAG = re.compile(r"[A-Za-z0-9_-]+")
+_FAR = 2**31
+"""Priorities are below this and above its opposite: a number that every store can hold."""
 
 
 def wrong(option: str, allowed: str, given: object) -> BadUsage:
@@ -41,12 +47,12 @@ def number(option: str, given: Any, least: float, most: float = math.inf) -> Non
     raise wrong(option, f"a number of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}", given)
 
 
-def seconds(option: str, given: Any) -> None:
-    """Refuses what is no time above 0; None means none."""
+def seconds(option: str, given: Any, none: str = "for no limit") -> None:
+    """Refuses what is no time above 0; None means none, or what is said."""
     if given is None:
         return
     if not _is_a(Real, given) or not 0 < given < math.inf:
-        raise wrong(option, "a number of seconds above 0, or None for no limit", given)
+        raise wrong(option, f"a number of seconds above 0, or None {none}", given)
 
 
 def word(option: str, given: Any, words: Collection[str]) -> None:
@@ -61,12 +67,92 @@ def text(option: str, given: Any, *, optional: bool = False) -> None:
         raise wrong(option, "a text" + (" or None" if optional else ""), given)
 
 
+def says(given: Any) -> bool:
+    """Tells whether something is a text that says something, and that UTF-8 can say."""
+    try:
+        return isinstance(given, str) and bool(given.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def spoken(option: str, given: Any, *, optional: bool = False) -> None:
+    """Refuses what is no text, an empty one, and one that no store can hold: with half of a surrogate pair."""
+    if not says(given) and not (optional and given is None):
+        raise wrong(option, "a text of at least one character, all of UTF-8" + (", or None" if optional else ""), given)
+
+
 def texts(option: str, given: Any) -> tuple[str, ...]:
     """Gives texts; refuses what is no list of them: a lone text would be taken for its letters."""
     found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
-    if not all(isinstance(one, str) for one in found):
+    if not all(one == "" or says(one) for one in found):
         raise wrong(option, 'a list of texts, for example ["nightly"]', given)
     return found
+
+
+def tag(option: str, given: Any) -> None:
+    """Refuses what can be no tag."""
+    matching(option, given, _TAG, "a text of letters, digits, _ and -")
+
+
+def folder(option: str, given: Any) -> None:
+    """Refuses what is no path; None means the default."""
+    if given is not None and not isinstance(given, str) and not hasattr(given, "__fspath__"):
+        raise wrong(option, "a path or None", given)
+
+
+def template(option: str, given: str | None, names: Collection[str] | None) -> None:
+    """Refuses a text whose {places} cannot be read, or name something else than these names; None means any name."""
+    if given is None:
+        return
+    try:
+        unknown = [place for place in _places(given) if not place.isidentifier() or place not in (names or (place,))]
+    except ValueError as error:
+        raise wrong(option, f'a text with params in braces, for example "crawl:{{site}}" ({error})', given) from None
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in sorted(names or ())) or "a param by its name"
+        raise wrong(option, f"a text that may name {known} (and not {{{unknown[0]}}})", given)
+
+
+def _places(pattern: str) -> Iterable[str]:
+    """Gives what a template names, without the attributes and indexes that follow."""
+    for _, place, spec, conversion in Formatter().parse(pattern):
+        if place is not None:
+            yield re.split(r"[.\[]", place, maxsplit=1)[0]
+        if conversion not in (None, "r", "s", "a"):
+            raise ValueError(f"there is no conversion !{conversion}")
+        yield from _places(spec or "")
+
+
+def instances(option: str, given: Any, kind: type[Kind], allowed: str) -> tuple[Kind, ...]:
+    """Gives things of one kind; refuses anything that is not a list of such."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise wrong(option, f"a list of {allowed}", given)
+    found = tuple(given)
+    for one in found:
+        if not isinstance(one, kind):
+            raise wrong(option, f"a list of {allowed}", one)
+    return found
+
+
+def worker(tags: Any, concurrency: Any, name: Any, lease: Any, grace: Any) -> None:
+    """Refuses options that no worker can work with."""
+    for one in texts("Worker(tags=…)", () if tags is None else tags):
+        tag("a tag of Worker(tags=…)", one)
+    whole("Worker(concurrency=…)", concurrency, 1)
+    spoken("Worker(name=…)", name, optional=True)
+    seconds("Worker(lease=…)", lease, "for the default")
+    seconds("Worker(grace=…)", grace, "for the default")
+
+
+def submission(tag_of_run: Any, tags: Any, priority: Any, key: Any, idempotency_key: Any) -> None:
+    """Refuses options that not every store could keep of a run."""
+    if tag_of_run is not None and tag_of_run != "":
+        tag("submit(tag=…)", tag_of_run)
+    texts("submit(tags=…)", tags)
+    if not _is_a(Integral, priority) or not -_FAR < priority < _FAR:
+        raise wrong("submit(priority=…)", f"a whole number from {1 - _FAR} to {_FAR - 1}", priority)
+    spoken("submit(key=…)", key, optional=True)
+    spoken("submit(idempotency_key=…)", idempotency_key, optional=True)
 
 
 def matching(option: str, given: Any, pattern: re.Pattern[str], allowed: str) -> re.Match[str]:

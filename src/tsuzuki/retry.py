@@ -6,18 +6,22 @@ from dataclasses import dataclass
 
 from tsuzuki import options
 
+_CENTURY = 100 * 366 * 86400.0
+"""The longest wait (seconds): a time that calendars can still write."""
+
 
 class Later(Exception):
     """Raised by user code: not now; try again after so many seconds. It does not count as a failure."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"again in {seconds} s")
         try:
-            self.seconds = float(seconds)
-        except (TypeError, ValueError):
+            self.seconds = math.nan if isinstance(seconds, str | bytes | bool) else float(seconds)
+        except (TypeError, ValueError, OverflowError):
             self.seconds = math.nan
-        if not 0 <= self.seconds < math.inf:
-            raise ValueError(f"Later needs a number of seconds of at least 0, not {seconds!r}")
+        if not 0 <= self.seconds <= _CENTURY:
+            allowed = "a number of at least 0, and at most 100 years"
+            raise ValueError(f"Later needs a number of seconds: {options.wrong('what it was given', allowed, seconds)}")
+        super().__init__(f"again in {seconds} s")
 
 
 class GiveUp(Exception):

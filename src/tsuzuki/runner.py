@@ -25,9 +25,6 @@ _NOTHING_YET: Final = 2
 """The position of a run that was submitted and claimed, and has done nothing."""
 
 
-_CANCELLED: Final = f.Problem("CancelledError", "the flow was cancelled from inside, by its own code or a task's")
-
-
 Compile: TypeAlias = Callable[[str, str], Flow[..., Any]]
 """Makes a flow of the YAML text that a run brings, and a name."""
 
@@ -81,6 +78,12 @@ def _failed(run: Execution, error: f.Problem, reason: str = "execution_error") -
     return run.fact(f.RunFailed, error=error, reason=reason, worker=run.claim.worker)
 
 
+def _cancelled(error: asyncio.CancelledError) -> f.Problem:
+    told = "the flow was cancelled from inside, by its own code or a task's"
+    kept = problem(error)
+    return f.Problem(kept.type, f"{told}: {kept.message}" if kept.message else told)
+
+
 async def _load(run: Execution) -> None:
     row = run.claim.run
     if row.position > _NOTHING_YET:
@@ -114,7 +117,7 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         case None:
             return await _completed(run, flow, frame, value)
         case asyncio.CancelledError():
-            return run.stopped() if run.stopping in ("cancel", "release") else _failed(run, _CANCELLED)
+            return run.stopped() if run.stopping in ("cancel", "release") else _failed(run, _cancelled(error))
         case Later():
             until = run.clock.now() + error.seconds
             return run.fact(f.Released, reason="later", not_before=until, worker=run.claim.worker)

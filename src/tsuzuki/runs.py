@@ -16,19 +16,18 @@ import msgspec
 from msgspec.structs import replace
 
 from tsuzuki import facts as f
-from tsuzuki import settings
+from tsuzuki import options, settings
 from tsuzuki.backends import Backend, Check, Entry, Line, Query, WorkerRecord
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock
-from tsuzuki.codec import params_digest
-from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunHeld, RunNotFound
+from tsuzuki.codec import params_digest, plain_params
+from tsuzuki.errors import BadUsage, KeyHeld, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, Status, moment, stamp
 from tsuzuki.presence import is_gone, process_of
 
 logger: Final = logging.getLogger("tsuzuki.runs")
 
-_TAG: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PAGE: Final = 2000
 _ID_LENGTH: Final = 36
 
@@ -46,6 +45,8 @@ class Runs:
         cls, url: str | None = None, *, data_dir: str | None = None, clock: Clock | None = None
     ) -> AsyncIterator["Runs"]:
         """Opens a store by its address, or the default one, and closes it at the end."""
+        options.text("the address of Runs.open(…)", url, optional=True)
+        options.folder("Runs.open(data_dir=…)", data_dir)
         backend = await open_backend(settings.backend_url(url, data_dir), clock=clock)
         try:
             yield cls(backend, clock=clock)
@@ -80,13 +81,16 @@ class Runs:
 
         A `workflow` is the YAML text of a flow that the run brings with it. Of all submissions with one
         `idempotency_key` the first wins: the others give its run, and warn where their flow or params are not its own.
+        A `priority` lies between -2**31 and 2**31.
         """
+        if not isinstance(flow, str | Flow):
+            raise options.wrong("what submit(…) starts", "a flow (a function under @flow) or the name of one", flow)
+        options.submission(tag, tags, priority, key, idempotency_key)
         name = flow if isinstance(flow, str) else flow.name
-        data = _encoded(flow, params or {})
+        options.spoken("the flow name of a run", name)
+        data = plain_params(params or {}) if isinstance(flow, str) else flow.params.encode(params or {})
         tag = tag or ("default" if isinstance(flow, str) else flow.tag)
         tag = settings.default_tag() if tag == "default" else tag
-        if not name or not _TAG.fullmatch(tag):
-            raise BadUsage(f"a run needs a flow name, and a tag of letters, digits, _ and -; got {name!r}, {tag!r}")
         if key is None and not isinstance(flow, str):
             key = flow.key_for(flow.params.decode(data))
         now = self._clock.now()
@@ -98,7 +102,7 @@ class Runs:
             digest=params_digest(data),
             tag=tag,
             tags=tuple(tags),
-            priority=priority,
+            priority=int(priority),
             key=key,
             idempotency_key=idempotency_key,
             tenant=tenant,
@@ -366,15 +370,6 @@ def plain(row: Run) -> dict[str, Any]:
     """Gives a row as plain JSON types, for people and programs."""
     data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(row))
     return data
-
-
-def _encoded(flow: Flow[..., Any] | str, params: Mapping[str, Any]) -> bytes:
-    if not isinstance(flow, str):
-        return flow.params.encode(params)
-    try:
-        return msgspec.json.encode(dict(params))
-    except (TypeError, ValueError) as error:
-        raise BadParams(f"params must be JSON: {error}") from error
 
 
 def _shown(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:

@@ -145,8 +145,9 @@ class ScriptFlow(Flow[P, R]):
     ) -> Callable[P, EndedRun[R]]:
         """Gives `run` with its options set and the flow's own params typed."""
         checks.switch("run(fresh=…)", fresh)
-        for name, given in (("backend", backend), ("idempotency_key", idempotency_key)):
-            checks.text(f"run({name}=…)", given, optional=True)
+        checks.text("run(backend=…)", backend, optional=True)
+        checks.folder("run(data_dir=…)", data_dir)
+        checks.spoken("run(idempotency_key=…)", idempotency_key, optional=True)
         options = StartOptions(fresh, continues, idempotency_key, checks.texts("run(tags=…)", tags))
 
         def run(*args: P.args, **kwargs: P.kwargs) -> EndedRun[R]:

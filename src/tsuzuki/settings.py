@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from tsuzuki.errors import BadUsage
-
 logger: Final = logging.getLogger("tsuzuki.settings")
 
 PREFIX: Final = "TSUZUKI_"
@@ -80,15 +78,15 @@ def work_queue() -> dict[str, Any]:
     return {option: value for option, value in told.items() if value is not None}
 
 
-def _valid(name: str, read: Callable[[str], Value]) -> Value | None:
-    """Reads a value; one that makes no sense is told of, and counts as unset."""
+def _valid(name: str, read: Callable[[str], Value], default: str = "") -> Value | None:
+    """Reads a value; one that makes no sense is told of, with what holds instead, and counts as unset."""
     text = os.environ.get(PREFIX + name, "").strip()
     if not text:
         return None
     try:
         return read(text)
     except ValueError as error:
-        logger.warning("%s%s=%r is ignored, its default holds: %s", PREFIX, name, text, error)
+        logger.warning("%s%s=%r is ignored, its default%s holds: %s", PREFIX, name, text, default, error)
         return None
 
 
@@ -125,11 +123,4 @@ def exposed(name: str) -> str | None:
 
 
 def _seconds(name: str, default: float) -> float:
-    text = os.environ.get(PREFIX + name, "")
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        raise BadUsage(f"{PREFIX}{name} must be a number of seconds, not {text!r}") from None
-    if value <= 0:
-        raise BadUsage(f"{PREFIX}{name} must be above 0, not {text!r}")
-    return value
+    return _valid(name, _above_zero, f" {default:g}") or default

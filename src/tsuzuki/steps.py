@@ -243,7 +243,8 @@ async def invoke(run: Execution, work: Call) -> Any:
         raise interruption(run, task.name) from error
     except asyncio.CancelledError as error:
         if frame.step and _nobody_cancelled(run):  # it comes from the function itself: a failure like any other
-            raise RuntimeError(f"{task.name} raised CancelledError, though nobody had cancelled it") from error
+            said = f": {kept}" if (kept := problem(error).message) else ""
+            raise RuntimeError(f"{task.name} raised CancelledError, though nobody had cancelled it{said}") from error
         if task.is_async:
             _interrupted(run, frame)
         raise
@@ -335,7 +336,7 @@ def _settled(run: Execution, frame: CallFrame, work: Work) -> Any:
     error = work.exception()
     if isinstance(error, Abandoned | asyncio.CancelledError):
         _interrupted(run, frame)
-        raise asyncio.CancelledError
+        raise asyncio.CancelledError(*error.args)
     _finished(run, frame)
     if error is not None:
         raise error

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from tsuzuki import facts as f
-from tsuzuki import settings
+from tsuzuki import options, settings
 from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
@@ -54,8 +54,7 @@ class Worker:
         grace: float | None = None,
         workflows: Compile | None = None,
     ) -> None:
-        if concurrency < 1:
-            raise BadUsage(f"Worker(concurrency=…) must be at least 1, not {concurrency!r}")
+        options.worker(tags, concurrency, name, lease, grace)
         self.id = name or f"worker-{uuid.uuid4().hex[:12]}"
         self._backend = backend
         self._flows = _by_name(flows)
@@ -394,7 +393,7 @@ class Worker:
 
 def _by_name(flows: Iterable[Flow[..., Any]]) -> dict[str, Flow[..., Any]]:
     known: dict[str, Flow[..., Any]] = {}
-    for flow in flows:
+    for flow in options.instances("Worker(flows=…)", flows, Flow, "flows, functions under @flow"):
         if known.setdefault(flow.name, flow) is not flow:
             raise BadUsage(f"two flows are called {flow.name!r}: give one of them another name, @flow(name=…)")
     return known

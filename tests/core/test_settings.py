@@ -8,7 +8,6 @@ import pytest
 
 from tsuzuki import settings
 from tsuzuki.backends.nats.options import Options
-from tsuzuki.errors import BadUsage
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 
@@ -81,9 +80,13 @@ def test_the_page_tells_both_leases() -> None:
     assert re.search(rf"^\| `TSUZUKI_LEASE_SECONDS` .*\| {both} \|$", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["GRACE_SECONDS", "LEASE_SECONDS"])
-def test_seconds_that_make_no_sense_are_refused_as_the_page_says(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    assert f"`TSUZUKI_{name}`" in PAGE.partition("| variable")[0]
-    monkeypatch.setenv(f"TSUZUKI_{name}", "soon")
-    with pytest.raises(BadUsage, match=name):
-        settings.grace_period() if name == "GRACE_SECONDS" else settings.lease(one_machine=True)
+@pytest.mark.parametrize("value", ["x", "nan", "inf", "0", "-1"])
+@pytest.mark.parametrize(("name", "default"), [("LEASE_SECONDS", 6.0), ("GRACE_SECONDS", 30.0)])
+def test_a_bad_lease_or_grace_period_is_told_of_with_what_holds_instead(
+    name: str, default: float, value: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(f"TSUZUKI_{name}", value)
+    with caplog.at_level(logging.WARNING, "tsuzuki.settings"):
+        found = settings.lease(one_machine=False) if name == "LEASE_SECONDS" else settings.grace_period()
+    assert found == default
+    assert f"TSUZUKI_{name}={value!r} is ignored, its default {default:g} holds" in caplog.text

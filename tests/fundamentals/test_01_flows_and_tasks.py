@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import datetime as dt
+import math
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -420,3 +422,101 @@ async def test_a_shared_place_is_handed_on_and_never_taken_twice(runs: Runs, run
     assert [ended.result for ended in both] == [20, 20]
     assert most == 1
     assert await runs.backend.enter("one", places=1, worker="somebody else")
+
+
+class Measured(pydantic.BaseModel):
+    mean: float | None = None
+
+
+class Spelled(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(ser_json_inf_nan="strings")
+
+    mean: float | None = None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "place"),
+    [
+        (Any, math.inf, "result is inf"),
+        (Any, {"scores": [1.0, math.nan]}, r"result\['scores'\]\[1\] is nan"),
+        (dict, {"score": -math.inf}, r"result\['score'\] is -inf"),
+        (object, math.nan, "result is nan"),
+        (float | str, math.inf, "result is inf"),
+        (list[Any], [None, math.inf], r"result\[1\] is inf"),
+        (Measured, Measured(mean=math.inf), r"result\['mean'\] is inf"),
+        (Any, Measured(mean=math.inf), r"result\['mean'\] is inf"),
+    ],
+)
+async def test_a_number_that_json_has_no_word_for_is_never_changed_silently(
+    run: RunFlow, annotation: Any, value: Any, place: str
+) -> None:
+    async def measure() -> Any:
+        return value
+
+    measure.__annotations__["return"] = annotation
+    ended = await run(flow(measure))
+    assert ended.status is Status.FAILED
+    assert ended.error is not None
+    assert ended.error.type == "NotJSON"
+    assert re.search(f"{place}, which JSON has no word for", ended.error.message)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (float, math.inf),
+        (list[float], [1.0, -math.inf]),
+        (dict[str, float | None], {"a": math.inf, "b": None}),
+        (Spelled, Spelled(mean=math.inf)),
+        (Any, ["NaN", "Infinity", None]),
+        (list[Any], ["NaN", None, 1.5]),
+    ],
+)
+async def test_an_annotated_number_comes_back_as_it_was(run: RunFlow, annotation: Any, value: Any) -> None:
+    async def measure() -> Any:
+        return value
+
+    measure.__annotations__["return"] = annotation
+    ended = await run(flow(measure))
+    assert (ended.status, ended.result) == (Status.COMPLETED, value)
+
+
+@pytest.mark.parametrize("value", ["half \ud800", ["half \ud800"], {"half \ud800": 1}])
+async def test_a_text_that_utf8_cannot_say_is_refused_with_what_to_do(run: RunFlow, value: Any) -> None:
+    @task
+    async def read() -> Any:
+        return value
+
+    @flow
+    async def reading() -> Any:
+        return await read()
+
+    ended = await run(reading)
+    assert ended.error is not None
+    assert "NotJSON" in ended.error.message
+    assert "backslashreplace" in ended.error.message
+
+
+@pytest.mark.parametrize("where", ["flow", "async task", "sync task"])
+async def test_what_a_cancellation_from_inside_says_is_kept(run: RunFlow, where: str) -> None:
+    @task
+    async def leave() -> None:
+        raise asyncio.CancelledError("the quota is used up")
+
+    @task
+    def leave_a_thread() -> None:
+        raise asyncio.CancelledError("the quota is used up")
+
+    @flow
+    async def leaving() -> None:
+        if where == "async task":
+            await leave()
+        if where == "sync task":
+            await leave_a_thread()  # type: ignore[misc] # typed as what it returns outside async code
+        raise asyncio.CancelledError("the quota is used up")
+
+    ended = await run(leaving)
+    assert ended.status is Status.FAILED
+    assert ended.error is not None
+    assert "ancelled" in ended.error.message
+    assert "the quota is used up" in ended.error.message

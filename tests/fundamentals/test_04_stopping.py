@@ -252,7 +252,10 @@ async def test_a_worker_that_stops_hands_its_runs_back(runs: Runs) -> None:
     assert await runs.result(row.id) == 7
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "x"])
+@pytest.mark.parametrize(
+    "seconds",
+    [-1, float("nan"), float("inf"), "x", "5", b"5", True, None, 1e300, 10**400, pytest.param(10**5000, id="huge")],
+)
 def test_later_needs_a_time_that_comes(seconds: Any) -> None:
     with pytest.raises(ValueError, match="Later needs a number of seconds"):
         Later(seconds)

@@ -3,13 +3,14 @@
 import asyncio
 import uuid
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Query, WorkerRecord
-from tsuzuki.errors import BadUsage, KeyHeld, RunNotFound
+from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunNotFound
 from tsuzuki.lifecycle import MOST_CLAIMS
 from tsuzuki.presence import this_host
 
@@ -243,3 +244,39 @@ async def test_a_key_of_a_run_that_waits_is_told_plainly(runs: Runs) -> None:
     await runs.submit("f", key="only")
     with pytest.raises(KeyHeld, match=r"held by run 1, which is PENDING: wait for it, or cancel it$"):
         await runs.submit("f", key="only")
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        *(("priority", given) for given in (float("nan"), "1", 1.5, True, None, 2**31, -(2**31), 10**30)),
+        *(("tags", given) for given in ("abc", 5, [5], ["half \ud800"])),
+        *(("tag", given) for given in (5, "a b", "half \ud800")),
+        *((key, given) for key in ("key", "idempotency_key") for given in (5, "", b"x", "half \ud800")),
+    ],
+)
+async def test_no_store_accepts_what_another_could_not_keep(runs: Runs, option: str, given: Any) -> None:
+    with pytest.raises(BadUsage) as refused:
+        await runs.submit("f", **{option: given})
+    assert f"submit({option}=…) is " in str(refused.value)
+    assert repr(given) in str(refused.value)
+    assert await runs.list() == []
+
+
+async def test_the_highest_and_lowest_priorities_come_back_as_they_were(runs: Runs) -> None:
+    for priority in (2**31 - 1, 1 - 2**31):
+        assert (await runs.get((await runs.submit("f", priority=priority)).id)).priority == priority
+
+
+async def test_params_with_what_json_has_no_word_for_are_refused(runs: Runs) -> None:
+    @flow
+    async def anything(x: Any = None, y: float = 0.0) -> None: ...
+
+    for params in ({"x": float("inf")}, {"x": [float("nan")]}, {"y": float("inf")}):
+        for wanted in (anything, "anything"):
+            with pytest.raises(BadParams, match=r"params\['[xy]'\].* is (inf|nan), which JSON has no word for"):
+                await runs.submit(wanted, params)
+    for wanted in (anything, "anything"):
+        with pytest.raises(BadParams, match="surrogates not allowed"):
+            await runs.submit(wanted, {"x": "half \ud800"})
+    assert await runs.list() == []

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from tsuzuki import __version__
-from tsuzuki.cli import asking, flow, keeping, looking, running
+from tsuzuki.cli import asking, flow, keeping, keys, looking, running, serve
 from tsuzuki.cli.store import DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
@@ -105,5 +105,13 @@ def main() -> None:
     """Durable runs for Python."""
 
 
-for _command in (*running.COMMANDS, *looking.COMMANDS, *asking.COMMANDS, *flow.COMMANDS, *keeping.COMMANDS):
+for _command in (
+    *running.COMMANDS,
+    *looking.COMMANDS,
+    *asking.COMMANDS,
+    *flow.COMMANDS,
+    *keeping.COMMANDS,
+    *serve.COMMANDS,
+    *keys.COMMANDS,
+):
     main.add_command(_command)

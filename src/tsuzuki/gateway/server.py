@@ -1,0 +1,132 @@
+"""The server of `tsuzuki serve`: uvicorn that ends streams when it stops, and lets go of clients that never end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tsuzuki.errors import BadUsage
+from tsuzuki.gateway.options import STALL, Options
+
+HEADERS_WAIT: Final = 10.0
+"""A request's headers must have arrived after so long (seconds)."""
+KEEP_ALIVE: Final = 30
+"""An idle connection is kept for so long (seconds)."""
+DRAIN: Final = 5
+"""Requests under way may take so long (seconds) when the server stops."""
+SPARE: Final = 1000
+"""So many connections may be open beside the streams; more are answered with 503 at once."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP on one connection, with an end to patience: with headers that never end, and with nobody who reads."""
+
+    _waiting: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+        """Begins to wait for headers."""
+        super().connection_made(transport)
+        self._waiting = self.loop.call_later(HEADERS_WAIT, transport.abort)
+
+    def on_message_begin(self) -> None:
+        """Waits for the rest of the headers of a later request too."""
+        super().on_message_begin()
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(HEADERS_WAIT, self.transport.abort)
+
+    def on_headers_complete(self) -> None:
+        """Waits no more: the headers are there."""
+        self._waiting = _called_off(self._waiting)
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """Begins to wait for a client that does not read."""
+        super().pause_writing()
+        self._stalled = self._stalled or self.loop.call_later(STALL, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Waits no more: the client reads."""
+        self._stalled = _called_off(self._stalled)
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Waits for nothing any more."""
+        self._waiting, self._stalled = _called_off(self._waiting), _called_off(self._stalled)
+        super().connection_lost(exc)
+
+
+def _called_off(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+class Server(uvicorn.Server):
+    """A server that ends its streams first when it stops, so that it does not wait for them."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._application = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops: streams end, requests under way are finished."""
+        if (gateway := getattr(self._application.state, "gateway", None)) is not None:
+            gateway.streams.close()
+        await super().shutdown(sockets)
+
+
+def make_server(app: FastAPI, options: Options, *, host: str, port: int, **more: Any) -> Server:
+    """Makes the server of an application."""
+    _raise_open_files()
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=PatientProtocol,
+        ws="none",
+        lifespan="on",
+        server_header=False,
+        access_log=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=DRAIN,
+        limit_concurrency=options.max_streams + SPARE,
+        backlog=2048,
+        **more,
+    )
+    return Server(config, app)
+
+
+def refuse_open_door(host: str, *, auth: bool, allowed: bool) -> None:
+    """Refuses to listen to the network without keys, unless that was asked for by name."""
+    if auth or allowed or is_loopback(host):
+        return
+    raise BadUsage(
+        f"{host} can be reached from other machines, and no API key is asked for: set TSUZUKI_HTTP_AUTH=api_key and make "
+        "keys (tsuzuki keys create --tenant NAME), listen on 127.0.0.1, or say --allow-unauthenticated"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether only this machine can reach an address; a name that is not an address has to be localhost."""
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _raise_open_files() -> None:
+    """Lets this process have as many connections as the system allows it."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

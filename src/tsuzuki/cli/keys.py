@@ -17,7 +17,7 @@ _COLUMNS: Final = ("KEY", "TENANT", "NAME", "CREATED", "STATE")
 
 @click.group(short_help="Make, list and revoke API keys.")
 def keys() -> None:
-    """Make, list and revoke the API keys of a store.
+    r"""Make, list and revoke the API keys of a store.
 
     \b
     For example:

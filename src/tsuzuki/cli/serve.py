@@ -18,7 +18,7 @@ from tsuzuki.errors import BadUsage, StoreUnavailable
 @click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
 @store_options
 def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, allow_unauthenticated: bool) -> int:
-    """Serve the runs of a store over HTTP, without workers.
+    r"""Serve the runs of a store over HTTP, without workers.
 
     \b
     For example:

@@ -28,7 +28,7 @@ def raw(data: bytes) -> Response:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """Reads a body; one that is too large is refused as soon as that is known, one that never ends is not waited for."""
+    """Reads a body; a large one is refused as soon as that is known, one that never ends is not waited for."""
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > most:
         raise TooLarge(f"request too large: at most {most} bytes are taken")

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tsuzuki import __version__
-from tsuzuki.gateway import contract, items, letters, metrics, pages, problems, runs, watch, workers
+from tsuzuki.gateway import contract, items, letters, metrics, pages, problems, runs, watch, workers, workflows
 from tsuzuki.gateway.guards import Careful
 from tsuzuki.gateway.options import Options, from_environment
 from tsuzuki.gateway.scenes import Scenes
@@ -48,6 +48,7 @@ def create_app(
     )
     problems.install(app)
     for router in (
+        workflows.router,
         runs.router,
         watch.router,
         items.router,

@@ -13,8 +13,9 @@ from tsuzuki.gateway.session import session_of
 TITLE: Final = "Tsuzuki"
 TEXT: Final = """Durable runs over HTTP.
 
-A run that was accepted will be executed, whatever dies meanwhile. Errors are `application/problem+json` with an `error_id`.
-Lists are paged by opaque cursors; streams are server-sent events with a heartbeat at least every three seconds.
+A run that was accepted will be executed, whatever dies meanwhile. Errors are
+`application/problem+json` with an `error_id`. Lists are paged by opaque cursors;
+streams are server-sent events with a heartbeat at least every three seconds.
 """
 READ_BY_ROUTES: Final = (
     models.SubmitRun,

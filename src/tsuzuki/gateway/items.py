@@ -18,6 +18,7 @@ router: Final = APIRouter(tags=["items"])
 
 @router.get("/runs/{run_id}/items", summary="List the items of a run", response_model=ItemPage, responses=problems(404))
 async def items(
+    *,
     run_id: RunId,
     session: InSession,
     status: Annotated[
@@ -30,7 +31,7 @@ async def items(
 ) -> Response:
     """Lists the steps and items that have an outcome, in the order in which they were recorded.
 
-    A page may be short, even empty, and still have a cursor: rare items are looked for a piece of the journal at a time.
+    A page may be short, even empty, and still have a cursor: rare ones are looked for a piece of the journal at a time.
     """
     row = await session.run(run_id)
     fold = await session.gateway.snapshots.fold(row)

@@ -1,5 +1,6 @@
 """The routes of dead letters: runs that failed, kept for those who look after the system."""
 
+import re
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
@@ -10,9 +11,11 @@ from tsuzuki.errors import LetterNotFound
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import Accepted, DroppedLetter, Letter, LetterPage
 from tsuzuki.gateway.session import InSession, Session
+from tsuzuki.letters import Letters
 
 router: Final = APIRouter(tags=["dead letters"])
 
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 LetterId = Annotated[str, Path(max_length=256, description="The id of a dead letter.")]
 
 
@@ -23,9 +26,9 @@ async def list_letters(
     cursor: Annotated[str | None, Query(max_length=256, description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """Lists dead letters, the newest first."""
-    letters = await session.runs.letters(limit=limit + 1, before=cursor or None)
+    letters = await Letters(session.runs).list(limit=limit + 1, before=cursor or None)
     page = letters[:limit]
-    shown = [_shown(letter) for letter in page if await _sees(session, letter)]
+    shown = [_shown(letter) for letter in page if _sees(session, letter)]
     return answer({"items": shown, "next_cursor": page[-1].id if len(letters) > limit else None})
 
 
@@ -41,7 +44,8 @@ async def get(letter_id: LetterId, session: InSession) -> Response:
 async def replay(letter_id: LetterId, session: InSession) -> Response:
     """Resumes the run of a dead letter and drops the letter: what had finished is not done again."""
     letter = await _letter(session, letter_id)
-    row = await session.runs.replay(letter.id)
+    by = f"key:{session.key_id}" if session.key_id else "http"
+    row = await Letters(session.runs).replay(letter.id, by=by)
     return answer({"run_id": row.id, "status": row.status.value})
 
 
@@ -49,23 +53,21 @@ async def replay(letter_id: LetterId, session: InSession) -> Response:
 async def drop(letter_id: LetterId, session: InSession) -> Response:
     """Drops a dead letter; its run stays as it is."""
     letter = await _letter(session, letter_id)
-    if not await session.runs.drop_letter(letter.id):
-        raise LetterNotFound
+    await Letters(session.runs).drop(letter.id)
     return answer({"id": letter.id, "deleted": True})
 
 
 async def _letter(session: Session, letter_id: str) -> DeadLetter:
-    letter = await session.runs.letter(letter_id)
-    if letter is None or not await _sees(session, letter):
+    if not _ID.fullmatch(letter_id):
+        raise LetterNotFound
+    letter = await Letters(session.runs).get(letter_id)
+    if not _sees(session, letter):
         raise LetterNotFound
     return letter
 
 
-async def _sees(session: Session, letter: DeadLetter) -> bool:
-    if session.tenant is None:
-        return True
-    row = await session.overview.row(letter.run_id)
-    return row is not None and session.may_see(row)
+def _sees(session: Session, letter: DeadLetter) -> bool:
+    return session.tenant is None or letter.tenant == session.tenant
 
 
 def _shown(letter: DeadLetter) -> dict[str, Any]:

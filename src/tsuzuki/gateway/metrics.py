@@ -1,7 +1,7 @@
 """The route of metrics, in the text format of Prometheus; what the store knows is read when it is asked for."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, generate_latest
@@ -17,14 +17,16 @@ from tsuzuki.overview import ALIVE, Figures
 
 router: Final = APIRouter(tags=["metrics"])
 
+TEXT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get(
     "/metrics",
     summary="Metrics for Prometheus",
-    responses={200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
-    | problems(),
+    responses=TEXT | problems(),
     response_class=Response,
 )
 async def metrics(session: InSession) -> Response:

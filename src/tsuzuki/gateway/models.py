@@ -24,9 +24,7 @@ class SubmitRun(BaseModel):
         }
     )
 
-    flow_name: Annotated[
-        str, Field(min_length=1, max_length=512, description="The name of a flow that a worker knows.")
-    ]
+    flow_name: Annotated[str, Field(min_length=1, max_length=512, description="A flow that a worker knows.")]
     params: Annotated[dict[str, Any] | None, Field(description="The flow's parameters.")] = None
     tag: Annotated[
         str | None, Field(pattern=TAG, max_length=128, description="Routes the run to workers with this tag.")
@@ -36,9 +34,7 @@ class SubmitRun(BaseModel):
     ] = None
     key: Annotated[
         str | None,
-        Field(
-            min_length=1, max_length=512, description="At most one active run holds a key; another is refused with 409."
-        ),
+        Field(min_length=1, max_length=512, description="At most one active run holds a key; another is 409."),
     ] = None
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher is claimed earlier.")] = 0
     continues: Annotated[

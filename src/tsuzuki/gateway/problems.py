@@ -33,9 +33,9 @@ MEDIA_TYPE: Final = "application/problem+json"
 INTERNAL: Final = "ERR-TSUZUKI-0001"
 
 SHORT: Final[Mapping[type[TsuzukiError], str]] = {
+    LetterNotFound: "dead letter not found",
     RunNotFound: "run not found",
     WorkerNotFound: "worker not found",
-    LetterNotFound: "dead letter not found",
     KeyRequired: "api key required",
     KeyRefused: "invalid api key",
     BadListQuery: "invalid list query",

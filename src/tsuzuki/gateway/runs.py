@@ -37,11 +37,13 @@ AT_ONCE: Final = 100
 """So many runs of a batch are written together."""
 WHOLE: Final = frozenset({"snapshot", "full", "all", "records", "task_records"})
 
+RESULT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {"application/json": {"schema": {}}}, "description": "The JSON that the flow returned."}
+}
+
 Include = Annotated[
     list[str] | None,
-    Query(
-        description="`records`, `task_records`, `full` or `all`: also what is recorded of the tasks. May be repeated."
-    ),
+    Query(description="`records`, `task_records`, `full` or `all`: also what is recorded of tasks. Repeatable."),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -102,7 +104,8 @@ async def submit(request: Request, session: InSession, idempotency_key: Idempote
 async def submit_batch(request: Request, session: InSession, idempotency_key: IdempotencyKey = None) -> Response:
     """Accepts up to 1,000 runs in order; each is accepted or refused on its own.
 
-    With an `Idempotency-Key` each run has the key with its place behind it, so that a repeated batch starts nothing twice.
+    With an `Idempotency-Key` each run has the key with its place behind it, so that a
+    repeated batch starts nothing twice.
     """
     asked = await read(request, SubmitBatch, session.gateway.options.max_request_bytes)
     items: list[dict[str, Any]] = []
@@ -130,6 +133,7 @@ async def _one_of_many(session: Session, asked: SubmitRun, number: int, key: str
     responses=problems(),
 )
 async def list_runs(
+    *,
     session: InSession,
     status: Annotated[list[str] | None, Query(description="A status of runs; may be repeated.")] = None,
     flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
@@ -204,10 +208,7 @@ async def tasks(run_id: str, session: InSession) -> Response:
 @router.get(
     "/runs/{run_id}/result",
     summary="Get the result of a run",
-    responses={
-        200: {"content": {"application/json": {"schema": {}}}, "description": "The JSON that the flow returned."}
-    }
-    | problems(404),
+    responses=RESULT | problems(404),
 )
 async def result(run_id: str, session: InSession) -> Response:
     """Gives what the flow returned, however large; `null` while there is none."""

@@ -42,7 +42,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Waits no more: the headers are there."""
-        self._waiting = _called_off(self._waiting)
+        _call_off(self._waiting)
+        self._waiting = None
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
@@ -52,16 +53,18 @@ class PatientProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         """Waits no more: the client reads."""
-        self._stalled = _called_off(self._stalled)
+        _call_off(self._stalled)
+        self._stalled = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Waits for nothing any more."""
-        self._waiting, self._stalled = _called_off(self._waiting), _called_off(self._stalled)
+        _call_off(self._waiting)
+        _call_off(self._stalled)
         super().connection_lost(exc)
 
 
-def _called_off(timer: asyncio.TimerHandle | None) -> None:
+def _call_off(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
 
@@ -106,8 +109,8 @@ def refuse_open_door(host: str, *, auth: bool, allowed: bool) -> None:
     if auth or allowed or is_loopback(host):
         return
     raise BadUsage(
-        f"{host} can be reached from other machines, and no API key is asked for: set TSUZUKI_HTTP_AUTH=api_key and make "
-        "keys (tsuzuki keys create --tenant NAME), listen on 127.0.0.1, or say --allow-unauthenticated"
+        f"{host} can be reached from other machines, and no API key is asked for: set TSUZUKI_HTTP_AUTH=api_key and "
+        "make keys (tsuzuki keys create --tenant NAME), listen on 127.0.0.1, or say --allow-unauthenticated"
     )
 
 

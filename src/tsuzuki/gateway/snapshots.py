@@ -13,6 +13,7 @@ from tsuzuki.errors import BadRequest
 from tsuzuki.lifecycle import Run
 from tsuzuki.overview import Overview
 from tsuzuki.taskfold import TaskFold
+from tsuzuki.yamlflow import parse
 
 MOST_WEIGHT: Final = 16_000_000
 """Folds are kept up to about so many bytes."""

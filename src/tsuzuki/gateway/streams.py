@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -55,8 +55,9 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends until the stream or the client ends, or the gateway stops."""
         del scope
-        ways = [
-            asyncio.create_task(self._send(send), name="gateway-stream"),
+        sending = asyncio.create_task(self._send(send), name="gateway-stream")
+        ways: list[asyncio.Task[Any]] = [
+            sending,
             asyncio.create_task(_gone(receive), name="gateway-stream-gone"),
             asyncio.create_task(self._streams.closing.wait(), name="gateway-stream-closing"),
         ]
@@ -68,7 +69,7 @@ class EventStream(Response):
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
             await self._frames.aclose()
-        await self._end(ways[0], send)
+        await self._end(sending, send)
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

@@ -103,7 +103,7 @@ async def events(
         str | None, Header(alias="Last-Event-ID", description="The id of the last event that came; wins over `after`.")
     ] = None,
 ) -> Response:
-    """Sends every fact of the journal (`event: fact`, its position as id), then those that come; `event: end` is the last.
+    """Sends every fact (`event: fact`, its position as id), then those that come; last comes `event: end`.
 
     Whoever comes late gets everything from where they ask.
     """

@@ -96,6 +96,10 @@ class Overview:
         """Gives the row of a run by its whole id."""
         return await self._backend.get(run_id)
 
+    async def blob(self, run_id: str, blob: str) -> bytes:
+        """Gives a large value of a run."""
+        return await self._backend.get_blob(run_id, blob)
+
     async def lines(self, run_id: str, *, after: int, limit: int) -> list[Line]:
         """Gives log lines after a number."""
         return await self._backend.read_log(run_id, after=after, limit=limit)

@@ -56,6 +56,8 @@ class TaskCalls:
     error: str | None = None
     traceback: str | None = None
     output: msgspec.Raw | None = None
+    blob: str = ""
+    """Where its last value is kept, until that has been read: a large one is not in the journal."""
     artifacts: list[dict[str, Any]] = field(default_factory=list)
 
     def begin(self, at: float) -> None:
@@ -159,8 +161,23 @@ class TaskFold:
             task.artifacts += [{"name": a.name, "blob": a.blob, "size": a.size} for a in fact.artifacts]
             self._bytes += 200 * len(fact.artifacts)
         if isinstance(fact, f.StepDone) and self._bytes <= MOST_OUTPUT:
-            self._bytes += len(fact.result) - (len(task.output) if task.output is not None else 0)
-            task.output = msgspec.Raw(bytes(fact.result)) if self._bytes <= MOST_OUTPUT else None
+            task.blob = fact.blob
+            self._put(task, bytes(fact.result))
+
+    def _put(self, task: TaskCalls, value: bytes) -> None:
+        self._bytes += len(value) - (len(task.output) if task.output is not None else 0)
+        task.output = msgspec.Raw(value) if self._bytes <= MOST_OUTPUT else None
+
+    def blobs(self) -> dict[str, str]:
+        """Gives where the large values of tasks are kept that have not been read yet, by the task's name."""
+        return {} if self.too_large else {name: task.blob for name, task in self._tasks.items() if task.blob}
+
+    def put_output(self, name: str, blob: str, value: bytes) -> None:
+        """Takes a large value that was read, unless there is a newer one by now."""
+        task = self._tasks[name]
+        if task.blob == blob:
+            task.blob = ""
+            self._put(task, value)
 
     def _interrupt(self) -> None:
         """Forgets what was under way: whoever claims the run begins it again."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,18 +64,18 @@ class House:
         run_id: str = answer.json()["run_id"]
         return run_id
 
-    async def get(self, path: str, status: int = 200, **params: Any) -> Any:
+    async def get(self, path: str, code: int = 200, **params: Any) -> Any:
         answer = await self.client.get(path, params=params)
-        assert answer.status_code == status, (answer.status_code, answer.text)
+        assert answer.status_code == code, (answer.status_code, answer.text)
         return answer.json()
 
-    async def post(self, path: str, body: Any = None, status: int = 200, **more: Any) -> Any:
+    async def post(self, path: str, body: Any = None, code: int = 200, **more: Any) -> Any:
         answer = (
             await self.client.post(path, json=body, **more)
             if body is not None
             else await self.client.post(path, **more)
         )
-        assert answer.status_code == status, (answer.status_code, answer.text)
+        assert answer.status_code == code, (answer.status_code, answer.text)
         return answer.json()
 
     async def ended(self, run_id: str, status: str = "COMPLETED", **params: Any) -> dict[str, Any]:
@@ -85,13 +85,17 @@ class House:
     async def until(
         self, run_id: str, fits: Callable[[dict[str, Any]], bool], status: str = "", **params: Any
     ) -> dict[str, Any]:
+        run: dict[str, Any] = {}
         async with asyncio.timeout(PATIENCE):
-            while not fits(run := await self.get(f"/runs/{run_id}", **params)):
+            while not run or not fits(run):
+                run = await self.get(f"/runs/{run_id}", **params)
                 await asyncio.sleep(0.01)
         assert not status or run["status"] == status, run
         return run
 
-    async def events(self, path: str, *, headers: dict[str, str] | None = None, **params: Any) -> AsyncIterator[Event]:
+    async def events(
+        self, path: str, *, headers: dict[str, str] | None = None, **params: Any
+    ) -> AsyncGenerator[Event, None]:
         async with self.client.stream("GET", path, params=params, headers=headers, timeout=PATIENCE) as answer:
             assert answer.status_code == 200, await answer.aread()
             assert answer.headers["content-type"].startswith("text/event-stream")

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from typing import Any
 
 from tsuzuki import flow, task
+from tsuzuki.flow import Flow
 
 
 @task
@@ -88,4 +90,4 @@ async def big(size: int) -> str:
     return "x" * size
 
 
-FLOWS = [sums, fails, many, steps_of_50_ms, hangs, sleeps, nothing, large]
+FLOWS: list[Flow[..., Any]] = [sums, fails, many, steps_of_50_ms, hangs, sleeps, nothing, large]

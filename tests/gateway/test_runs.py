@@ -80,7 +80,9 @@ async def test_records_that_are_too_large_are_left_out_and_the_tasks_stay(house:
     assert run["tasks"] == {"big": "SUCCEEDED"}
 
 
-@pytest.mark.parametrize("odd", ["nope", "a b", "*", ">", "x.y", "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e", "9" * 40, "0", "%00", "é"])
+@pytest.mark.parametrize(
+    "odd", ["nope", "a b", "*", ">", "x.y", "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e", "9" * 40, "0", "%00", "é"]
+)
 async def test_an_odd_or_unknown_run_is_not_found(house: House, odd: str) -> None:
     for path in ("", "/tasks", "/watch", "/events", "/items", "/logs", "/result"):
         answer = await house.client.get(f"/runs/{odd}{path}")

@@ -61,6 +61,8 @@ class Snapshots:
         fold = await self.fold(row) if row.position > 1 else TaskFold()
         document = _document(row, fold)
         if records:
+            for name, blob in fold.blobs().items():
+                fold.put_output(name, blob, await self._overview.blob(row.id, blob))
             document |= self._records(document, fold)
         return document
 

@@ -48,8 +48,8 @@ def create_app(
     )
     problems.install(app)
     for router in (
-        workflows.router,
         runs.router,
+        workflows.router,
         watch.router,
         items.router,
         workers.router,
@@ -57,7 +57,7 @@ def create_app(
         metrics.router,
         pages.router,
     ):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # as they are: nothing to look through on the way to a route
     pages.install(app)
     contract.describe(app, chosen.api_key_header)
     app.add_middleware(Careful)

@@ -64,7 +64,10 @@ async def submit_yaml(request: Request, session: InSession, idempotency_key: Ide
     """Accepts a run that brings its flow with it; its params are the `flow.defaults` of the text."""
     most = session.gateway.options.max_workflow_bytes
     form = await _form(request, most)
-    text, name, tag = await _fields(form)
+    try:
+        text, name, tag = await _fields(form)
+    finally:
+        await form.close()
     if len(text) > most:
         raise WorkflowTooLarge
     try:

@@ -20,7 +20,7 @@ from tsuzuki.backends.nats import NatsBackend
 from tsuzuki.flow import Flow
 from tsuzuki.gateway import create_app
 from tsuzuki.gateway.options import Options
-from tsuzuki.gateway.server import make_server
+from tsuzuki.gateway.server import Server, make_server
 from tsuzuki.worker import Worker
 
 PATIENCE = 20.0
@@ -43,6 +43,7 @@ class House:
     runs: Runs
     client: httpx2.AsyncClient
     app: Any
+    server: Server
     url: str
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -128,14 +129,14 @@ async def served(runs: Runs, options: Options) -> AsyncIterator[House]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-        server = make_server(app, options, host="127.0.0.1", port=port, log_level="warning")
+        server = make_server(app, options, log_level="warning")
         serving = asyncio.create_task(server.serve([listening]))
         while not server.started:
             assert not serving.done(), serving.result()
             await asyncio.sleep(0.005)
         url = f"http://127.0.0.1:{port}"
         async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client, AsyncExitStack() as stack:
-            yield House(runs, client, app, url, stack)
+            yield House(runs, client, app, server, url, stack)
         server.should_exit = True
         await serving
 

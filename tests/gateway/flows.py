@@ -90,4 +90,9 @@ async def big(size: int) -> str:
     return "x" * size
 
 
-FLOWS: list[Flow[..., Any]] = [sums, fails, many, steps_of_50_ms, hangs, sleeps, nothing, large]
+@flow
+async def repeats(size: int) -> str:
+    return "x" * size
+
+
+FLOWS: list[Flow[..., Any]] = [sums, fails, many, steps_of_50_ms, hangs, sleeps, nothing, large, repeats]

@@ -8,13 +8,14 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.gateway.conftest import House
 from tsuzuki.gateway import create_app
 from tsuzuki.gateway.options import Options
 
-MEANT = [positive_data_acceptance]
+MEANT: list[Any] = [positive_data_acceptance]
 """Cursors, statuses and workflows have a meaning that no schema says: a text that fits it may still be refused."""
 
 
@@ -57,7 +58,7 @@ async def test_no_request_makes_it_fail_or_break_its_word(small: House) -> None:
 
 def prove(url: str) -> None:
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex="(watch|events)$")
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     assert len(operations) > 20
     for operation in operations:
         for mode in GenerationMode:

@@ -1,6 +1,5 @@
 """The command that serves: the gateway alone."""
 
-import asyncio
 import socket
 from dataclasses import replace
 from typing import Final
@@ -8,7 +7,7 @@ from typing import Final
 import click
 
 from tsuzuki.cli.store import Store, store_options
-from tsuzuki.errors import BadUsage, StoreUnavailable
+from tsuzuki.errors import BadUsage
 
 
 @click.command(short_help="Serve the runs of a store over HTTP.")
@@ -27,25 +26,20 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
     """
     # Only this command needs a web server: the others start without loading one.
     try:
-        from tsuzuki.gateway import create_app  # noqa: PLC0415 - an extra
         from tsuzuki.gateway.options import from_environment  # noqa: PLC0415 - an extra
-        from tsuzuki.gateway.server import make_server, refuse_open_door  # noqa: PLC0415 - an extra
+        from tsuzuki.gateway.server import refuse_open_door, serve_runs  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise BadUsage(f"the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]' ({error})") from error
     options = from_environment()
     options = replace(options, dashboard_lang=dashboard_lang) if dashboard_lang else options
     refuse_open_door(host, auth=options.auth, allowed=allow_unauthenticated)
-    listening = _listen(host, port)
-    at = f"http://{_shown(host)}:{listening.getsockname()[1]}"
-    server = make_server(create_app(backend=store.url, options=options), options, host=host, port=port)
-    click.echo(f"serving {store.url} at {at}; Ctrl-C stops", err=True)
-    asyncio.run(server.serve([listening]))
-    if not server.started:
-        raise StoreUnavailable(f"the gateway could not start on {store.url}; the lines above say why")
+    with _listening(host, port) as listening:
+        at = f"http://{_shown(host)}:{listening.getsockname()[1]}"
+        serve_runs(store.open, options, listening, lambda: click.echo(f"serving {store.url} at {at}", err=True))
     return 0
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int) -> socket.socket:
     """Opens the port before anything else, so that a port that is taken is told in one line."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)

@@ -3,7 +3,10 @@
 import asyncio
 import contextlib
 import ipaddress
+import signal
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Final
 
 import uvicorn
@@ -11,7 +14,9 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tsuzuki.errors import BadUsage
+from tsuzuki.gateway.app import create_app
 from tsuzuki.gateway.options import STALL, Options
+from tsuzuki.runs import Runs
 
 HEADERS_WAIT: Final = 10.0
 """A request's headers must have arrived after so long (seconds)."""
@@ -75,6 +80,12 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
         self._application = app
+        self.ready: Callable[[], object] = bool
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, and says so."""
+        await super().startup(sockets)
+        self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops: streams end, requests under way are finished."""
@@ -83,13 +94,49 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def make_server(app: FastAPI, options: Options, *, host: str, port: int, **more: Any) -> Server:
+def serve_runs(
+    open_runs: Callable[[], AbstractAsyncContextManager[Runs]],
+    options: Options,
+    listening: socket.socket,
+    ready: Callable[[], object],
+) -> None:
+    """Serves a store until the process is told to stop; one that cannot be opened is told before anybody connects."""
+
+    async def serve() -> None:
+        async with open_runs() as runs:
+            server = make_server(create_app(runs, options=options), options, log_level="warning")
+            server.ready = ready
+            await server.serve([listening])
+
+    with _signals_end_nothing(), asyncio.Runner(loop_factory=_loops()) as runner:
+        runner.run(serve())
+
+
+@contextmanager
+def _signals_end_nothing() -> Iterator[None]:
+    """Lets the server's own way to stop be the only one: it repeats a signal before the store is closed."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, way in before.items():
+            signal.signal(number, way)
+
+
+def _loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Gives the faster event loop where there is one: this process is ours, so we may choose."""
+    try:
+        import uvloop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def make_server(app: FastAPI, options: Options, **more: Any) -> Server:
     """Makes the server of an application."""
     _raise_open_files()
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         http=PatientProtocol,
         ws="none",
         lifespan="on",

@@ -12,7 +12,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki import settings
-from tsuzuki.backends import Entry, Line, Query, WorkerRecord, WorkerState
+from tsuzuki.backends import Entry, Line, WorkerRecord, WorkerState
 from tsuzuki.errors import BadRequest, MoveRefused, RunNotFound, WorkerNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
 from tsuzuki.presence import state_of
@@ -72,6 +72,8 @@ class Figures:
     today: dict[str, int]
     workers: list[SeenWorker]
     letters: int
+    queue_age: float
+    """For how long the run that waits longest has waited (seconds)."""
 
 
 class Overview:
@@ -163,23 +165,14 @@ class Overview:
 
     async def figures(self) -> Figures:
         """Gives the figures of the store as it is now."""
-        now = self._runs.now()
+        now, waiting = self._runs.now(), await self._backend.waiting_since()
         return Figures(
             runs=await self._backend.counts(),
-            today=await self._today(now - now % DAY),
+            today=await self._backend.counts(updated_after=now - now % DAY),
             workers=await self.workers(),
             letters=len(await self._backend.dead_letters(limit=_MOST_COUNTED)),
+            queue_age=0.0 if waiting is None else max(now - waiting, 0.0),
         )
-
-    async def _today(self, midnight: float) -> dict[str, int]:
-        """Counts the runs that changed since a time, by status."""
-        counts: dict[str, int] = {}
-        before: tuple[float, str] | None = None
-        while rows := await self._backend.search(Query(updated_after=midnight, before=before, limit=_PAGE)):
-            for row in rows:
-                counts[row.status.value] = counts.get(row.status.value, 0) + 1
-            before = (rows[-1].updated_at, rows[-1].id)
-        return counts
 
     async def hide(self, worker_id: str, *, hidden: bool) -> None:
         """Sets whether a worker is shown."""

@@ -55,6 +55,7 @@ def _plain(figures: Figures, streams: int) -> Iterator[Metric]:
     alive = sum(worker.state in ALIVE for worker in figures.workers)
     yield _gauge("tsuzuki_workers_alive_total", "Workers that live.", alive)
     yield _gauge("tsuzuki_dlq_messages_total", "Dead letters in the store.", figures.letters)
+    yield _gauge("tsuzuki_queue_age_seconds", "How long the run that waits longest has waited.", figures.queue_age)
     yield _gauge("tsuzuki_gateway_streams", "Streams that are open at this gateway.", streams)
 
 

@@ -56,6 +56,7 @@ class Accepted(BaseModel):
 
     run_id: str
     status: Status
+    number: Annotated[int | None, Field(description="A small number inside this store, for people.")] = None
 
 
 class BatchEntry(BaseModel):

@@ -153,9 +153,14 @@ class Projection:
         statement = SQL[f"list_by_{leading}" if leading else "list"]
         return [_tip(row) for row in self._database.execute(statement, values).fetchall()]
 
-    def counts(self) -> dict[str, int]:
-        """Counts the runs by status."""
-        return dict(self._database.execute(SQL["counts"]).fetchall())
+    def counts(self, updated_after: float = 0.0) -> dict[str, int]:
+        """Counts the runs by status, those that changed after a time."""
+        return dict(self._database.execute(SQL["counts"], (updated_after,)).fetchall())
+
+    def waiting_since(self) -> float | None:
+        """Tells since when the run that waits longest has waited."""
+        found: float | None = self._database.execute(SQL["waiting_since"]).fetchall()[0][0]
+        return found
 
     def failed(self) -> list[Run]:
         """Lists the runs that failed."""

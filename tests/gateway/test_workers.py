@@ -1,5 +1,7 @@
 """Workers, flows, metrics and health over HTTP."""
 
+import asyncio
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,6 +29,18 @@ async def test_workers_are_listed_with_their_states(house: House) -> None:
     assert await house.get("/workers", state="running") == []
     assert len(await house.get("/workers", state="idle")) == 1
     assert len(await house.get("/workers", scope="all", limit=500)) == 1
+
+
+async def test_a_worker_tells_of_the_run_that_it_executed_last(house: House) -> None:
+    await house.work(name="a")
+    run_id = await house.submit("fails")
+    run = await house.ended(run_id, "FAILED")
+    async with asyncio.timeout(20):
+        while (await house.get("/workers"))[0]["last_run_id"] is None:
+            await asyncio.sleep(0.05)
+    [worker] = await house.get("/workers")
+    assert (worker["last_run_id"], worker["last_run_status"], worker["current_run_id"]) == (run_id, "FAILED", None)
+    assert int(run["start_time"]) == worker["last_run_started_at"] <= worker["last_run_finished_at"]
 
 
 async def test_a_hidden_worker_is_shown_only_when_asked_for(house: House) -> None:

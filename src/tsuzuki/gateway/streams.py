@@ -1,14 +1,17 @@
 """Answers that stay open: server-sent events, so many at a time, ended when the client leaves, stalls, or we stop."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tsuzuki.errors import TooBusy
+from tsuzuki.errors import StoreError, TooBusy
 from tsuzuki.gateway.options import STALL
+
+logger: Final = logging.getLogger("tsuzuki.gateway")
 
 HEADERS: Final = {
     "Cache-Control": "no-cache",
@@ -80,9 +83,11 @@ class EventStream(Response):
     async def _end(self, sending: "asyncio.Task[None]", send: Send) -> None:
         """Ends the answer in order, unless the client takes nothing any more."""
         error = None if sending.cancelled() else sending.exception()
-        if error is not None and not isinstance(error, TimeoutError):
+        if isinstance(error, StoreError):  # told by an end without its last event: the client comes again
+            logger.warning("a stream ends because the store cannot be read: %s", error)
+        elif error is not None and not isinstance(error, TimeoutError):
             raise error
-        if error is None:
+        if not isinstance(error, TimeoutError):
             try:
                 async with asyncio.timeout(1):
                     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -11,10 +11,16 @@ TsuzukiError
 │   ├── BadWorkflow       a YAML flow says something that it may not say
 │   │   └── WorkflowTooLarge  it has too many bytes
 │   ├── BadCallable       a YAML flow names a function that is not there, or not allowed here
+│   ├── BadListQuery      a list of runs was asked for in a way that makes no sense
+│   ├── BadWorkersRequest  workers were asked for, or changed, in a way that makes no sense
+│   ├── TooLarge          what was sent is larger than what is taken
 │   └── BadUsage          an argument, option or call that makes no sense
 ├── RunNotFound           there is no such run
 │   └── LetterNotFound    there is no such dead letter
 ├── WorkerNotFound        there is no such worker
+├── KeyRequired           an API key is needed, and none was sent
+├── KeyRefused            the API key is malformed, unknown, wrong or revoked
+├── TooBusy               as many stay connected already as may
 ├── Conflict              it would break a rule: nothing was changed
 │   ├── KeyHeld           another active run holds the key
 │   ├── MoveRefused       the run's status does not allow it
@@ -128,6 +134,24 @@ class BadUsage(BadRequest):
     error_id = "ERR-TSUZUKI-0018"
 
 
+class BadListQuery(BadRequest):
+    """The list of runs was asked for in a way that makes no sense."""
+
+    error_id = "ERR-TSUZUKI-0017"
+
+
+class BadWorkersRequest(BadRequest):
+    """Workers were asked for, or changed, in a way that makes no sense."""
+
+    error_id = "ERR-TSUZUKI-0019"
+
+
+class TooLarge(BadRequest):
+    """What was sent is larger than what is taken."""
+
+    http_status = 413
+
+
 class RunNotFound(TsuzukiError):
     """There is no such run."""
 
@@ -144,6 +168,27 @@ class WorkerNotFound(TsuzukiError):
 
     error_id = "ERR-TSUZUKI-0020"
     http_status = 404
+
+
+class KeyRequired(TsuzukiError):
+    """An API key is needed, and none was sent."""
+
+    error_id = "ERR-TSUZUKI-0014"
+    http_status = 401
+
+
+class KeyRefused(TsuzukiError):
+    """The API key is malformed, unknown, wrong or revoked."""
+
+    error_id = "ERR-TSUZUKI-0015"
+    http_status = 403
+
+
+class TooBusy(TsuzukiError):
+    """As many stay connected already as may; try again soon."""
+
+    error_id = "ERR-TSUZUKI-0122"
+    http_status = 503
 
 
 class Conflict(TsuzukiError):

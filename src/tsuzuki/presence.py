@@ -14,6 +14,7 @@ import platform
 import tempfile
 import uuid
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +26,7 @@ import msgspec
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
 from tsuzuki.clock import Clock
 from tsuzuki.errors import Conflict
+from tsuzuki.lifecycle import Run
 
 fcntl: ModuleType | None
 try:
@@ -134,7 +136,7 @@ class Badge:
             instance_id=uuid.uuid4().hex,
         )
         self._shown: str | None = None
-        self._status: str | None = None
+        self._last: dict[str, Any] = {}
         self.ended: str | None = None
         """The run that ended last, until its status is known."""
 
@@ -142,7 +144,7 @@ class Badge:
         """Gives what is to be told now: which run is under way, how the last one ended, or why the worker stopped."""
         if self.ended is not None:
             row, self.ended = await backend.get(self.ended), None
-            self._status = row.status.value if row is not None else self._status
+            self._last = _last_run(row) if row is not None else self._last
         self._shown, now = current, self._clock.now()
         state = WorkerState.IDLE if current is None else WorkerState.RUNNING
         return msgspec.structs.replace(
@@ -150,14 +152,28 @@ class Badge:
             heartbeat_at=now,
             state=(WorkerState.STOPPED_GRACEFUL if stopped else state).value,
             current_run_id=current,
-            last_run_status=self._status,
             stopped_at=now if stopped else None,
             stop_reason=stopped or None,
+            **self._last,
         )
 
     def outdated(self, current: str | None) -> bool:
         """Tells whether others see a run that is over, or none where there is one."""
         return current != self._shown
+
+
+def _last_run(row: Run) -> dict[str, Any]:
+    """Gives what a worker tells of the run that it has executed last."""
+    return {
+        "last_run_id": row.id,
+        "last_run_status": row.status.value,
+        "last_run_started_at": _seconds(row.started_at),
+        "last_run_finished_at": _seconds(row.finished_at),
+    }
+
+
+def _seconds(stamp: str | None) -> float | None:
+    return None if stamp is None else datetime.fromisoformat(stamp).timestamp()
 
 
 class Watch:

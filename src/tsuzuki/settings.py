@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from tsuzuki.errors import BadUsage
+
 logger: Final = logging.getLogger("tsuzuki.settings")
 
 PREFIX: Final = "TSUZUKI_"
@@ -78,6 +80,24 @@ def work_queue() -> dict[str, Any]:
     return {option: value for option, value in told.items() if value is not None}
 
 
+def gateway() -> dict[str, Any]:
+    """Gives what is set of the gateway, by option; the defaults are the options' own.
+
+    TSUZUKI_HTTP_AUTH, TSUZUKI_HTTP_API_KEY_HEADER, TSUZUKI_HTTP_MAX_STREAMS, TSUZUKI_HTTP_MAX_REQUEST_BYTES,
+    TSUZUKI_MAX_RUN_SNAPSHOT_BYTES, TSUZUKI_WORKFLOW_YAML_MAX_BYTES, TSUZUKI_DASHBOARD_LANG.
+    """
+    told = {
+        "auth": _valid("HTTP_AUTH", _auth),
+        "api_key_header": _valid("HTTP_API_KEY_HEADER", _header),
+        "max_streams": _valid("HTTP_MAX_STREAMS", _counted),
+        "max_request_bytes": _valid("HTTP_MAX_REQUEST_BYTES", _counted),
+        "max_snapshot_bytes": _valid("MAX_RUN_SNAPSHOT_BYTES", _counted),
+        "max_workflow_bytes": _valid("WORKFLOW_YAML_MAX_BYTES", _counted),
+        "dashboard_lang": _valid("DASHBOARD_LANG", _language),
+    }
+    return {option: value for option, value in told.items() if value is not None}
+
+
 def _valid(name: str, read: Callable[[str], Value], default: str = "") -> Value | None:
     """Reads a value; one that makes no sense is told of, with what holds instead, and counts as unset."""
     text = os.environ.get(PREFIX + name, "").strip()
@@ -109,6 +129,29 @@ def _switch(text: str) -> bool:
     if text.lower() not in words:
         raise ValueError("it must be true or false")
     return words[text.lower()]
+
+
+def _auth(text: str) -> bool:
+    """Reads whether API keys are asked for; a word that is not understood must not open the door."""
+    words = {"none": False, "api_key": True, "apikey": True}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return _switch(text)
+    except ValueError:
+        raise BadUsage(f"{PREFIX}HTTP_AUTH must be none or api_key, not {text!r}") from None
+
+
+def _header(text: str) -> str:
+    if not text.replace("-", "a").isalnum() or not text.isascii():
+        raise ValueError("a header has letters, digits and - only")
+    return text
+
+
+def _language(text: str) -> str:
+    if text.lower() not in ("auto", "ja", "en"):
+        raise ValueError("it must be auto, ja or en")
+    return text.lower()
 
 
 def _tag(text: str) -> str:

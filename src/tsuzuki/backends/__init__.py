@@ -289,8 +289,12 @@ class Backend(Protocol):
         """Lists rows."""
         ...
 
-    async def counts(self) -> dict[str, int]:
-        """Counts the runs by status."""
+    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
+        """Counts the runs by status; with `updated_after` those that changed after that time."""
+        ...
+
+    async def waiting_since(self) -> float | None:
+        """Tells since when the run that waits longest has waited; None: none waits."""
         ...
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:

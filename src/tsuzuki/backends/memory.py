@@ -217,8 +217,13 @@ class MemoryBackend:
         found = (record.row for record in self._records.values() if matches(record.row, query))
         return sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
 
-    async def counts(self) -> dict[str, int]:
-        return dict(Counter(record.row.status.value for record in self._records.values()))
+    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
+        rows = (record.row for record in self._records.values())
+        return dict(Counter(row.status.value for row in rows if row.updated_at > updated_after))
+
+    async def waiting_since(self) -> float | None:
+        rows = (record.row for record in self._records.values())
+        return min((row.updated_at for row in rows if row.status is Status.PENDING), default=None)
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         older = (

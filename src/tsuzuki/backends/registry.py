@@ -38,7 +38,10 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     beats: int = 0
     instance_id: str = ""
     current_run_id: str | None = None
+    last_run_id: str | None = None
     last_run_status: str | None = None
+    last_run_started_at: float | None = None
+    last_run_finished_at: float | None = None
     stopped_at: float | None = None
     stop_reason: str | None = None
     hidden: bool = False

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from tsuzuki import __version__
-from tsuzuki.cli import asking, flow, keeping, looking, running, workers
+from tsuzuki.cli import asking, flow, keeping, keys, looking, running, serve, workers
 from tsuzuki.cli.store import DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
@@ -105,6 +105,6 @@ def main() -> None:
     """Durable runs for Python."""
 
 
-for _commands in (running, looking, workers, asking, flow, keeping):
+for _commands in (running, looking, workers, asking, flow, keeping, serve, keys):
     for _command in _commands.COMMANDS:
         main.add_command(_command)

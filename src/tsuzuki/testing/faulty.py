@@ -87,6 +87,7 @@ class FaultyBackend:
     get = _through(Backend.get)
     search = _through(Backend.search)
     counts = _through(Backend.counts)
+    waiting_since = _through(Backend.waiting_since)
     dead_letters = _through(Backend.dead_letters)
     dead_letter = _through(Backend.dead_letter)
     drop_letter = _through(Backend.drop_letter)

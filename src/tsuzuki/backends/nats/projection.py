@@ -220,9 +220,18 @@ class Projection:
             self._lists = True
         return [_tip(row) for row in self._database.execute(SQL[kind], values).fetchall()]
 
-    def counts(self) -> dict[str, int]:
-        """Counts the runs by status."""
-        return {status: count for status, count in self._counts.items() if count > 0}
+    def counts(self, updated_after: float = 0.0) -> dict[str, int]:
+        """Counts the runs by status, those that changed after a time."""
+        if not updated_after:
+            return {status: count for status, count in self._counts.items() if count > 0}
+        self._settle()
+        return dict(self._database.execute(SQL["counts"], (updated_after,)).fetchall())
+
+    def waiting_since(self) -> float | None:
+        """Tells since when the run that waits longest has waited."""
+        self._settle()
+        found: float | None = self._database.execute(SQL["waiting_since"]).fetchall()[0][0]
+        return found
 
     def _kind(self, query: Query, values: Mapping[str, Any]) -> str:
         """Says which of the lists a query asks for."""

@@ -191,6 +191,12 @@ SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
+-- counts: Counts runs by status, those that changed after a time.
+SELECT status, count(*) FROM runs WHERE updated_at > ? GROUP BY status;
+
+-- waiting_since: Finds the waiting run that changed longest ago.
+SELECT min(updated_at) FROM runs WHERE status = 'PENDING';
+
 -- failed: Lists the ids of runs that failed.
 SELECT row FROM runs WHERE status = 'FAILED';
 

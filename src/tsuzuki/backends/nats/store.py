@@ -243,10 +243,15 @@ class NatsBackend:
     async def _whole(self, tip: Tip) -> Run | None:
         return (await self._parts.chain.whole(tip)).run
 
-    async def counts(self) -> dict[str, int]:
+    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         with self._faults():
             await self._parts.loaded()
-        return self._parts.projection.counts()
+        return self._parts.projection.counts(updated_after)
+
+    async def waiting_since(self) -> float | None:
+        with self._faults():
+            await self._parts.loaded()
+        return self._parts.projection.waiting_since()
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         with self._faults():

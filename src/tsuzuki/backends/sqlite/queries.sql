@@ -321,10 +321,13 @@ SELECT updated_at, number FROM runs
 WHERE number = :number AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- counts: Counts runs by status.
-SELECT status, count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL GROUP BY status
+-- counts: Counts runs by status, those that changed after a time.
+SELECT status, count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND updated_at > ?1 GROUP BY status
 UNION ALL
-SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL GROUP BY status;
+SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 GROUP BY status;
+
+-- waiting_since: Finds the waiting run that changed longest ago.
+SELECT min(updated_at) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING';
 
 -- insert_dead_letter: Keeps what is known of a run that failed.
 INSERT INTO dead_letters (body) VALUES (?);

@@ -188,11 +188,15 @@ class SqliteBackend:
         with self._reading_faults():
             return lists.search(self._reading.execute, query)
 
-    async def counts(self) -> dict[str, int]:
+    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for status, count in self._rows("counts"):
+        for status, count in self._rows("counts", updated_after):
             counts[status] = counts.get(status, 0) + count
         return counts
+
+    async def waiting_since(self) -> float | None:
+        found: float | None = self._rows("waiting_since")[0][0]
+        return found
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         older_than = 2**62 if before is None else _number(before)

@@ -143,6 +143,17 @@ class IndexContract:
         await b.claimed(backend)
         await b.ended(backend, Status.FAILED)
         assert await backend.counts() == {"PENDING": 2, "RUNNING": 1, "FAILED": 1}
+        [last] = await backend.search(Query(limit=1))
+        assert await backend.counts(updated_after=last.updated_at) == {}
+        before = (await backend.search(Query(limit=2)))[1].updated_at
+        assert await backend.counts(updated_after=before) == {last.status.value: 1}
+
+    async def test_it_is_known_since_when_the_longest_waiting_run_waits(self, backend: Backend) -> None:
+        assert await backend.waiting_since() is None
+        first, second = await b.submitted(backend), await b.submitted(backend)
+        assert await backend.waiting_since() == first.updated_at
+        await b.claim_of(backend, first.id)
+        assert await backend.waiting_since() == second.updated_at
 
     async def test_a_rebuilt_row_is_the_row(self, backend: Backend) -> None:
         claim = await b.claimed(backend, key="k", tags=("a",), priority=2, idempotency_key="once")

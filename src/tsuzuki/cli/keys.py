@@ -1,0 +1,89 @@
+"""The commands for API keys: create, list, revoke."""
+
+import asyncio
+from typing import Final
+
+import click
+
+from tsuzuki.cli import render
+from tsuzuki.cli.store import Store, on_runs, store_options
+from tsuzuki.errors import BadUsage
+from tsuzuki.keyring import Keyring
+from tsuzuki.runs import Runs
+from tsuzuki.tokens import KeyRecord
+
+_COLUMNS: Final = ("KEY", "TENANT", "NAME", "CREATED", "STATE")
+
+
+@click.group(short_help="Make, list and revoke API keys.")
+def keys() -> None:
+    r"""Make, list and revoke the API keys of a store.
+
+    \b
+    For example:
+      tsuzuki keys create --tenant lab
+      TSUZUKI_HTTP_AUTH=api_key tsuzuki serve
+    """
+
+
+@keys.command(short_help="Make a key; it is shown once.")
+@click.option("--tenant", required=True, help="Whose key it is: runs of other tenants are hidden from it.")
+@click.option("--name", default="", help="What it is for.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@store_options
+def create(store: Store, *, tenant: str, name: str, as_json: bool) -> int:
+    """Make a key and show it, this once: only a salted hash of it is kept."""
+
+    async def made() -> tuple[str, KeyRecord]:
+        async with store.open() as runs:
+            return await Keyring(runs.backend).create(tenant, name)
+
+    text, record = asyncio.run(made())
+    if as_json:
+        render.put({"key": text, "id": record.id, "tenant": record.tenant, "name": record.name})
+        return 0
+    click.echo(text)
+    click.echo(f"key {record.id} of tenant {record.tenant}; it is shown this once, keep it safe", err=True)
+    return 0
+
+
+@keys.command("list", short_help="Show the keys.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@on_runs
+async def list_keys(runs: Runs, *, as_json: bool) -> int:
+    """Show the keys of the store; never the keys themselves."""
+    records = await Keyring(runs.backend).list()
+    if as_json:
+        render.put([_shown(record) for record in records])
+        return 0
+    rows = (
+        (r.id, r.tenant, r.name, render.local(r.created_at), "revoked" if r.revoked_at else "holds") for r in records
+    )
+    for line in render.table(_COLUMNS, rows, frozenset()):
+        click.echo(line)
+    return 0
+
+
+@keys.command(short_help="Let a key hold no more.")
+@click.argument("key_id", metavar="KEY")
+@on_runs
+async def revoke(runs: Runs, *, key_id: str) -> int:
+    """Let a key hold no more, by its id; every gateway refuses it within a second."""
+    record = await Keyring(runs.backend).revoke(key_id)
+    if record is None:
+        raise BadUsage(f"there is no key {key_id!r}; `tsuzuki keys list` shows them")
+    click.echo(f"key {record.id} of tenant {record.tenant} is revoked")
+    return 0
+
+
+def _shown(record: KeyRecord) -> dict[str, object]:
+    return {
+        "id": record.id,
+        "tenant": record.tenant,
+        "name": record.name,
+        "created_at": record.created_at,
+        "revoked_at": record.revoked_at,
+    }
+
+
+COMMANDS: Final = (keys,)

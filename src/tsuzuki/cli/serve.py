@@ -1,0 +1,59 @@
+"""The command that serves: the gateway alone."""
+
+import socket
+from dataclasses import replace
+from typing import Final
+
+import click
+
+from tsuzuki.cli.store import Store, store_options
+from tsuzuki.errors import BadUsage
+
+
+@click.command(short_help="Serve the runs of a store over HTTP.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
+@click.option("--dashboard-lang", type=click.Choice(["auto", "ja", "en"]), help="The language of the page.")
+@click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
+@store_options
+def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, allow_unauthenticated: bool) -> int:
+    r"""Serve the runs of a store over HTTP, without workers.
+
+    \b
+    For example:
+      tsuzuki serve --port 8000
+      curl -s localhost:8000/runs
+    """
+    # Only this command needs a web server: the others start without loading one.
+    try:
+        from tsuzuki.gateway.options import from_environment  # noqa: PLC0415 - an extra
+        from tsuzuki.gateway.server import refuse_open_door, serve_runs  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise BadUsage(f"the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]' ({error})") from error
+    options = from_environment()
+    options = replace(options, dashboard_lang=dashboard_lang) if dashboard_lang else options
+    refuse_open_door(host, auth=options.auth, allowed=allow_unauthenticated)
+    with _listening(host, port) as listening:
+        at = f"http://{_shown(host)}:{listening.getsockname()[1]}"
+        serve_runs(store.open, options, listening, lambda: click.echo(f"serving {store.url} at {at}", err=True))
+    return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Opens the port before anything else, so that a port that is taken is told in one line."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise BadUsage(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
+    return listening
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+COMMANDS: Final = (serve,)

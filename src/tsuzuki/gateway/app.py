@@ -1,0 +1,78 @@
+"""The application: routes, errors and headers around one open store."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from tsuzuki import __version__
+from tsuzuki.gateway import contract, items, letters, metrics, pages, problems, runs, watch, workers, workflows
+from tsuzuki.gateway.guards import Careful
+from tsuzuki.gateway.options import Options, from_environment
+from tsuzuki.gateway.scenes import Scenes
+from tsuzuki.gateway.session import Gateway
+from tsuzuki.gateway.snapshots import Snapshots
+from tsuzuki.gateway.streams import Streams
+from tsuzuki.keyring import Keyring
+from tsuzuki.overview import Overview
+from tsuzuki.runs import Runs
+
+
+def create_app(
+    open_runs: Runs | None = None,
+    *,
+    backend: str | None = None,
+    data_dir: str | None = None,
+    options: Options | None = None,
+) -> FastAPI:
+    """Makes the application over a store: one that is open, one by its address, or the one of the environment.
+
+    Usable by any ASGI server: `uvicorn tsuzuki.gateway:create_app --factory`.
+    """
+    chosen = from_environment() if options is None else options
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        if open_runs is not None:
+            app.state.gateway = _gateway(open_runs, chosen)
+            yield
+            app.state.gateway.streams.close()
+            return
+        async with Runs.open(backend, data_dir=data_dir) as opened:
+            app.state.gateway = _gateway(opened, chosen)
+            yield
+            app.state.gateway.streams.close()
+
+    app = FastAPI(
+        title=contract.TITLE, version=__version__, lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    problems.install(app)
+    for router in (
+        runs.router,
+        workflows.router,
+        watch.router,
+        items.router,
+        workers.router,
+        letters.router,
+        metrics.router,
+        pages.router,
+    ):
+        app.router.routes.extend(router.routes)  # as they are: nothing to look through on the way to a route
+    pages.install(app)
+    contract.describe(app, chosen.api_key_header)
+    app.add_middleware(Careful)
+    return app
+
+
+def _gateway(opened: Runs, options: Options) -> Gateway:
+    overview = Overview(opened)
+    snapshots = Snapshots(overview, options.max_snapshot_bytes)
+    return Gateway(
+        runs=opened,
+        overview=overview,
+        snapshots=snapshots,
+        streams=Streams(options.max_streams),
+        scenes=Scenes(overview, snapshots),
+        keyring=Keyring(opened.backend),
+        options=options,
+    )

@@ -1,0 +1,379 @@
+"""The shapes of requests and answers, for validation and for OpenAPI."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from tsuzuki.lifecycle import Status
+from tsuzuki.taskfold import TaskState
+
+TAG: Final = r"^[A-Za-z0-9_-]+$"
+Text = Annotated[str, Field(max_length=512)]
+Label = Annotated[str, Field(min_length=1, max_length=256)]
+RUN_ID: Final = "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e"
+
+
+class SubmitRun(BaseModel):
+    """A run to be started; fields that are not named here are ignored."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"flow_name": "crawl", "params": {"site": "a", "pages": 500}, "tag": "default", "tags": ["nightly"]}
+            ]
+        }
+    )
+
+    flow_name: Annotated[str, Field(min_length=1, max_length=512, description="A flow that a worker knows.")]
+    params: Annotated[dict[str, Any] | None, Field(description="The flow's parameters.")] = None
+    tag: Annotated[
+        str | None, Field(pattern=TAG, max_length=128, description="Routes the run to workers with this tag.")
+    ] = None
+    tags: Annotated[
+        list[Label] | None, Field(max_length=64, description="Labels to search by; the tag if none is given.")
+    ] = None
+    key: Annotated[
+        str | None,
+        Field(min_length=1, max_length=512, description="At most one active run holds a key; another is 409."),
+    ] = None
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher is claimed earlier.")] = 0
+    continues: Annotated[
+        str | None, Field(max_length=64, description="A run whose finished items are skipped in this one.")
+    ] = None
+    not_before: Annotated[AwareDatetime | None, Field(description="Is claimed at this time at the earliest.")] = None
+
+
+class SubmitBatch(BaseModel):
+    """Runs to be started, in order; each is accepted or refused on its own."""
+
+    runs: Annotated[list[SubmitRun], Field(min_length=1, max_length=1000)]
+
+
+class Accepted(BaseModel):
+    """A run that was accepted: it will be executed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": RUN_ID, "status": "PENDING"}]})
+
+    run_id: str
+    status: Status
+    number: Annotated[int | None, Field(description="A small number inside this store, for people.")] = None
+
+
+class BatchEntry(BaseModel):
+    """What became of one run of a batch: its id, or what was wrong with it."""
+
+    run_id: str | None = None
+    status: Status | None = None
+    error: str | None = None
+    error_id: str | None = None
+
+
+class BatchAnswer(BaseModel):
+    """What became of each run of a batch, in order."""
+
+    items: list[BatchEntry]
+    accepted: int
+    refused: int
+
+
+class Counts(BaseModel):
+    """How many items and steps have an outcome."""
+
+    done: int
+    failed: int
+    skipped: int
+    steps: int
+
+
+class RunSummary(BaseModel):
+    """A run in a list."""
+
+    run_id: str
+    number: Annotated[int, Field(description="A small number inside this store, for people.")]
+    flow_name: str
+    tag: str
+    tags: list[str]
+    tenant_id: str | None
+    api_key_id: str | None
+    status: Status
+    updated_at: Annotated[float, Field(description="Unix seconds; strictly increasing in a store.")]
+    heartbeat_at: Annotated[float, Field(description="Unix seconds.")]
+    error: str | None
+    worker_id: Annotated[str | None, Field(description="The worker that holds the run, or held it last.")]
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    counts: Counts
+
+
+class TaskRecord(BaseModel):
+    """What is recorded of the calls of one task."""
+
+    state: TaskState
+    started_at: float | None
+    ended_at: float | None
+    duration_ms: float | None
+    error: str | None
+    traceback: str | None
+    inputs: Any
+    output: Any
+    artifacts: list[dict[str, Any]]
+    done: int
+    failed: int
+    skipped: int
+    total: int | None
+    busy_ms: float
+
+
+class RunSnapshot(RunSummary):
+    """A run as it is now."""
+
+    workflow_yaml_sha256: str | None
+    workflow_yaml_bytes: int | None
+    cancel_requested_at: float | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
+    params: dict[str, Any]
+    tasks: dict[str, TaskState]
+    start_time: float | None
+    end_time: float | None
+    attempt: int
+    position: Annotated[int, Field(description="How many facts its journal has.")]
+    key: str | None
+    priority: int
+    continues: str | None
+    not_before: float | None
+    progress: Any
+    result: Any
+    result_blob: str | None
+    task_records: Annotated[
+        dict[str, TaskRecord] | None, Field(description="With include=records, task_records, full or all.")
+    ] = None
+    task_records_truncated: bool | None = None
+
+
+class RunTasks(BaseModel):
+    """The tasks of a run."""
+
+    run_id: str
+    flow_name: str
+    status: Status
+    tasks: dict[str, TaskState]
+    task_records: dict[str, TaskRecord]
+    task_records_truncated: bool
+
+
+class RunPage(BaseModel):
+    """A page of runs."""
+
+    items: list[RunSnapshot | RunSummary]
+    next_cursor: str | None
+
+
+class CancelRun(BaseModel):
+    """Why a run is cancelled."""
+
+    reason: Annotated[str | None, Field(max_length=1000)] = None
+
+
+class ResumeRun(BaseModel):
+    """How a run goes on."""
+
+    failed: Annotated[bool, Field(description="Whether what failed is tried again.")] = True
+
+
+class Item(BaseModel):
+    """A step or an item with its outcome."""
+
+    position: int
+    status: Literal["done", "failed", "skipped"]
+    kind: str
+    task: str
+    step: str
+    key: str
+    attempt: int
+    tries: int
+    took: float
+    at: str
+    error: str | None
+
+
+class ItemPage(BaseModel):
+    """A page of items."""
+
+    items: list[Item]
+    next_cursor: str | None
+
+
+class LogLine(BaseModel):
+    """A line of a run's log."""
+
+    number: int
+    at: float
+    level: str
+    text: str
+    name: str
+    key: str
+    step: str
+    logger: str
+    position: int
+
+
+class LogPage(BaseModel):
+    """Log lines of a run, and the number to go on from."""
+
+    items: list[LogLine]
+    next_after: int
+
+
+class Removed(BaseModel):
+    """A run that was removed."""
+
+    run_id: str
+    deleted: bool
+
+
+class WheelSync(BaseModel):
+    """What a worker's wheels are."""
+
+    enabled: bool
+    last_result: Literal["disabled", "idle", "ok", "error"]
+    last_attempt_at: float | None
+    last_success_at: float | None
+    last_synced_at: float | None
+    last_error: str | None
+    selected_count: int
+    updated_count: int
+    removed_count: int
+    skipped_incompatible_count: int
+    selected_wheels: list[str]
+    updated_wheels: list[str]
+    removed_wheels: list[str]
+    skipped_incompatible: list[str]
+    installed_wheels: list[str]
+
+
+class WorkerView(BaseModel):
+    """A worker and what it is doing."""
+
+    worker_id: str
+    instance_id: str
+    state: Literal["RUNNING", "IDLE", "STOPPED_GRACEFUL", "DISCONNECTED"]
+    hidden: bool
+    tags: list[str]
+    flows: list[str]
+    last_seen_at: float
+    last_heartbeat_at: float
+    heartbeat_at: float
+    started_at: float
+    current_run_id: str | None
+    last_run_id: str | None
+    last_run_status: str | None
+    last_run_started_at: float | None
+    last_run_finished_at: float | None
+    stopped_at: float | None
+    stop_reason: str | None
+    updated_at: float
+    wheel_sync: WheelSync
+
+
+class PatchWorker(BaseModel):
+    """What may be changed of a worker: whether it is shown."""
+
+    model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"hidden": True}]})
+
+    hidden: bool
+
+
+class PatchedWorker(BaseModel):
+    """A worker after a change."""
+
+    worker_id: str
+    hidden: bool
+    updated_at: float
+
+
+class FlowView(BaseModel):
+    """A flow that live workers have published."""
+
+    name: str
+    doc: str
+    params: Annotated[dict[str, Any] | None, Field(description="The JSON schema of its parameters.")]
+    tags: list[str]
+    workers: list[str]
+
+
+class Health(BaseModel):
+    """That the gateway lives."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ok", "version": "0.1.0"}]})
+
+    status: str
+    version: str
+
+
+class FieldError(BaseModel):
+    """One field that does not fit, by its place."""
+
+    type: str
+    loc: list[str | int]
+    msg: str
+    line: int | None = None
+    column: int | None = None
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457), with the error id of the documentation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Not found",
+                    "status": 404,
+                    "detail": "run not found",
+                    "error_id": "ERR-TSUZUKI-0005",
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    error_id: str
+    errors: list[FieldError] | None = None
+    run_id: Annotated[str | None, Field(description="The active run that holds the key.")] = None
+
+
+class Letter(BaseModel):
+    """A run that failed, kept for those who look after the system."""
+
+    id: str
+    timestamp: float
+    reason: str
+    error: str | None
+    run_id: str
+    number: int
+    flow_name: str
+    tag: str
+    tags: list[str]
+    worker_id: str | None
+    num_delivered: int
+    subject: str
+
+
+class LetterPage(BaseModel):
+    """A page of dead letters."""
+
+    items: list[Letter]
+    next_cursor: str | None
+
+
+class DroppedLetter(BaseModel):
+    """A dead letter that was dropped."""
+
+    id: str
+    deleted: bool

@@ -1,0 +1,42 @@
+"""The routes that are open to all: health, the page, and what it needs."""
+
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from tsuzuki import __version__
+from tsuzuki.gateway.answers import answer, problems
+from tsuzuki.gateway.models import Health
+from tsuzuki.gateway.session import Gateway
+
+router: Final = APIRouter(tags=["health"])
+
+FOLDER: Final = Path(__file__).parent / "static"
+
+
+@router.get("/health", summary="Is the gateway alive?", response_model=Health)
+async def health() -> Response:
+    """Says that the gateway lives; whether its store does is told by `/health/ready`."""
+    return answer({"status": "ok", "version": __version__})
+
+
+@router.get("/health/ready", summary="Can the gateway do its work?", response_model=Health, responses=problems())
+async def ready(request: Request) -> Response:
+    """Looks into the store, and tells the truth: 503 while it cannot be reached."""
+    gateway: Gateway = request.app.state.gateway
+    await gateway.overview.counts()
+    return answer({"status": "ok", "version": __version__})
+
+
+@router.get("/", include_in_schema=False)
+async def index() -> Response:
+    """Gives the page."""
+    return FileResponse(FOLDER / "index.html", media_type="text/html; charset=utf-8")
+
+
+def install(app: FastAPI) -> None:
+    """Serves the files of the page."""
+    app.mount("/static", StaticFiles(directory=FOLDER), name="static")

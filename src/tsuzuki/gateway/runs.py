@@ -1,0 +1,256 @@
+"""The routes of runs: start, look, list, cancel, resume, remove."""
+
+import asyncio
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
+
+from tsuzuki import settings
+from tsuzuki.backends import Query as RunQuery
+from tsuzuki.errors import BadListQuery, TsuzukiError
+from tsuzuki.gateway import cursors
+from tsuzuki.gateway.answers import answer, problems, raw, read, takes
+from tsuzuki.gateway.models import (
+    Accepted,
+    BatchAnswer,
+    CancelRun,
+    Removed,
+    ResumeRun,
+    RunPage,
+    RunSnapshot,
+    RunSummary,
+    RunTasks,
+    SubmitBatch,
+    SubmitRun,
+)
+from tsuzuki.gateway.problems import answer_of
+from tsuzuki.gateway.session import InSession, Session
+from tsuzuki.gateway.snapshots import summary
+from tsuzuki.lifecycle import Run, Status
+
+router: Final = APIRouter(tags=["runs"])
+
+RECORDS: Final = frozenset({"records", "task_records", "full", "all"})
+AT_ONCE: Final = 100
+"""So many runs of a batch are written together."""
+WHOLE: Final = frozenset({"snapshot", "full", "all", "records", "task_records"})
+
+RESULT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {"application/json": {"schema": {}}}, "description": "The JSON that the flow returned."}
+}
+
+Include = Annotated[
+    list[str] | None,
+    Query(description="`records`, `task_records`, `full` or `all`: also what is recorded of tasks. Repeatable."),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=256,
+        description="The first run with this key is given instead of a second one, also after a crash of the gateway.",
+    ),
+]
+
+
+def included(include: list[str] | None) -> frozenset[str]:
+    """Reads what is to be included: repeated, or separated by commas."""
+    return frozenset(word.strip().lower() for text in include or () for word in text.split(","))
+
+
+async def start(session: Session, asked: SubmitRun, idempotency_key: str | None = None) -> Run:
+    """Starts one run for who asks."""
+    row = None if asked.continues is None else await session.run(asked.continues)
+    return await session.runs.submit(
+        asked.flow_name,
+        asked.params or {},
+        tag=asked.tag,
+        tags=[asked.tag or settings.default_tag()] if asked.tags is None else asked.tags,
+        priority=asked.priority,
+        key=asked.key,
+        idempotency_key=idempotency_key,
+        continues=None if row is None else row.id,
+        not_before=asked.not_before,
+        source="http",
+        tenant=session.tenant or "",
+        api_key=session.key_id,
+    )
+
+
+@router.post(
+    "/runs",
+    summary="Start a run",
+    response_model=Accepted,
+    responses=problems(404, 409, 413),
+    openapi_extra=takes(SubmitRun),
+)
+async def submit(request: Request, session: InSession, idempotency_key: IdempotencyKey = None) -> Response:
+    """Accepts a run. Once this answers 200 it will be executed, even if the gateway dies the next moment."""
+    asked = await read(request, SubmitRun, session.gateway.options.max_request_bytes)
+    row = await start(session, asked, idempotency_key)
+    return answer({"run_id": row.id, "status": row.status.value, "number": row.number})
+
+
+@router.post(
+    "/runs/batch",
+    summary="Start many runs",
+    response_model=BatchAnswer,
+    responses=problems(413),
+    openapi_extra=takes(SubmitBatch),
+)
+async def submit_batch(request: Request, session: InSession, idempotency_key: IdempotencyKey = None) -> Response:
+    """Accepts up to 1,000 runs in order; each is accepted or refused on its own.
+
+    With an `Idempotency-Key` each run has the key with its place behind it, so that a
+    repeated batch starts nothing twice.
+    """
+    asked = await read(request, SubmitBatch, session.gateway.options.max_request_bytes)
+    items: list[dict[str, Any]] = []
+    numbered = list(enumerate(asked.runs))
+    for first in range(0, len(numbered), AT_ONCE):  # together: they share one write
+        some = numbered[first : first + AT_ONCE]
+        items += await asyncio.gather(*(_one_of_many(session, one, number, idempotency_key) for number, one in some))
+    refused = sum(item["error"] is not None for item in items)
+    return answer({"items": items, "accepted": len(items) - refused, "refused": refused})
+
+
+async def _one_of_many(session: Session, asked: SubmitRun, number: int, key: str | None) -> dict[str, Any]:
+    try:
+        row = await start(session, asked, None if key is None else f"{key}#{number}")
+    except TsuzukiError as error:
+        told = msgspec.json.decode(answer_of(error).body)
+        return {"run_id": told.get("run_id"), "status": None, "error": told["detail"], "error_id": told["error_id"]}
+    return {"run_id": row.id, "status": row.status.value, "error": None, "error_id": None}
+
+
+@router.get(
+    "/runs",
+    summary="List runs",
+    response_model=list[RunSnapshot | RunSummary] | RunPage,
+    responses=problems(),
+)
+async def list_runs(
+    *,
+    session: InSession,
+    status: Annotated[list[str] | None, Query(description="A status of runs; may be repeated.")] = None,
+    flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
+    tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
+    label: Annotated[str | None, Query(max_length=256, description="One of a run's `tags`.")] = None,
+    key: Annotated[str | None, Query(max_length=512, description="The key that a run holds or held.")] = None,
+    text: Annotated[str | None, Query(max_length=256, description="Part of an id, a flow's name or an error.")] = None,
+    workflow_yaml_sha256: Annotated[str | None, Query(max_length=64, description="Runs of this YAML text.")] = None,
+    updated_after: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only runs that changed after this time (Unix seconds).")
+    ] = None,
+    cursor: Annotated[
+        str | None, Query(max_length=512, description="`next_cursor` of the page before; may be empty.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    include: Include = None,
+) -> Response:
+    """Lists runs, the one that changed last first.
+
+    An array; with `updated_after`, `cursor` (even empty) or `workflow_yaml_sha256` a page with a cursor.
+    """
+    paged = updated_after is not None or cursor is not None or workflow_yaml_sha256 is not None
+    rows = await session.runs.list(
+        RunQuery(
+            status=_statuses(status),
+            flow=flow or None,
+            tag=tag or None,
+            label=label or None,
+            key=key or None,
+            text=text or None,
+            workflow=workflow_yaml_sha256 or None,
+            tenant=session.tenant,
+            updated_after=updated_after,
+            before=cursors.run_place(cursor or ""),
+            limit=limit + 1,
+        )
+    )
+    page, more = rows[:limit], len(rows) > limit
+    items = await _shown(session, page, included(include))
+    if not paged:
+        return answer(items)
+    return answer({"items": items, "next_cursor": cursors.after_run(page[-1]) if more else None})
+
+
+def _statuses(words: list[str] | None) -> tuple[Status, ...]:
+    try:
+        return tuple(Status(word.strip().upper()) for text in words or () for word in text.split(",") if word.strip())
+    except ValueError:
+        raise BadListQuery from None
+
+
+async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> list[dict[str, Any]]:
+    if not words & WHOLE:
+        return [summary(row) for row in rows]
+    records = bool(words & RECORDS)
+    return [await session.gateway.snapshots.document(row, records=records) for row in rows]
+
+
+@router.get("/runs/{run_id}", summary="Get a run", response_model=RunSnapshot, responses=problems(404))
+async def get(run_id: str, session: InSession, include: Include = None) -> Response:
+    """Gives a run as it is now, by its id or its number."""
+    records = bool(included(include) & RECORDS)
+    return answer(await session.gateway.snapshots.document(await session.run(run_id), records=records))
+
+
+@router.get("/runs/{run_id}/tasks", summary="Get the tasks of a run", response_model=RunTasks, responses=problems(404))
+async def tasks(run_id: str, session: InSession) -> Response:
+    """Gives the tasks of a run with what is recorded of them; over 256 KiB without the records."""
+    return answer(await session.gateway.snapshots.tasks(await session.run(run_id)))
+
+
+@router.get(
+    "/runs/{run_id}/result",
+    summary="Get the result of a run",
+    responses=RESULT | problems(404),
+)
+async def result(run_id: str, session: InSession) -> Response:
+    """Gives what the flow returned, however large; `null` while there is none."""
+    return raw(await session.runs.result_data(await session.run(run_id)))
+
+
+@router.post(
+    "/runs/{run_id}/cancel",
+    summary="Cancel a run",
+    response_model=RunSnapshot,
+    responses=problems(404, 413),
+    openapi_extra=takes(CancelRun, required=False),
+)
+async def cancel(run_id: str, request: Request, session: InSession) -> Response:
+    """Asks for a run to be cancelled; where nobody executes it, it is at once. A run that has ended stays as it is."""
+    row = await session.run(run_id)
+    asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
+    by = f"key:{session.key_id}" if session.key_id else "http"
+    _, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=by)
+    return answer(await session.gateway.snapshots.document(row))
+
+
+@router.post(
+    "/runs/{run_id}/resume",
+    summary="Resume a run",
+    response_model=RunSnapshot,
+    responses=problems(404, 409, 413),
+    openapi_extra=takes(ResumeRun, required=False),
+)
+async def resume(run_id: str, request: Request, session: InSession) -> Response:
+    """Lets a run that failed or was cancelled go on; what had finished is not done again."""
+    row = await session.run(run_id)
+    asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
+    by = f"key:{session.key_id}" if session.key_id else "http"
+    row = await session.runs.resume(row.id, failed=asked.failed, by=by)
+    return answer(await session.gateway.snapshots.document(row))
+
+
+@router.delete("/runs/{run_id}", summary="Remove a run", response_model=Removed, responses=problems(404, 409))
+async def remove(run_id: str, session: InSession) -> Response:
+    """Removes a run that has ended, with its journal, log and results."""
+    row = await session.run(run_id)
+    await session.overview.remove(row)
+    session.gateway.snapshots.forget(row.id)
+    return answer({"run_id": row.id, "deleted": True})

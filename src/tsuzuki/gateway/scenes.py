@@ -1,0 +1,101 @@
+"""Runs that somebody watches: one look at the store for all who watch the same run.
+
+Each change is folded and encoded once; five hundred watchers cost five hundred writes to sockets, not looks.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from tsuzuki.errors import StoreError
+from tsuzuki.gateway.snapshots import Snapshots
+from tsuzuki.lifecycle import Run
+from tsuzuki.overview import Overview
+
+logger: Final = logging.getLogger("tsuzuki.gateway")
+
+LOOK: Final = 2.0
+"""Without news the row is looked at this often (seconds)."""
+PACE: Final = 0.05
+"""Changes within so many seconds are one change to those who watch."""
+
+
+class Scene:
+    """One run that is watched."""
+
+    def __init__(self, row: Run, overview: Overview, snapshots: Snapshots) -> None:
+        self.row = row
+        self.version = 1
+        self.watchers = 0
+        self.changed = asyncio.Event()
+        self._overview = overview
+        self._snapshots = snapshots
+        self._encoded: dict[bool, bytes] = {}
+        self._lock = asyncio.Lock()
+
+    async def snapshot(self, *, records: bool) -> bytes:
+        """Gives the run's document as it is now, encoded once for all."""
+        async with self._lock:
+            if records not in self._encoded:
+                row = self.row
+                encoded = msgspec.json.encode(await self._snapshots.document(row, records=records))
+                if row is not self.row:  # it changed meanwhile: good for this one, not to be kept
+                    return encoded
+                self._encoded[records] = encoded
+            return self._encoded[records]
+
+    async def look(self) -> None:
+        """Looks for changes for as long as it is let."""
+        while True:
+            try:
+                row = await self._overview.news(self.row, LOOK)
+            except StoreError as error:
+                logger.warning("cannot look at run %s: %s", self.row.id, error, extra={"run_id": self.row.id})
+                await asyncio.sleep(LOOK)
+                continue
+            if row is not None:
+                self.show(row)
+            await asyncio.sleep(PACE)
+
+    def show(self, row: Run) -> None:
+        """Tells all who watch of a row that is newer than the one they know."""
+        if (row.updated_at, row.position) <= (self.row.updated_at, self.row.position):
+            return
+        self.row = row
+        self.version += 1
+        self._encoded.clear()
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Scenes:
+    """All runs that are watched."""
+
+    def __init__(self, overview: Overview, snapshots: Snapshots) -> None:
+        self._overview = overview
+        self._snapshots = snapshots
+        self._scenes: dict[str, tuple[Scene, asyncio.Task[None]]] = {}
+
+    @asynccontextmanager
+    async def watching(self, row: Run) -> AsyncIterator[Scene]:
+        """Lets one more watch a run."""
+        if row.id not in self._scenes:
+            scene = Scene(row, self._overview, self._snapshots)
+            self._scenes[row.id] = (scene, asyncio.create_task(scene.look(), name="gateway-scene"))
+        scene, looking = self._scenes[row.id]
+        scene.watchers += 1
+        scene.show(row)
+        try:
+            yield scene
+        finally:
+            scene.watchers -= 1
+            if not scene.watchers:
+                del self._scenes[row.id]
+                looking.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await looking

@@ -1,0 +1,182 @@
+"""The server of `tsuzuki serve`: uvicorn that ends streams when it stops, and lets go of clients that never end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tsuzuki.errors import BadUsage
+from tsuzuki.gateway.app import create_app
+from tsuzuki.gateway.options import STALL, Options
+from tsuzuki.runs import Runs
+
+HEADERS_WAIT: Final = 10.0
+"""A request's headers must have arrived after so long (seconds)."""
+KEEP_ALIVE: Final = 30
+"""An idle connection is kept for so long (seconds)."""
+DRAIN: Final = 5
+"""Requests under way may take so long (seconds) when the server stops."""
+SPARE: Final = 1000
+"""So many connections may be open beside the streams; more are answered with 503 at once."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP on one connection, with an end to patience: with headers that never end, and with nobody who reads."""
+
+    _waiting: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+        """Begins to wait for headers."""
+        super().connection_made(transport)
+        self._waiting = self.loop.call_later(HEADERS_WAIT, transport.abort)
+
+    def on_message_begin(self) -> None:
+        """Waits for the rest of the headers of a later request too."""
+        super().on_message_begin()
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(HEADERS_WAIT, self.transport.abort)
+
+    def on_headers_complete(self) -> None:
+        """Waits no more: the headers are there."""
+        _call_off(self._waiting)
+        self._waiting = None
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """Begins to wait for a client that does not read."""
+        super().pause_writing()
+        self._stalled = self._stalled or self.loop.call_later(STALL, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Waits no more: the client reads."""
+        _call_off(self._stalled)
+        self._stalled = None
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Waits for nothing any more."""
+        _call_off(self._waiting)
+        _call_off(self._stalled)
+        super().connection_lost(exc)
+
+
+def _call_off(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+class Server(uvicorn.Server):
+    """A server that ends its streams first when it stops, so that it does not wait for them."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._application = app
+        self.ready: Callable[[], object] = bool
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, and says so."""
+        await super().startup(sockets)
+        self.ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops: streams end, requests under way are finished."""
+        if (gateway := getattr(self._application.state, "gateway", None)) is not None:
+            gateway.streams.close()
+        await super().shutdown(sockets)
+
+
+def serve_runs(
+    open_runs: Callable[[], AbstractAsyncContextManager[Runs]],
+    options: Options,
+    listening: socket.socket,
+    ready: Callable[[], object],
+) -> None:
+    """Serves a store until the process is told to stop; one that cannot be opened is told before anybody connects."""
+
+    async def serve() -> None:
+        async with open_runs() as runs:
+            server = make_server(create_app(runs, options=options), options, log_level="warning")
+            server.ready = ready
+            await server.serve([listening])
+
+    with _signals_end_nothing(), asyncio.Runner(loop_factory=_loops()) as runner:
+        runner.run(serve())
+
+
+@contextmanager
+def _signals_end_nothing() -> Iterator[None]:
+    """Lets the server's own way to stop be the only one: it repeats a signal before the store is closed."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, way in before.items():
+            signal.signal(number, way)
+
+
+def _loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Gives the faster event loop where there is one: this process is ours, so we may choose."""
+    try:
+        import uvloop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def make_server(app: FastAPI, options: Options, **more: Any) -> Server:
+    """Makes the server of an application."""
+    _raise_open_files()
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        ws="none",
+        lifespan="on",
+        server_header=False,
+        access_log=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=DRAIN,
+        limit_concurrency=options.max_streams + SPARE,
+        backlog=2048,
+        **more,
+    )
+    return Server(config, app)
+
+
+def refuse_open_door(host: str, *, auth: bool, allowed: bool) -> None:
+    """Refuses to listen to the network without keys, unless that was asked for by name."""
+    if auth or allowed or is_loopback(host):
+        return
+    raise BadUsage(
+        f"{host} can be reached from other machines, and no API key is asked for: set TSUZUKI_HTTP_AUTH=api_key and "
+        "make keys (tsuzuki keys create --tenant NAME), listen on 127.0.0.1, or say --allow-unauthenticated"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether only this machine can reach an address; a name that is not an address has to be localhost."""
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _raise_open_files() -> None:
+    """Lets this process have as many connections as the system allows it."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,142 @@
+"""The routes that stay open: snapshots of a run as it changes, and the facts of its journal as they come."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Path, Query
+from starlette.responses import Response
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Entry
+from tsuzuki.clock import Clock
+from tsuzuki.errors import BadRequest
+from tsuzuki.gateway.answers import problems
+from tsuzuki.gateway.options import HEARTBEAT
+from tsuzuki.gateway.runs import RECORDS, Include, included
+from tsuzuki.gateway.scenes import Scene
+from tsuzuki.gateway.session import InSession, Session
+from tsuzuki.gateway.streams import event
+from tsuzuki.lifecycle import TERMINAL, Run
+
+router: Final = APIRouter(tags=["watching"])
+
+RunId = Annotated[str, Path(description="The id of a run, or its number.")]
+_PAGE: Final = 500
+
+STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "Server-sent events.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.get("/runs/{run_id}/watch", summary="Watch a run", responses=STREAM | problems(404), response_class=Response)
+async def watch(
+    run_id: RunId,
+    session: InSession,
+    include: Include = None,
+    since: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only snapshots with `updated_at` at or after this.")
+    ] = None,
+    timeout_sec: Annotated[int, Query(ge=1, le=600, description="Ends after so many seconds.")] = 60,
+) -> Response:
+    """Sends the run as it is (`event: snapshot`), then each change; `event: heartbeat` when there is none."""
+    row = await session.run(run_id)
+    records = bool(included(include) & RECORDS)
+    return session.gateway.streams.answer(
+        _snapshots(session, row, records=records, since=since or 0.0, seconds=timeout_sec)
+    )
+
+
+async def _snapshots(
+    session: Session, row: Run, *, records: bool, since: float, seconds: float
+) -> AsyncGenerator[bytes, None]:
+    clock = session.runs.backend.clock
+    end, version, told = clock.monotonic() + seconds, 0, clock.monotonic()
+    async with session.gateway.scenes.watching(row) as scene:
+        while (now := clock.monotonic()) < end:
+            changed = scene.changed
+            if scene.version != version:
+                version = scene.version
+                if scene.row.updated_at >= since:
+                    told = now
+                    yield await _snapshot(scene, records, clock)
+                continue
+            if now - told >= HEARTBEAT:
+                told = now
+                yield event("heartbeat", _with_time(row.id, clock))
+            await _waited(changed, min(end - now, told + HEARTBEAT - now))
+
+
+async def _waited(changed: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(max(seconds, 0.001)):
+            await changed.wait()
+    except TimeoutError:
+        return
+
+
+async def _snapshot(scene: Scene, records: bool, clock: Clock) -> bytes:
+    start, _, rest = _with_time(scene.row.id, clock).partition(b',"ts"')
+    document = await scene.snapshot(records=records)
+    return event("snapshot", b'%s,"snapshot":%s,"ts"%s' % (start, document, rest))
+
+
+def _with_time(run_id: str, clock: Clock) -> bytes:
+    return msgspec.json.encode({"run_id": run_id, "ts": clock.now()})
+
+
+@router.get(
+    "/runs/{run_id}/events",
+    summary="Follow the journal of a run",
+    responses=STREAM | problems(404),
+    response_class=Response,
+)
+async def events(
+    run_id: RunId,
+    session: InSession,
+    after: Annotated[int, Query(ge=0, le=2**53, description="Begins after this position.")] = 0,
+    last_event_id: Annotated[
+        str | None, Header(alias="Last-Event-ID", description="The id of the last event that came; wins over `after`.")
+    ] = None,
+) -> Response:
+    """Sends every fact (`event: fact`, its position as id), then those that come; last comes `event: end`.
+
+    Whoever comes late gets everything from where they ask.
+    """
+    row = await session.run(run_id)
+    if last_event_id:
+        if not last_event_id.isdecimal() or not last_event_id.isascii() or int(last_event_id) > 2**53:
+            raise BadRequest("invalid Last-Event-ID: it is the position of a fact")
+        after = int(last_event_id)
+    return session.gateway.streams.answer(_facts(session, row, after))
+
+
+async def _facts(session: Session, row: Run, position: int) -> AsyncGenerator[bytes, None]:
+    clock, overview, run_id = session.runs.backend.clock, session.overview, row.id
+    told = clock.monotonic()
+    current: Run | None = row
+    while current is not None:
+        entries = await overview.facts(run_id, after=position, limit=_PAGE)
+        if entries:
+            position, told = entries[-1].position, clock.monotonic()
+            yield b"".join(map(_fact, entries))
+            continue
+        if current.status in TERMINAL and current.position <= position:
+            end = {"run_id": run_id, "status": current.status.value, "position": position}
+            yield event("end", msgspec.json.encode(end))
+            return
+        if clock.monotonic() - told >= HEARTBEAT:
+            told = clock.monotonic()
+            yield event("heartbeat", _with_time(run_id, clock))
+        seen = msgspec.structs.replace(current, position=position)
+        current = await overview.news(seen, HEARTBEAT)
+    yield event("end", msgspec.json.encode({"run_id": run_id, "status": None, "position": position}))
+
+
+def _fact(entry: Entry) -> bytes:
+    body = bytes(entry.fact.raw) if isinstance(entry.fact, f.Unknown) else f.encode(entry.fact)
+    return event("fact", b'{"position":%d,%s' % (entry.position, body[1:]), entry.position)

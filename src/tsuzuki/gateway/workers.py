@@ -1,0 +1,137 @@
+"""The routes of workers and of the flows that they know."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tsuzuki.backends import WorkerState
+from tsuzuki.crew import ALIVE, SeenWorker
+from tsuzuki.errors import BadWorkersRequest
+from tsuzuki.gateway.answers import answer, problems, read, takes
+from tsuzuki.gateway.models import FlowView, PatchedWorker, PatchWorker, WorkerView
+from tsuzuki.gateway.problems import Invalid
+from tsuzuki.gateway.session import InSession
+from tsuzuki.overview import known_flows
+
+router: Final = APIRouter(tags=["workers"])
+
+NO_WHEELS: Final[dict[str, Any]] = {
+    "enabled": False,
+    "last_result": "disabled",
+    "last_attempt_at": None,
+    "last_success_at": None,
+    "last_synced_at": None,
+    "last_error": None,
+    "selected_count": 0,
+    "updated_count": 0,
+    "removed_count": 0,
+    "skipped_incompatible_count": 0,
+    "selected_wheels": [],
+    "updated_wheels": [],
+    "removed_wheels": [],
+    "skipped_incompatible": [],
+    "installed_wheels": [],
+}
+
+
+@router.get("/workers", summary="List workers", response_model=list[WorkerView], responses=problems())
+async def list_workers(
+    session: InSession,
+    scope: Annotated[Literal["active", "all"], Query(description="`active`: only those that live.")] = "active",
+    state: Annotated[str | None, Query(max_length=32, description="A state, whatever its case; looks at all.")] = None,
+    include_hidden: bool = False,
+    limit: Annotated[int, Query(ge=1, le=500)] = 500,
+) -> Response:
+    """Lists workers, the last seen first."""
+    wanted = _state(state)
+    seen = [
+        worker
+        for worker in await session.overview.workers()
+        if (wanted is None or worker.state is wanted)
+        and (scope == "all" or wanted is not None or worker.state in ALIVE)
+        and (include_hidden or not worker.record.hidden)
+    ]
+    seen.sort(key=lambda worker: -worker.record.heartbeat_at)
+    return answer([_shown(worker, session.tenant) for worker in seen[:limit]])
+
+
+def _state(text: str | None) -> WorkerState | None:
+    if not text:
+        return None
+    try:
+        return WorkerState(text.strip().upper())
+    except ValueError:
+        raise BadWorkersRequest from None
+
+
+def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
+    record = worker.record
+    seen = record.heartbeat_at
+    open_to_all = tenant is None  # which run a worker has is the business of the tenant whose run it is
+    return {
+        "worker_id": record.id,
+        "instance_id": record.instance_id,
+        "state": worker.state.value,
+        "hidden": record.hidden,
+        "tags": record.tags,
+        "flows": record.flows,
+        "last_seen_at": seen,
+        "last_heartbeat_at": seen,
+        "heartbeat_at": seen,
+        "started_at": record.started_at,
+        "current_run_id": record.current_run_id if open_to_all else None,
+        "last_run_id": record.last_run_id if open_to_all else None,
+        "last_run_status": record.last_run_status,
+        "last_run_started_at": record.last_run_started_at,
+        "last_run_finished_at": record.last_run_finished_at,
+        "stopped_at": record.stopped_at,
+        "stop_reason": record.stop_reason,
+        "updated_at": max(seen, record.stopped_at or 0.0),
+        "wheel_sync": NO_WHEELS,
+    }
+
+
+@router.patch(
+    "/workers/{worker_id:path}",
+    summary="Hide or show a worker",
+    response_model=PatchedWorker,
+    responses=problems(404, 413),
+    openapi_extra=takes(PatchWorker),
+)
+async def patch(worker_id: str, request: Request, session: InSession) -> Response:
+    """Sets whether a worker is shown; nothing else about it changes, and its heartbeats keep it."""
+    try:
+        asked = await read(request, PatchWorker, session.gateway.options.max_request_bytes)
+    except Invalid as error:
+        raise _refused(error) from None
+    await session.overview.hide(worker_id, hidden=asked.hidden)
+    return answer({"worker_id": worker_id, "hidden": asked.hidden, "updated_at": session.runs.now()})
+
+
+def _refused(error: Invalid) -> BadWorkersRequest:
+    refused = BadWorkersRequest()
+    refused.problems = error.problems  # type: ignore[attr-defined] # told by problems.py where an error has them
+    return refused
+
+
+@router.get("/flows", summary="List flows", response_model=list[FlowView], responses=problems())
+async def list_flows(session: InSession) -> Response:
+    """Lists the flows that live workers have published, with the schemas of their parameters."""
+    published = await session.overview.published_flows()
+    shown = []
+    for name, workers in known_flows(await session.overview.alive()).items():
+        record = published.get(name, {})
+        tags = sorted({tag for worker in workers for tag in worker.tags})
+        shown.append(
+            {
+                "doc": "",
+                "params": None,
+                **record,
+                "name": name,
+                "tags": tags,
+                "workers": [worker.id for worker in workers],
+            }
+        )
+    return answer(msgspec.to_builtins(shown))

@@ -1,0 +1,136 @@
+"""The route of YAML flows: a form with the text of a flow, which the run brings with it."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from python_multipart.exceptions import FormParserError
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
+from starlette.responses import Response
+
+from tsuzuki import settings
+from tsuzuki.errors import BadRequest, BadWorkflow, TooLarge, WorkflowTooLarge
+from tsuzuki.gateway.answers import answer, body_of, problems
+from tsuzuki.gateway.models import TAG, Accepted
+from tsuzuki.gateway.problems import Invalid
+from tsuzuki.gateway.runs import IdempotencyKey
+from tsuzuki.gateway.session import InSession
+from tsuzuki.yamlflow import parse
+
+router: Final = APIRouter(tags=["runs"])
+
+AROUND: Final = 65_536
+"""So much more than the workflow itself may a form be."""
+FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["workflow", "flow_name"],
+                    "properties": {
+                        "workflow": {
+                            "type": "string",
+                            "contentMediaType": "application/yaml",
+                            "description": "The text of the flow, at most 262,144 bytes.",
+                        },
+                        "flow_name": {"type": "string", "minLength": 1, "maxLength": 512},
+                        "tag": {"type": "string", "description": "Routes the run; empty: the default tag."},
+                    },
+                },
+                "example": {
+                    "flow_name": "report",
+                    "workflow": "flow:\n  graph: load >> count\ntasks:\n  load: {callable: 'lab:load'}\n"
+                    "  count: {callable: 'lab:count'}\n",
+                },
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/runs/yaml",
+    summary="Start a run of a YAML flow",
+    response_model=Accepted,
+    responses=problems(409, 413),
+    openapi_extra=FORM,
+)
+async def submit_yaml(request: Request, session: InSession, idempotency_key: IdempotencyKey = None) -> Response:
+    """Accepts a run that brings its flow with it; its params are the `flow.defaults` of the text."""
+    most = session.gateway.options.max_workflow_bytes
+    form = await _form(request, most)
+    try:
+        text, name, tag = await _fields(form)
+    finally:
+        await form.close()
+    if len(text) > most:
+        raise WorkflowTooLarge
+    try:
+        workflow = await asyncio.to_thread(parse, text, most_bytes=most)  # a large one takes its time
+    except WorkflowTooLarge:
+        raise
+    except BadWorkflow as error:
+        raise _refused(error) from None
+    row = await session.runs.submit(
+        name,
+        workflow.defaults,
+        tag=tag or None,
+        tags=[tag or settings.default_tag()],
+        idempotency_key=idempotency_key,
+        source="http",
+        tenant=session.tenant or "",
+        api_key=session.key_id,
+        workflow=text.decode(),
+    )
+    return answer({"run_id": row.id, "status": row.status.value, "number": row.number})
+
+
+async def _form(request: Request, most: int) -> FormData:
+    """Reads the form; one that could not fit the largest workflow is refused before it is read."""
+    try:
+        data = await body_of(request, most + AROUND)
+    except TooLarge:
+        raise WorkflowTooLarge from None
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield data
+
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == "multipart/form-data":
+            parser = MultiPartParser(request.headers, stream(), max_files=4, max_fields=32, max_part_size=most + AROUND)
+            return await parser.parse()
+        if kind == "application/x-www-form-urlencoded":
+            return await FormParser(request.headers, stream()).parse()
+    except (MultiPartException, FormParserError, UnicodeError, KeyError, LookupError, ValueError) as error:
+        raise BadRequest(f"the form cannot be read: {error}") from None
+    return FormData()
+
+
+async def _fields(form: FormData) -> tuple[bytes, str, str]:
+    workflow, name, tag = form.get("workflow"), form.get("flow_name"), form.get("tag", "")
+    missing = [
+        {"type": "missing", "loc": ("body", field), "msg": "Field required"}
+        for field, value in (("workflow", workflow), ("flow_name", name))
+        if value is None or value == ""
+    ]
+    if missing:
+        raise Invalid(missing)
+    if not isinstance(name, str) or len(name) > 512:  # noqa: PLR2004 - as the schema says
+        raise Invalid([{"type": "string_type", "loc": ("body", "flow_name"), "msg": "Input should be a short string"}])
+    if not isinstance(tag, str) or (tag and not re.fullmatch(TAG, tag)) or tag.endswith("\n"):
+        raise BadRequest("invalid tag")
+    text = await workflow.read() if isinstance(workflow, UploadFile) else str(workflow).encode()
+    return text, name, tag
+
+
+def _refused(error: BadWorkflow) -> BadWorkflow:
+    """Says first what existing clients look for."""
+    if str(error).startswith("invalid workflow yaml"):
+        return error
+    return BadWorkflow(f"invalid workflow yaml: {error}", error.problems, line=error.line, column=error.column)

@@ -1,0 +1,205 @@
+"""What one can see and do beyond a single run's life: news of a run, pages of its items, workers, counts.
+
+The gateway calls these beside `Runs`; rules stay below, in the port and the lifecycle.
+"""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Entry, Line, WorkerRecord
+from tsuzuki.crew import ALIVE, Crew, SeenWorker
+from tsuzuki.errors import BadRequest, MoveRefused, RunNotFound
+from tsuzuki.lifecycle import TERMINAL, Run, stamp
+from tsuzuki.runs import Runs
+
+OUTCOMES: Final = {
+    "ItemDone": "done",
+    "StepDone": "done",
+    "ItemSkipped": "skipped",
+    "ItemFailed": "failed",
+    "StepFailed": "failed",
+}
+"""How an outcome is called in a page of items."""
+FLOWS: Final = "flow"
+"""The kind of the records in which workers publish their flows."""
+DAY: Final = 86_400
+_MOST_COUNTED: Final = 10_000
+_PAGE: Final = 2000
+_MOST_READ: Final = 50_000
+"""A page of items looks at no more facts than this; with a rare filter it is short, and its cursor goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """Which items to list; unset fields do not filter."""
+
+    status: str | None = None
+    error: str | None = None
+    step: str | None = None
+    failed_after: int = 0
+    """Failures before this position were tried again; they are not listed as failed."""
+
+    def fits(self, item: dict[str, Any]) -> bool:
+        """Tells whether an item is asked for."""
+        return (
+            (self.status is None or item["status"] == self.status)
+            and (self.status != "failed" or item["position"] > self.failed_after)
+            and (self.step is None or self.step in (item["task"], item["step"]))
+            and (self.error is None or self.error.lower() in str(item.get("error", "")).lower())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures of a store at one moment."""
+
+    runs: dict[str, int]
+    today: dict[str, int]
+    workers: list[SeenWorker]
+    letters: int
+    queue_age: float
+    """For how long the run that waits longest has waited (seconds)."""
+
+
+class Overview:
+    """The wider view of a store."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._backend = runs.backend
+
+    # A run as it goes
+
+    async def facts(self, run_id: str, *, after: int, limit: int = _PAGE) -> list[Entry]:
+        """Gives facts after a position."""
+        return await self._backend.read(run_id, after=after, limit=limit)
+
+    async def news(self, row: Run, timeout: float) -> Run | None:
+        """Waits until a run may have changed since `row`, or the time is up; gives its row now."""
+        await self._backend.changed(row.id, row.position, timeout)
+        return await self._backend.get(row.id)
+
+    async def row(self, run_id: str) -> Run | None:
+        """Gives the row of a run by its whole id."""
+        return await self._backend.get(run_id)
+
+    async def blob(self, run_id: str, blob: str) -> bytes:
+        """Gives a large value of a run."""
+        return await self._backend.get_blob(run_id, blob)
+
+    async def lines(self, run_id: str, *, after: int, limit: int) -> list[Line]:
+        """Gives log lines after a number."""
+        return await self._backend.read_log(run_id, after=after, limit=limit)
+
+    async def items(
+        self, row: Run, wanted: ItemFilter, *, after: int, limit: int, names: "dict[str, str]"
+    ) -> tuple[list[dict[str, Any]], int | None]:
+        """Gives a page of recorded steps and items, and the position to go on from; None: that was all.
+
+        `names` are those of the maps by their step; what begins later is added to it.
+        """
+        found: list[dict[str, Any]] = []
+        position = after
+        async for entry in self._read(row.id, after, _MOST_READ):
+            position = entry.position
+            if isinstance(entry.fact, f.StepStarted) and entry.fact.map:
+                names[entry.fact.step] = entry.fact.name
+            if isinstance(entry.fact, f.Outcome):
+                item = shown_item(entry, entry.fact, entry.fact.name or names.get(entry.fact.step, ""))
+                if wanted.fits(item):
+                    found.append(item)
+            if len(found) >= limit:
+                break
+        return found, position if position < row.position and position > after else None
+
+    async def _read(self, run_id: str, after: int, most: int) -> AsyncIterator[Entry]:
+        for count in itertools.count():
+            entries = await self._backend.read(run_id, after=after, limit=_PAGE)
+            for entry in entries:
+                yield entry
+            if len(entries) < _PAGE or (count + 1) * _PAGE >= most:
+                return
+            after = entries[-1].position
+
+    async def remove(self, row: Run) -> None:
+        """Removes a run that has ended, with all it left."""
+        if row.status not in TERMINAL:
+            raise MoveRefused(f"run {row.number} is {row.status}: only a run that has ended can be removed; cancel it")
+        if not await self._backend.purge([row.id]):
+            raise RunNotFound
+
+    # The store
+
+    async def counts(self) -> dict[str, int]:
+        """Counts the runs by status."""
+        return await self._backend.counts()
+
+    async def workers(self) -> list[SeenWorker]:
+        """Gives all workers with their states, the last seen first."""
+        return await Crew(self._runs).list(everyone=True, hidden=True, limit=None)
+
+    async def alive(self) -> list[WorkerRecord]:
+        """Gives the workers that live."""
+        return [seen.record for seen in await self.workers() if seen.state in ALIVE]
+
+    async def published_flows(self) -> dict[str, dict[str, Any]]:
+        """Gives what workers have published of their flows, by name."""
+        return {name: msgspec.json.decode(body) for name, body in await self._backend.records(FLOWS)}
+
+    async def figures(self) -> Figures:
+        """Gives the figures of the store as it is now."""
+        now, waiting = self._runs.now(), await self._backend.waiting_since()
+        return Figures(
+            runs=await self._backend.counts(),
+            today=await self._backend.counts(updated_after=now - now % DAY),
+            workers=await self.workers(),
+            letters=len(await self._backend.dead_letters(limit=_MOST_COUNTED)),
+            queue_age=0.0 if waiting is None else max(now - waiting, 0.0),
+        )
+
+    async def hide(self, worker_id: str, *, hidden: bool) -> None:
+        """Sets whether a worker is shown."""
+        await Crew(self._runs).hide(worker_id, hidden=hidden)
+
+
+def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
+    """Gives an outcome as a row of a list of items."""
+    item: dict[str, Any] = {
+        "position": entry.position,
+        "status": OUTCOMES.get(f.kind(fact), "done"),
+        "kind": f.kind(fact),
+        "task": name,
+        "step": fact.step,
+        "key": fact.key,
+        "attempt": fact.attempt,
+        "tries": fact.tries,
+        "took": round(fact.took, 6),
+        "at": stamp(fact.at),
+        "error": None,
+    }
+    if isinstance(fact, f.ItemFailed | f.StepFailed):
+        item["error"] = f"{fact.error.type}: {fact.error.message}"
+    return item
+
+
+def known_flows(workers: Sequence[WorkerRecord]) -> dict[str, list[WorkerRecord]]:
+    """Gives the flows that these workers know, each with who knows it."""
+    flows: dict[str, list[WorkerRecord]] = {}
+    for record in workers:
+        for name in record.flows:
+            flows.setdefault(name, []).append(record)
+    return dict(sorted(flows.items()))
+
+
+def checked_item_status(text: str | None) -> str | None:
+    """Reads the status of items by its name, whatever its case."""
+    if not text:
+        return None
+    if (word := text.lower()) not in OUTCOMES.values():
+        raise BadRequest(f"items are done, failed or skipped, not {text!r}")
+    return word

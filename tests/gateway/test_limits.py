@@ -1,0 +1,132 @@
+"""Clients that send too much, too slowly, or do not read; and a store that is gone."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.conftest import House, Serve
+from tests.nats_server import NatsServer
+from tsuzuki.errors import StoreUnavailable
+from tsuzuki.gateway import server
+from tsuzuki.gateway.options import Options
+
+
+async def test_params_of_ten_megabytes_are_too_large(house: House) -> None:
+    answer = await house.client.post("/runs", json={"flow_name": "nothing", "params": {"x": "y" * 10_000_000}})
+    assert answer.status_code == 413
+    assert answer.json()["detail"].startswith("request too large")
+    assert await house.get("/runs") == []
+
+
+async def test_a_body_without_a_length_is_cut_off_too(small: House) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(200):
+            yield b" " * 100_000
+
+    answer = await small.client.post("/runs", content=endless())
+    assert answer.status_code == 413
+
+
+async def test_params_below_the_limit_are_kept_whole(house: House) -> None:
+    text = "日本" * 100_000
+    run = await house.get(f"/runs/{await house.submit('nothing', {'x': text})}")
+    assert run["params"] == {"x": text}
+
+
+async def rest(reader: asyncio.StreamReader) -> bytes:
+    """Reads until the server has let go."""
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
+async def test_headers_that_never_end_are_not_waited_for(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEADERS_WAIT", 0.2)
+    reader, writer = await asyncio.open_connection(*small.url.removeprefix("http://").split(":"))
+    writer.write(b"GET /health HTTP/1.1\r\nX-Slow: ")
+    async with asyncio.timeout(10):
+        assert await rest(reader) == b""
+    writer.close()
+    assert (await small.get("/health"))["status"] == "ok"
+
+
+async def test_a_second_request_on_a_connection_is_waited_for_again(
+    small: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = await asyncio.open_connection(*small.url.removeprefix("http://").split(":"))
+    for _ in range(3):
+        writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200" in await reader.readuntil(b"}")
+    monkeypatch.setattr(server, "HEADERS_WAIT", 0.2)
+    writer.write(b"GET /hea")
+    async with asyncio.timeout(10):
+        assert await rest(reader) == b""
+    writer.close()
+
+
+def unfinished(house: House) -> list[Any]:
+    """The connections with an answer that is not sent yet."""
+    connections: Any = house.server.server_state.connections
+    return [one for one in connections if one.cycle and not one.cycle.response_complete]
+
+
+async def test_a_client_that_does_not_read_is_let_go(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "STALL", 0.3)
+    await small.work()
+    run_id = await small.submit("repeats", {"size": 20_000_000})
+    await small.ended(run_id)
+    host, _, port = small.url.removeprefix("http://").partition(":")
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(deaf, (host, int(port)))
+        deaf.send(f"GET /runs/{run_id}/result HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            while not unfinished(small):
+                await asyncio.sleep(0.005)
+            while unfinished(small):
+                await asyncio.sleep(0.02)
+    assert (await small.get("/health"))["status"] == "ok"
+
+
+async def test_a_store_that_is_gone_is_told_as_503(nats_server: NatsServer, serve: Serve) -> None:
+    house = await serve(Options())
+    backend = house.runs.backend
+    run_id = await house.submit("nothing")
+
+    async def gone(*_: object, **__: object) -> None:
+        raise StoreUnavailable("disk I/O error at a/b/c.db: host 10.0.0.7")
+
+    for name in ("submit", "get", "search", "counts", "workers"):
+        setattr(backend, name, gone)
+    word = "nats unavailable" if backend.url.startswith("nats") else "store unavailable"
+    for path in ("/runs", f"/runs/{run_id}", f"/runs/{run_id}/watch", "/workers", "/metrics", "/health/ready"):
+        answer = await house.client.get(path)
+        assert (answer.status_code, answer.json()["detail"]) == (503, word), path
+        assert answer.json()["error_id"] == "ERR-TSUZUKI-0003"
+        assert "10.0.0.7" not in answer.text
+    assert (await house.client.post("/runs", json={"flow_name": "x"})).status_code == 503
+    assert (await house.get("/health"))["status"] == "ok"
+    for name in ("submit", "get", "search", "counts", "workers"):
+        delattr(backend, name)
+
+
+async def test_an_unexpected_error_tells_nothing_of_our_insides(small: House) -> None:
+    async def surprise(*_: object, **__: object) -> None:
+        raise RuntimeError("the secret is 42")
+
+    setattr(small.runs.backend, "counts", surprise)  # noqa: B010 - a bound method of a real store, for this test
+    answer = await small.client.get("/health/ready")
+    assert answer.status_code == 500
+    assert json.loads(answer.text) == {
+        "type": "about:blank",
+        "title": "Internal server error",
+        "status": 500,
+        "detail": "internal server error",
+        "error_id": "ERR-TSUZUKI-0001",
+    }

@@ -1,0 +1,289 @@
+"""Start, look, list, cancel, resume, remove: over real HTTP, on SQLite and on NATS."""
+
+import asyncio
+import base64
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.gateway.conftest import House
+
+FIELDS = {
+    *("run_id", "flow_name", "tag", "tags", "tenant_id", "api_key_id", "workflow_yaml_sha256", "workflow_yaml_bytes"),
+    *("cancel_requested_at", "cancel_requested_by", "status", "params", "tasks", "start_time", "end_time"),
+    *("heartbeat_at", "updated_at", "error", "worker_id"),
+}
+SUMMARY = {
+    "run_id",
+    "flow_name",
+    "tag",
+    "tags",
+    "tenant_id",
+    "api_key_id",
+    "status",
+    "updated_at",
+    "heartbeat_at",
+    "error",
+}
+RECORD = {"state", "started_at", "ended_at", "duration_ms", "error", "traceback", "inputs", "output", "artifacts"}
+
+
+async def test_a_run_is_accepted_executed_and_shown(house: House) -> None:
+    await house.work(name="w1")
+    answer = await house.client.post("/runs", json={"flow_name": "sums", "params": {"number": 4}, "unknown": 1})
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "PENDING"
+    run_id = str(uuid.UUID(answer.json()["run_id"]))
+    run = await house.ended(run_id)
+    assert set(run) >= FIELDS
+    assert run["tasks"] == {"load": "SUCCEEDED", "add": "SUCCEEDED"}
+    assert (run["flow_name"], run["params"], run["tag"], run["tags"]) == ("sums", {"number": 4}, "default", ["default"])
+    assert (run["result"], run["worker_id"], run["error"], run["tenant_id"]) == (18, "w1", None, None)
+    assert "task_records" not in run
+    assert run["start_time"] <= run["end_time"] <= run["updated_at"] + 1
+    assert all(isinstance(run[name], float) for name in ("heartbeat_at", "updated_at", "start_time", "end_time"))
+    assert (await house.client.get(f"/runs/{run_id}/result")).json() == 18
+    assert (await house.get(f"/runs/{run['number']}"))["run_id"] == run_id
+
+
+async def test_a_waiting_run_has_no_tasks(house: House) -> None:
+    run = await house.get(f"/runs/{await house.submit('sums')}")
+    assert (run["status"], run["tasks"], run["start_time"], run["worker_id"]) == ("PENDING", {}, None, None)
+    assert isinstance(run["heartbeat_at"], float)
+
+
+@pytest.mark.parametrize("word", ["records", "task_records", "full", "all"])
+async def test_records_come_when_they_are_asked_for(small: House, word: str) -> None:
+    await small.work()
+    run_id = await small.submit("fails", {"number": 7})
+    run = await small.ended(run_id, "FAILED", include=word)
+    assert run["task_records_truncated"] is False
+    assert run["tasks"] == {"load": "SUCCEEDED", "broken": "FAILED"}
+    load, broken = run["task_records"]["load"], run["task_records"]["broken"]
+    assert set(load) >= RECORD
+    assert (load["output"], load["error"]) == (14, None)
+    assert broken["error"] == "ValueError: cannot take 7"
+    assert "ValueError" in broken["traceback"]
+    assert broken["duration_ms"] >= 0
+    tasks = await small.get(f"/runs/{run_id}/tasks")
+    assert set(tasks) == {"run_id", "flow_name", "status", "tasks", "task_records", "task_records_truncated"}
+    assert tasks["task_records"] == run["task_records"]
+    assert run["error"] == "StepFailure: broken failed: ValueError: cannot take 7"
+
+
+async def test_records_that_are_too_large_are_left_out_and_the_tasks_stay(house: House) -> None:
+    await house.work()
+    run = await house.ended(await house.submit("large", {"size": 270_000}), include="all")
+    assert (run["task_records"], run["task_records_truncated"]) == ({}, True)
+    assert run["tasks"] == {"big": "SUCCEEDED"}
+
+
+@pytest.mark.parametrize(
+    "odd", ["nope", "a b", "*", ">", "x.y", "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e", "9" * 40, "0", "%00", "é"]
+)
+async def test_an_odd_or_unknown_run_is_not_found(house: House, odd: str) -> None:
+    for path in ("", "/tasks", "/watch", "/events", "/items", "/logs", "/result"):
+        answer = await house.client.get(f"/runs/{odd}{path}")
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"] == "run not found"
+        assert answer.json()["error_id"] == "ERR-TSUZUKI-0005"
+    assert (await house.client.post(f"/runs/{odd}/cancel")).status_code == 404
+    assert (await house.client.post(f"/runs/{odd}/resume")).status_code == 404
+    assert (await house.client.delete(f"/runs/{odd}")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ({}, ["body", "flow_name"]),
+        ({"flow_name": ""}, ["body", "flow_name"]),
+        ({"flow_name": "x", "params": [1]}, ["body", "params"]),
+        ({"flow_name": "x", "tag": "a.b"}, ["body", "tag"]),
+        ({"flow_name": "x", "tag": "a b"}, ["body", "tag"]),
+        ({"flow_name": "x", "tag": "標準"}, ["body", "tag"]),
+        ({"flow_name": "x", "tag": ""}, ["body", "tag"]),
+        ({"flow_name": "x", "tags": "a"}, ["body", "tags"]),
+        ([], ["body"]),
+    ],
+)
+async def test_a_submission_that_makes_no_sense_is_refused_by_its_place(small: House, body: Any, place: list) -> None:
+    answer = await small.post("/runs", body, 422)
+    assert answer["error_id"] == "ERR-TSUZUKI-0002"
+    assert answer["errors"][0]["loc"] == place
+    assert set(answer["errors"][0]) == {"type", "loc", "msg"}
+    assert await small.get("/runs") == []
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe{}", b'{"flow_name": "\xc3\x28"}', b"[" * 100_000, b"null"])
+async def test_a_body_that_is_no_json_is_refused(small: House, data: bytes) -> None:
+    answer = await small.client.post("/runs", content=data, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"]
+
+
+async def test_an_idempotency_key_gives_the_first_run_again(house: House) -> None:
+    headers = {"Idempotency-Key": "once"}
+    answers = await asyncio.gather(*(house.post("/runs", {"flow_name": "sums"}, headers=headers) for _ in range(10)))
+    assert len({answer["run_id"] for answer in answers}) == 1
+    assert len(await house.get("/runs")) == 1
+
+
+async def test_a_key_that_is_held_names_the_active_run(house: House) -> None:
+    run_id = await house.submit("sums", key="one")
+    answer = await house.post("/runs", {"flow_name": "sums", "key": "one"}, 409)
+    assert answer["run_id"] == run_id
+    assert answer["error_id"] == "ERR-TSUZUKI-0111"
+
+
+async def test_a_batch_starts_many_runs_and_tells_of_each(house: House) -> None:
+    await house.work()
+    body = {
+        "runs": [{"flow_name": "nothing"}] * 150
+        + [{"flow_name": "sums", "key": "k"}, {"flow_name": "sums", "key": "k"}]
+    }
+    answer = await house.post("/runs/batch", body, headers={"Idempotency-Key": "b"})
+    assert (answer["accepted"], answer["refused"]) == (151, 1)
+    refused = [item for item in answer["items"] if item["error"]]
+    assert refused[0]["error_id"] == "ERR-TSUZUKI-0111"
+    again = await house.post("/runs/batch", {"runs": body["runs"][:150]}, headers={"Idempotency-Key": "b"})
+    assert [item["run_id"] for item in again["items"]] == [item["run_id"] for item in answer["items"][:150]]
+    for item in answer["items"][:3]:
+        await house.ended(item["run_id"])
+
+
+async def test_an_unknown_flow_fails_where_a_worker_of_the_tag_lives(house: House) -> None:
+    await house.work()
+    run = await house.ended(await house.submit("nobody_knows"), "FAILED")
+    assert run["error"].startswith("flow_not_found: ")
+
+
+# ---------------------------------------------------------------------------------------------------------------- lists
+
+
+async def test_an_empty_store_is_no_error(house: House) -> None:
+    assert await house.get("/runs") == []
+    assert await house.get("/workers") == []
+    assert await house.get("/flows") == []
+    assert (await house.get("/dlq"))["items"] == []
+    assert await house.get("/runs", cursor="") == {"items": [], "next_cursor": None}
+
+
+async def test_lists_have_two_shapes(house: House) -> None:
+    first, second = await house.submit("sums", tags=["a"]), await house.submit("many", tag="gpu")
+    shown = await house.get("/runs")
+    assert [run["run_id"] for run in shown] == [second, first]
+    assert set(shown[0]) >= SUMMARY
+    assert "params" not in shown[0]
+    page = await house.get("/runs", updated_after=shown[1]["updated_at"])
+    assert [run["run_id"] for run in page["items"]] == [second]
+    assert page["next_cursor"] is None
+    assert await house.get("/runs", workflow_yaml_sha256="0" * 64) == {"items": [], "next_cursor": None}
+    assert [run["run_id"] for run in await house.get("/runs", tag="gpu")] == [second]
+    assert [run["run_id"] for run in await house.get("/runs", flow="sums")] == [first]
+    assert [run["run_id"] for run in await house.get("/runs", label="a")] == [first]
+    assert [run["run_id"] for run in await house.get("/runs", text="MAN")] == [second]
+    assert await house.get("/runs", status="COMPLETED") == []
+    assert len(await house.get("/runs", status=["pending", "FAILED"])) == 2
+    assert (await house.get("/runs", include="full"))[0]["task_records"] == {}
+
+
+async def test_following_cursors_visits_every_run_once(house: House) -> None:
+    ids = {await house.submit("sums") for _ in range(25)}
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await house.get("/runs", cursor=cursor, limit=10)
+        seen += [run["run_id"] for run in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor:
+            assert "=" not in cursor
+            place = json.loads(base64.urlsafe_b64decode(cursor + "=="))
+            assert place == {"u": page["items"][-1]["updated_at"], "r": page["items"][-1]["run_id"]}
+    assert len(seen) == 25
+    assert set(seen) == ids
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"limit": 0},
+        {"limit": 201},
+        {"limit": "x"},
+        {"updated_after": "soon"},
+        {"updated_after": "nan"},
+        {"cursor": "!"},
+        {"cursor": "e30"},
+        {"cursor": "é"},
+        {"cursor": base64.urlsafe_b64encode(b'{"u":1e999,"r":"x"}').decode().rstrip("=")},
+        {"status": "BUSY"},
+    ],
+)
+async def test_a_list_query_that_makes_no_sense_is_refused(small: House, params: dict) -> None:
+    answer = await small.get("/runs", 422, **params)
+    assert (answer["detail"], answer["error_id"]) == ("invalid list query", "ERR-TSUZUKI-0017")
+
+
+# ------------------------------------------------------------------------------------------------------------- stopping
+
+
+async def test_a_waiting_run_is_cancelled_without_any_worker(house: House) -> None:
+    run_id = await house.submit("sums")
+    run = await house.post(f"/runs/{run_id}/cancel", {"reason": "enough"})
+    assert run["status"] == "CANCELLED"
+    assert run["cancel_requested_at"] > 0
+    assert (run["cancel_requested_by"], run["cancel_reason"]) == ("http", "enough")
+    again = await house.post(f"/runs/{run_id}/cancel")
+    assert again["cancel_requested_at"] == run["cancel_requested_at"]
+
+
+async def test_a_running_run_is_cancelled_while_its_only_task_runs(house: House) -> None:
+    await house.work()
+    run_id = await house.submit("hangs")
+    await house.until(run_id, lambda run: run["tasks"] == {"waits": "RUNNING"})
+    run = await house.post(f"/runs/{run_id}/cancel")
+    assert run["status"] in ("CANCELLING", "CANCELLED")
+    assert run["cancel_requested_at"] is not None
+    after = await house.ended(run_id, "CANCELLED")
+    assert after["cancel_requested_at"] == run["cancel_requested_at"]
+    assert after["tasks"] == {"waits": "CANCELLED"}
+
+
+async def test_a_cancel_between_short_tasks_is_not_lost(house: House) -> None:
+    await house.work()
+    run_id = await house.submit("steps_of_50_ms", {"count": 1000})
+    await house.until(run_id, lambda run: run["counts"]["steps"] >= 2)
+    await house.post(f"/runs/{run_id}/cancel")
+    run = await house.ended(run_id, "CANCELLED")
+    assert run["counts"]["steps"] < 1000
+
+
+async def test_a_failed_run_is_resumed_and_does_nothing_twice(house: House) -> None:
+    await house.work()
+    run_id = await house.submit("many", {"count": 7})
+    run = await house.ended(run_id, "COMPLETED")
+    assert run["tasks"] == {"picky": "FAILED"}
+    resumed = await house.post(f"/runs/{run_id}/resume")
+    assert resumed["attempt"] == run["attempt"] + 1
+    after = await house.ended(run_id, "COMPLETED")
+    assert after["counts"] == {"done": 4, "failed": 3, "skipped": 0, "steps": 0}
+    assert (await house.post(f"/runs/{await house.submit('nothing', tag='elsewhere')}/resume"))["status"] == "PENDING"
+
+
+async def test_what_cannot_be_resumed_is_a_conflict(house: House) -> None:
+    await house.work()
+    run_id = await house.submit("nothing")
+    await house.ended(run_id)
+    answer = await house.post(f"/runs/{run_id}/resume", {}, 409)
+    assert answer["error_id"] == "ERR-TSUZUKI-0112"
+
+
+async def test_only_an_ended_run_is_removed(house: House) -> None:
+    run_id = await house.submit("nothing")
+    assert (await house.client.delete(f"/runs/{run_id}")).status_code == 409
+    await house.post(f"/runs/{run_id}/cancel")
+    answer = await house.client.delete(f"/runs/{run_id}")
+    assert answer.json() == {"run_id": run_id, "deleted": True}
+    await house.get(f"/runs/{run_id}", 404)

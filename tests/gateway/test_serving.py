@@ -1,0 +1,181 @@
+"""`tsuzuki serve` and `tsuzuki keys` as processes: started, asked, told to stop, killed."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+Serving = Callable[..., tuple["subprocess.Popen[str]", str]]
+PATIENCE = 30
+
+
+def command(*arguments: str, folder: Path, **environment: str) -> "subprocess.Popen[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tsuzuki.cli", *arguments],
+        cwd=folder,
+        env=clean | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def told(*arguments: str, folder: Path, code: int = 0, **environment: str) -> tuple[str, str]:
+    process = command(*arguments, folder=folder, **environment)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, err
+    return out, err
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Serving]:
+    """Starts gateways, and ends them with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **environment: str) -> tuple["subprocess.Popen[str]", str]:
+        process = command("serve", "--port", "0", *arguments, folder=tmp_path, **environment)
+        started.append(process)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if found := re.search(r"at (http://\S+)", line):
+                return process, found[1]
+        raise AssertionError("it did not start")
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+def test_it_serves_until_it_is_told_to_stop_also_while_somebody_watches(serving: Serving) -> None:
+    process, url = serving()
+    run_id = httpx2.post(f"{url}/runs", json={"flow_name": "x"}).json()["run_id"]
+    with httpx2.stream("GET", f"{url}/runs/{run_id}/watch", timeout=PATIENCE) as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "event: snapshot"
+        process.send_signal(signal.SIGTERM)
+        started = time.monotonic()
+        list(lines)
+    assert process.wait(PATIENCE) == 0
+    assert time.monotonic() - started < 5
+
+
+def test_a_repeated_submission_after_a_crash_gives_the_same_run(serving: Serving) -> None:
+    """The gateway is killed while answers are under way; whoever asks again with the same key gets the same run."""
+    process, url = serving()
+    accepted: dict[str, str] = {}
+
+    def submit(numbers: range) -> None:
+        for number in numbers:
+            headers = {"Idempotency-Key": f"k{number}"}
+            try:
+                answer = httpx2.post(f"{url}/runs", json={"flow_name": "x"}, headers=headers)
+            except httpx2.HTTPError:
+                return
+            accepted[f"k{number}"] = answer.json()["run_id"]
+
+    threads = [threading.Thread(target=submit, args=(range(at * 1000, at * 1000 + 1000),)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(accepted) < 40:
+        time.sleep(0.001)
+    process.kill()
+    for thread in threads:
+        thread.join()
+    _, url = serving()
+    tried = {**accepted, **{f"k{at * 1000 + n}": "" for at in range(4) for n in range(200)}}
+    with httpx2.Client(base_url=url) as client:
+        again = {
+            key: client.post("/runs", json={"flow_name": "x"}, headers={"Idempotency-Key": key}).json()["run_id"]
+            for key in tried
+        }
+        listed = client.get("/metrics").text
+    assert {key: again[key] for key in accepted} == accepted
+    assert f'tsuzuki_runs_total{{status="PENDING"}} {len(set(again.values()))}.0' in listed
+
+
+def test_two_gateways_serve_one_file(serving: Serving) -> None:
+    (_, first), (_, second) = serving(), serving()
+    run_id = httpx2.post(f"{first}/runs", json={"flow_name": "x"}).json()["run_id"]
+    with httpx2.stream("GET", f"{second}/runs/{run_id}/watch", timeout=PATIENCE) as answer:
+        lines = (line for line in answer.iter_lines() if line.startswith("data"))
+        assert '"PENDING"' in next(lines)
+        httpx2.post(f"{first}/runs/{run_id}/cancel")
+        assert '"CANCELLED"' in next(lines)
+
+
+def test_the_network_is_not_listened_to_without_keys(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.invalid"):  # noqa: S104 - it is refused
+        _, err = told("serve", "--host", host, folder=tmp_path, code=1)
+        assert "--allow-unauthenticated" in err
+    _, err = told("serve", folder=tmp_path, code=1, TSUZUKI_HTTP_AUTH="perhaps")
+    assert "TSUZUKI_HTTP_AUTH" in err
+
+
+def test_a_port_that_is_taken_and_a_store_that_is_gone_are_told_in_a_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        _, err = told("serve", "--port", port, folder=tmp_path, code=1)
+    assert "cannot listen on" in err
+    _, err = told(
+        "serve", "--port", "0", "--backend", f"nats://127.0.0.1:{port}?connect_timeout=1", folder=tmp_path, code=1
+    )
+    assert "ERR-TSUZUKI-0003" in err
+    assert "Traceback" not in err
+
+
+def test_keys_are_made_listed_used_and_revoked(serving: Serving, tmp_path: Path) -> None:
+    key, err = told("keys", "create", "--tenant", "lab", "--name", "laptop", folder=tmp_path)
+    assert "shown this once" in err
+    headers = {"X-API-Key": key.strip()}
+    _, url = serving("--host", "127.0.0.1", TSUZUKI_HTTP_AUTH="api_key")
+    assert httpx2.get(f"{url}/runs").status_code == 401
+    assert httpx2.get(f"{url}/runs", headers=headers).json() == []
+    out, _ = told("keys", "list", "--json", folder=tmp_path)
+    [record] = json.loads(out)
+    assert (record["tenant"], record["name"], record["revoked_at"]) == ("lab", "laptop", None)
+    assert key.strip() not in out
+    told("keys", "revoke", record["id"], folder=tmp_path)
+    deadline = time.monotonic() + 1
+    while httpx2.get(f"{url}/runs", headers=headers).status_code == 200:
+        assert time.monotonic() < deadline
+    assert "revoked" in told("keys", "list", folder=tmp_path)[0]
+    told("keys", "revoke", "nothing", folder=tmp_path, code=1)
+    told("keys", "create", "--tenant", "a b", folder=tmp_path, code=1)
+
+
+def test_any_server_can_run_the_factory(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments = ["uvicorn", "tsuzuki.gateway:create_app", "--factory", "--port", str(port)]
+    environment = os.environ | {"TSUZUKI_DATA_DIR": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                assert httpx2.get(f"http://127.0.0.1:{port}/runs").json() == []
+                break
+            except httpx2.TransportError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)

@@ -1,0 +1,147 @@
+"""What stays open: snapshots of a run as it changes, and its journal."""
+
+import asyncio
+from contextlib import aclosing
+
+import httpx2
+import pytest
+
+from tests.gateway.conftest import House, Serve
+from tsuzuki.gateway.options import Options
+
+
+async def all_closed(house: House) -> None:
+    async with asyncio.timeout(10):
+        while house.app.state.gateway.streams.open:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_watcher_sees_the_run_as_it_is_and_every_change(house: House) -> None:
+    run_id = await house.submit("sums")
+    seen = []
+    async with aclosing(house.events(f"/runs/{run_id}/watch")) as events:
+        async for event in events:
+            assert event.data["run_id"] == run_id
+            assert event.data["ts"] > 0
+            if event.name == "heartbeat":
+                assert set(event.data) == {"run_id", "ts"}
+                continue
+            seen.append(event.data["snapshot"])
+            if len(seen) == 1:
+                assert (event.name, seen[0]["status"]) == ("snapshot", "PENDING")
+                await house.work()
+            if seen[-1]["status"] == "COMPLETED":
+                break
+    times = [snapshot["updated_at"] for snapshot in seen]
+    assert times == sorted(set(times))
+    assert seen[-1]["tasks"] == {"load": "SUCCEEDED", "add": "SUCCEEDED"}
+    assert "task_records" not in seen[-1]
+
+
+async def test_a_watch_ends_at_its_time_with_the_last_snapshot_and_heartbeats(house: House) -> None:
+    await house.work()
+    run_id = await house.submit("nothing")
+    await house.ended(run_id)
+    names = [event.name async for event in house.events(f"/runs/{run_id}/watch", timeout_sec=4, include="all")]
+    assert names == ["snapshot", "heartbeat"]
+
+
+async def test_since_leaves_older_snapshots_out(small: House) -> None:
+    run_id = await small.submit("nothing")
+    updated_at = (await small.get(f"/runs/{run_id}"))["updated_at"]
+    path = f"/runs/{run_id}/watch"
+    assert [e.name async for e in small.events(path, timeout_sec=1, since=updated_at)] == ["snapshot"]
+    assert [e.name async for e in small.events(path, timeout_sec=1, since=updated_at + 1)] == []
+
+
+@pytest.mark.parametrize("params", [{"timeout_sec": 0}, {"timeout_sec": 601}, {"since": "x"}, {"since": "nan"}])
+async def test_a_watch_that_makes_no_sense_is_refused(small: House, params: dict) -> None:
+    await small.get(f"/runs/{await small.submit('nothing')}/watch", 422, **params)
+
+
+async def test_lines_end_in_lf_and_the_name_comes_before_the_data(small: House) -> None:
+    run_id = await small.submit("nothing")
+    async with small.client.stream("GET", f"/runs/{run_id}/watch", params={"timeout_sec": 1}) as answer:
+        assert answer.headers["cache-control"] == "no-cache"
+        text = (await answer.aread()).decode()
+    assert "\r" not in text
+    assert text.startswith("event: snapshot\ndata: {")
+    assert text.endswith("}\n\n")
+
+
+async def test_500_watchers_of_one_run_see_a_change_together(small: House) -> None:
+    run_id = await small.submit("nothing")
+    ready = asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+
+    async def watch(client: httpx2.AsyncClient) -> float:
+        async with client.stream("GET", f"/runs/{run_id}/watch") as answer:
+            assert answer.status_code == 200
+            async for line in answer.aiter_lines():
+                if '"PENDING"' in line:
+                    ready.release()
+                if '"CANCELLED"' in line:
+                    return loop.time()
+        raise AssertionError("the change did not come")
+
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(base_url=small.url, timeout=60, limits=limits) as client:
+        watchers = [asyncio.create_task(watch(client)) for _ in range(500)]
+        for _ in watchers:
+            await ready.acquire()
+        await small.post(f"/runs/{run_id}/cancel")
+        await asyncio.gather(*watchers)
+    await all_closed(small)
+
+
+async def test_the_journal_comes_with_ids_and_an_end(house: House) -> None:
+    await house.work()
+    run_id = await house.submit("fails", {"number": 3})
+    events = [event async for event in house.events(f"/runs/{run_id}/events")]
+    facts = [event for event in events if event.name == "fact"]
+    assert [int(event.number or 0) for event in facts] == list(range(1, len(facts) + 1))
+    assert [event.data["position"] for event in facts] == list(range(1, len(facts) + 1))
+    kinds = [event.data["kind"] for event in facts]
+    assert (kinds[0], kinds[1], kinds[-1]) == ("Submitted", "Claimed", "RunFailed")
+    assert events[-1].name == "end"
+    assert events[-1].data == {"run_id": run_id, "status": "FAILED", "position": len(facts)}
+    late = [e async for e in house.events(f"/runs/{run_id}/events", headers={"Last-Event-ID": "2"})]
+    assert [e.number for e in late if e.name == "fact"] == [e.number for e in facts[2:]]
+    after = [e async for e in house.events(f"/runs/{run_id}/events", after=len(facts))]
+    assert [e.name for e in after] == ["end"]
+
+
+async def test_a_silent_journal_has_a_heartbeat(small: House) -> None:
+    run_id = await small.submit("nothing")
+    names = []
+    async with aclosing(small.events(f"/runs/{run_id}/events")) as events:
+        async for event in events:
+            names.append(event.name)
+            if event.name == "heartbeat":
+                break
+    assert names == ["fact", "heartbeat"]
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "٣", "9" * 30])
+async def test_a_last_event_id_that_is_no_position_is_refused(small: House, last: str) -> None:
+    run_id = await small.submit("nothing")
+    answer = await small.client.get(f"/runs/{run_id}/events", headers={b"Last-Event-ID": last.encode()})
+    assert answer.status_code == 422
+
+
+async def test_streams_beyond_the_limit_are_refused_and_places_come_back(serve: Serve) -> None:
+    house = await serve(Options(max_streams=3))
+    run_id = await house.submit("nothing")
+    path = f"/runs/{run_id}/watch"
+    async with (
+        house.client.stream("GET", path),
+        house.client.stream("GET", path),
+        house.client.stream("GET", f"/runs/{run_id}/events"),
+    ):
+        answer = await house.client.get(path)
+        assert answer.status_code == 503
+        assert answer.json()["error_id"] == "ERR-TSUZUKI-0122"
+        assert answer.headers["retry-after"]
+        assert (await house.get("/health"))["status"] == "ok"
+    await all_closed(house)
+    assert [event.name async for event in house.events(path, timeout_sec=1)] == ["snapshot"]

@@ -49,6 +49,8 @@ class Dialled(Client):
 
     async def close(self) -> None:
         """Leaves for good: on Python 3.11 a client that is about to connect again may miss that it was told to stop."""
+        if self._flush_queue is None:
+            return  # it never began to connect, and cannot end what it has not got
         await self._leave()
         task = self._reconnection_task
         while task is not None and task is not asyncio.current_task() and not task.done():
@@ -94,15 +96,22 @@ async def dial(options: Options, ears: Ears) -> Dialled:
             refused.set_result(error)
         await ears.erred(error)
 
-    connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred), credentials))
+    async def ended() -> None:
+        if connecting.done() and not leaving:  # before, and while we give up, our error tells it
+            await ears.ended()
+
+    leaving = False
+    connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred, ended=ended), credentials))
     try:
         either: set[asyncio.Future[Any]] = {connecting, refused}
         await asyncio.wait(either, timeout=options.connect_timeout, return_when=asyncio.FIRST_COMPLETED)
         if connecting.done() and connecting.exception() is None:
             return client
     except BaseException:
+        leaving = True
         await _hang_up(client, connecting)
         raise
+    leaving = True
     await _hang_up(client, connecting)
     if not connecting.cancelled() and (error := connecting.exception()) is not None:
         heard.append(error if isinstance(error, Exception) else TimeoutError())

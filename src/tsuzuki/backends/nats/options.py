@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import msgspec
 
@@ -102,6 +102,8 @@ def parse(url: str, defaults: Mapping[str, str] | None = None, **given: Any) -> 
     shown = f"{scheme}://{','.join(hosts)}"
     if scheme not in ("nats", "tls") or not all(hosts):
         raise BadUsage(f"{shown!r} is no address of a NATS store; use nats://HOST:PORT, or tls://HOST:PORT")
+    for host in hosts:
+        _check_host(host, shown)
     told = {**identity, **dict(parse_qsl(query, keep_blank_values=True))}
     known = set(Options.__struct_fields__) - {"servers"}
     if unknown := told.keys() - known:
@@ -129,6 +131,16 @@ def _hosts(authority: str) -> tuple[list[str], dict[str, str]]:
             user, colon, password = who.partition(":")
             identity = {"user": unquote(user), "password": unquote(password)} if colon else {"token": unquote(user)}
     return hosts, identity
+
+
+def _check_host(host: str, shown: str) -> None:
+    try:
+        told = urlsplit(f"//{host}")
+        good = bool(told.hostname) and told.port != 0
+    except ValueError:  # the port is no number, or none that there can be; a bracket is missing
+        good = False
+    if not good:
+        raise BadUsage(f"{host!r} in {shown} is no server; use HOST:PORT with a port from 1 to 65535, 4222 if left out")
 
 
 def _left_open(chosen: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:

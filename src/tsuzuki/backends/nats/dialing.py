@@ -68,6 +68,7 @@ class Dialled(Client):
 
     def _connect_command(self) -> bytes:
         """Called when the server has told about itself, before anything of ours is sent, on each connection."""
+        self._know_of_tls()
         told, wanted = self._server_info, self._wanted
         if wanted.encrypted and not told.get("tls_required"):
             raise Refused("it does not insist on TLS, which tls:// and tls_ca= ask for")
@@ -81,6 +82,16 @@ class Dialled(Client):
             raise
         except Exception as error:  # noqa: BLE001 - a file in the midst of being replaced would stop the client for good
             raise Error(f"our credentials cannot be read ({type(error).__name__})") from None
+
+    def _know_of_tls(self) -> None:
+        """Tells the protocol that the client made for TLS what it is used for.
+
+        asyncio tells its own so. One that does not know wants to stay half open when the server hangs up, and
+        asyncio warns at each end of a connection that it cannot.
+        """
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None and writer.get_extra_info("sslcontext") is not None:
+            writer.transport.get_protocol()._over_ssl = True  # noqa: SLF001 - there is no other way to tell it
 
 
 async def dial(options: Options, ears: Ears) -> Dialled:

@@ -27,6 +27,7 @@ TsuzukiError
 │   └── RunHeld           a living process is executing the run
 ├── StoreError            the store cannot do its work
 │   ├── StoreUnavailable  it cannot be reached, written or extended just now
+│   │   └── StoreClosed   it was closed in this process
 │   ├── NotAStore         the file is corrupt or is not ours
 │   └── NewerStore        a newer Tsuzuki wrote it
 ├── ClaimLost             somebody else holds the run now: this worker must stop
@@ -229,6 +230,10 @@ class StoreError(TsuzukiError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached, written or extended just now."""
+
+
+class StoreClosed(StoreUnavailable):
+    """The store was closed in this process; open it again."""
 
 
 class NotAStore(StoreError):

@@ -24,6 +24,7 @@ from tsuzuki.codec import params_digest, plain_params
 from tsuzuki.errors import BadUsage, KeyHeld, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, Status, moment, stamp
+from tsuzuki.outages import patiently
 from tsuzuki.presence import is_gone, process_of
 
 logger: Final = logging.getLogger("tsuzuki.runs")
@@ -200,28 +201,28 @@ class Runs:
     # Following
 
     async def follow(self, reference: str | int, *, after: int = 0) -> AsyncIterator[Entry]:
-        """Gives every fact after a position, in order, as it comes, until the run has ended."""
-        row = await self.get(reference)
+        """Gives every fact after a position, in order, as it comes, until the run has ended; it bridges outages."""
+        row = await patiently(self.get, reference)
         position = after
         while True:
-            entries = await self.backend.read(row.id, after=position, limit=_PAGE)
+            entries = await patiently(self.backend.read, row.id, after=position, limit=_PAGE)
             for entry in entries:
                 position = entry.position
                 yield entry
             if entries:
                 continue
-            current = await self.backend.get(row.id)
+            current = await patiently(self.backend.get, row.id)
             if current is None or (current.status in TERMINAL and current.position <= position):
                 return
-            await self.backend.changed(row.id, position, 1.0)
+            await patiently(self.backend.changed, row.id, position, 1.0)
 
     async def follow_log(self, reference: str | int, *, after: int = 0) -> AsyncIterator[Line]:
-        """Gives every log line after a number, as it comes, until the run has ended."""
-        row = await self.get(reference)
+        """Gives every log line after a number, as it comes, until the run has ended; it bridges outages."""
+        row = await patiently(self.get, reference)
         number = after
         while True:
-            current = await self.backend.get(row.id)
-            lines = await self.backend.read_log(row.id, after=number)
+            current = await patiently(self.backend.get, row.id)
+            lines = await patiently(self.backend.read_log, row.id, after=number)
             for line in lines:
                 number = line.number
                 yield line
@@ -229,14 +230,14 @@ class Runs:
                 continue
             if current is None or current.status in TERMINAL:
                 return
-            await self.backend.changed(row.id, current.position, 0.25)
+            await patiently(self.backend.changed, row.id, current.position, 0.25)
 
     async def wait(self, reference: str | int) -> Run:
-        """Waits until a run has ended; gives its row."""
-        row = await self.get(reference)
+        """Waits until a run has ended, and bridges outages; gives its row."""
+        row = await patiently(self.get, reference)
         while row.status not in TERMINAL:
-            await self.backend.changed(row.id, row.position, 1.0)
-            row = await self.get(row.id)
+            await patiently(self.backend.changed, row.id, row.position, 1.0)
+            row = await patiently(self.get, row.id)
         return row
 
     # Asking

@@ -1,6 +1,9 @@
 """A JetStream without room left says so, loses nothing, and goes on when there is room again."""
+# ruff: noqa: SLF001 - it looks at the streams themselves, and breaks what else only the network would break
 
 import asyncio
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,13 @@ from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import recorded, until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow, task
-from tsuzuki.backends.nats import NatsBackend
+from tsuzuki.backends import Line, Query
+from tsuzuki.backends.nats import NatsBackend, topology
+from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.testing import builders as b
 
+FUTURE = datetime(2999, 1, 1, tzinfo=UTC)
 ROOM = 8_000_000
 LIMITS: dict[str, dict[str, Any]] = {
     "of the server": {"jetstream": f"max_file_store: {ROOM}"},
@@ -98,3 +104,76 @@ async def test_a_store_that_does_not_fit_says_what_to_ask_for(tmp_path: Path, op
     with pytest.raises(StoreUnavailable, match=r"no room for the stream tsuzuki-log.*ask for less with.*max_log"):
         await opened(server.url)
     server.stop()
+
+
+async def brimful(store: NatsBackend) -> str:
+    """Fills a store to the last byte, mostly with the blobs of a run that ended; gives its id."""
+    claim = await b.claimed(store, key="held", idempotency_key="once")
+    await store.log(claim.run.id, [Line(1.0, "a line")])
+    await store.append(claim, [b.ending(Status.COMPLETED)])
+    with pytest.raises(StoreUnavailable, match="full"):  # noqa: PT012 - one of many
+        for size in range(700_000, 800_000):
+            await store.put_blob(claim.run.id, b"x" * size)
+    for size in (10_000, 100, 0):
+        with pytest.raises(StoreUnavailable, match="full"):  # noqa: PT012 - one of many
+            for number in count():
+                await store.put_record("ballast", f"{size}-{number}", b"x" * size)
+    return claim.run.id
+
+
+async def blobs_kept(store: NatsBackend) -> int:
+    """Counts the pieces of all blobs."""
+    told = await store._parts.wire.api(topology.stream_info(store._parts.topology.blobs))
+    return int(told["state"]["messages"])
+
+
+async def test_a_purge_makes_room_where_not_even_its_tombstone_fits(store: NatsBackend, opened: Open) -> None:
+    run_id = await brimful(store)
+    other = await opened(store.url, **({"password": "me"} if "user=" in store.url else {}))
+    assert [row.id for row in await other.search(Query())] == [run_id]
+    assert await store.purge([run_id]) == 1
+    assert await blobs_kept(store) == 0
+    assert await store.read_log(run_id) == []
+
+    async def gone() -> bool:
+        return await other.search(Query()) == []
+
+    await until(gone)
+    again = await b.claimed(store, key="held", idempotency_key="once")
+    await store.put_blob(again.run.id, b"x" * 700_000)
+
+
+@pytest.mark.parametrize("part", ["logs", "blobs", "chain"])
+async def test_a_purge_that_failed_on_the_way_is_finished_by_the_next(
+    store: NatsBackend, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    await brimful(store)
+
+    async def away(*_: Any, **__: Any) -> None:
+        raise Unclear("the connection was lost")
+
+    monkeypatch.setattr(getattr(store._parts, part), "drop" if part == "chain" else "purge", away)
+    with pytest.raises(StoreUnavailable, match=r"does not answer.*try again"):
+        await Runs(store).purge(older_than=FUTURE)
+    monkeypatch.undo()
+    assert await Runs(store).purge(older_than=FUTURE) == 1
+    assert await blobs_kept(store) == 0
+    assert await store.search(Query()) == []
+
+
+async def test_doctor_finishes_a_purge_whose_process_died(
+    store: NatsBackend, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await brimful(store)
+
+    async def dies(*_: Any) -> None:
+        raise Unclear("the process is gone")
+
+    monkeypatch.setattr(store._parts.blobs, "purge", dies)
+    with pytest.raises(StoreUnavailable):
+        await Runs(store).purge(older_than=FUTURE)
+    assert await blobs_kept(store) > 0
+    heir = await opened(store.url, **({"password": "me"} if "user=" in store.url else {}))
+    assert "blobs: those of 1 runs" in "; ".join(f"{check.name}: {check.text}" for check in await heir.examine())
+    assert await blobs_kept(store) == 0
+    await heir.put_blob((await b.claimed(heir)).run.id, b"x" * 700_000)

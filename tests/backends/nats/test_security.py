@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,6 +209,13 @@ async def test_a_server_asks_for_our_certificate(servers: Servers, opened: Open,
     await works(await opened(url, tls_cert=str(certificates.client)))
     with pytest.raises(StoreUnavailable, match="asks for a certificate of ours: give tls_cert="):
         await opened(url, connect_timeout=60)
+
+
+def test_a_command_over_tls_says_nothing_but_its_answer(servers: Servers, certificates: Certificates) -> None:
+    url = f"{servers(certificates.settings()).url.replace('nats:', 'tls:')}?tls_ca={certificates.ca}"
+    command = [sys.executable, "-m", "tsuzuki.cli", "list", "--json", "--backend", url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
 async def test_a_secret_is_not_told_to_a_server_without_tls(servers: Servers, opened: Open) -> None:

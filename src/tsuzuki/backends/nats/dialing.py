@@ -49,6 +49,8 @@ class Dialled(Client):
 
     async def close(self) -> None:
         """Leaves for good: on Python 3.11 a client that is about to connect again may miss that it was told to stop."""
+        if self._flush_queue is None:
+            return  # it never began to connect, and cannot end what it has not got
         await self._leave()
         task = self._reconnection_task
         while task is not None and task is not asyncio.current_task() and not task.done():
@@ -66,6 +68,7 @@ class Dialled(Client):
 
     def _connect_command(self) -> bytes:
         """Called when the server has told about itself, before anything of ours is sent, on each connection."""
+        self._know_of_tls()
         told, wanted = self._server_info, self._wanted
         if wanted.encrypted and not told.get("tls_required"):
             raise Refused("it does not insist on TLS, which tls:// and tls_ca= ask for")
@@ -79,6 +82,16 @@ class Dialled(Client):
             raise
         except Exception as error:  # noqa: BLE001 - a file in the midst of being replaced would stop the client for good
             raise Error(f"our credentials cannot be read ({type(error).__name__})") from None
+
+    def _know_of_tls(self) -> None:
+        """Tells the protocol that the client made for TLS what it is used for.
+
+        asyncio tells its own so. One that does not know wants to stay half open when the server hangs up, and
+        asyncio warns at each end of a connection that it cannot.
+        """
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None and writer.get_extra_info("sslcontext") is not None:
+            writer.transport.get_protocol()._over_ssl = True  # noqa: SLF001 - there is no other way to tell it
 
 
 async def dial(options: Options, ears: Ears) -> Dialled:
@@ -94,15 +107,22 @@ async def dial(options: Options, ears: Ears) -> Dialled:
             refused.set_result(error)
         await ears.erred(error)
 
-    connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred), credentials))
+    async def ended() -> None:
+        if connecting.done() and not leaving:  # before, and while we give up, our error tells it
+            await ears.ended()
+
+    leaving = False
+    connecting = loop.create_task(_connect(client, options, ears._replace(erred=erred, ended=ended), credentials))
     try:
         either: set[asyncio.Future[Any]] = {connecting, refused}
         await asyncio.wait(either, timeout=options.connect_timeout, return_when=asyncio.FIRST_COMPLETED)
         if connecting.done() and connecting.exception() is None:
             return client
     except BaseException:
+        leaving = True
         await _hang_up(client, connecting)
         raise
+    leaving = True
     await _hang_up(client, connecting)
     if not connecting.cancelled() and (error := connecting.exception()) is not None:
         heard.append(error if isinstance(error, Exception) else TimeoutError())

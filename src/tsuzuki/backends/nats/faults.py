@@ -44,6 +44,11 @@ class ApiError(Exception):
         """Whether a message was refused because its subject has one, and may have only one."""
         return self.error == _TOO_MUCH and "per subject" in self.text
 
+    @property
+    def full(self) -> bool:
+        """Whether a message was refused because no room is left."""
+        return self.error in FULL or (self.error == _TOO_MUCH and not self.there_already)
+
 
 class Unclear(Exception):
     """No answer came: what was asked for may have happened, or may not."""
@@ -86,7 +91,7 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
         return StoreUnavailable(f"{url} does not answer ({error}); check the server and the network, then try again")
-    if error.error in FULL or error.error == _TOO_MUCH:
+    if error.full or error.there_already:
         return StoreUnavailable(
             f"{url}: JetStream is full ({error}); nothing was half-written: purge old runs, or give it more room"
         )

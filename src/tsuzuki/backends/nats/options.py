@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import msgspec
 
@@ -17,16 +17,31 @@ from tsuzuki.errors import BadUsage
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_LONGEST: Final = 366 * 86400
+_LARGEST: Final = (1 << 63) - 1
 _SECRETS: Final = frozenset({"token", "password"})
 _IDENTITY: Final = ("creds", "nkey", "token", "user", "password")
+_NUMBERS: Final[tuple[tuple[str, float, float, str], ...]] = (
+    ("replicas", 1, 5, "a whole number from 1 to 5"),
+    ("connect_timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
+    ("timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
+    ("patience", 0, _LONGEST, "seconds, 0 or above, a year at most"),
+    ("ack_wait", 0.001, _LONGEST, "seconds above 0, a year at most"),
+    ("ack_progress", 0.001, _LONGEST, "seconds above 0, a year at most"),
+    ("max_deliver", 1, _LARGEST, "a whole number above 0"),
+    ("max_ack_pending", 1, _LARGEST, "a whole number above 0"),
+    ("max_bytes", -1, _LARGEST, "a number of bytes, or -1 for no limit"),
+    ("max_log_bytes", -1, _LARGEST, "a number of bytes, or -1 for no limit"),
+)
+"""What numbers may be: the least, the most, and how that is told."""
 _FILES: Final = ("creds", "nkey", "tls_ca", "tls_cert", "tls_key")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach a store and what it is called; limits of 0 or below mean: none.
+    """How to reach a store and what it is called; limits of 0 and -1 mean: none.
 
     The last eight are about the work queue and the dead letters. An empty name is made of `prefix`; `max_deliver` is
-    how often a run may be claimed without one new outcome.
+    how often a run may be claimed without one new outcome; `ack_progress` is a third of a shorter `ack_wait`.
     """
 
     servers: tuple[str, ...]
@@ -102,6 +117,8 @@ def parse(url: str, defaults: Mapping[str, str] | None = None, **given: Any) -> 
     shown = f"{scheme}://{','.join(hosts)}"
     if scheme not in ("nats", "tls") or not all(hosts):
         raise BadUsage(f"{shown!r} is no address of a NATS store; use nats://HOST:PORT, or tls://HOST:PORT")
+    for host in hosts:
+        _check_host(host, shown)
     told = {**identity, **dict(parse_qsl(query, keep_blank_values=True))}
     known = set(Options.__struct_fields__) - {"servers"}
     if unknown := told.keys() - known:
@@ -114,6 +131,8 @@ def parse(url: str, defaults: Mapping[str, str] | None = None, **given: Any) -> 
         options = msgspec.convert({"servers": servers, **chosen}, Options, strict=False)
     except msgspec.ValidationError as error:
         raise BadUsage(f"the address {shown} has a bad option: {error}") from None
+    if "ack_progress" not in chosen:  # whoever wants a short ack wait need not know the other
+        options = msgspec.structs.replace(options, ack_progress=min(options.ack_progress, options.ack_wait / 3))
     _check(options)
     return options
 
@@ -131,6 +150,16 @@ def _hosts(authority: str) -> tuple[list[str], dict[str, str]]:
     return hosts, identity
 
 
+def _check_host(host: str, shown: str) -> None:
+    try:
+        told = urlsplit(f"//{host}")
+        good = bool(told.hostname) and told.port != 0
+    except ValueError:  # the port is no number, or none that there can be; a bracket is missing
+        good = False
+    if not good:
+        raise BadUsage(f"{host!r} in {shown} is no server; use HOST:PORT with a port from 1 to 65535, 4222 if left out")
+
+
 def _left_open(chosen: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
     """Gives the defaults that count: who has said who he is, is nobody else as well."""
     identified = any(chosen.get(name) for name in _IDENTITY)
@@ -140,6 +169,9 @@ def _left_open(chosen: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[s
 def _check(options: Options) -> None:
     if not _PREFIX.fullmatch(options.prefix):
         raise BadUsage(f"prefix={options.prefix!r} names streams and subjects: use letters, digits, _ and - only")
+    for name, least, most, allowed in _NUMBERS:
+        if not least <= (number := getattr(options, name)) <= most:  # what is not a number fits nowhere
+            raise BadUsage(f"{name}={number:g} makes no sense: it must be {allowed}")
     if bool(options.user) != bool(options.password):
         raise BadUsage("user= and password= go together: give both, or TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
     for name in _FILES:
@@ -155,9 +187,7 @@ def _check_queue(options: Options) -> None:
             raise BadUsage(f"{name}={given!r} begins subjects: use words of letters, digits, _ and -, joined by dots")
     if options.dlq_stream and not _PREFIX.fullmatch(options.dlq_stream):
         raise BadUsage(f"dlq_stream={options.dlq_stream!r} names a stream: use letters, digits, _ and - only")
-    if min(options.max_deliver, options.max_ack_pending) < 1:
-        raise BadUsage("max_deliver= and max_ack_pending= must be above 0")
-    if not 0 < options.ack_progress < options.ack_wait:
+    if not options.ack_progress < options.ack_wait:
         raise BadUsage(
             f"runs show every ack_progress={options.ack_progress:g} s that they are under way, which must be below "
             f"ack_wait={options.ack_wait:g} s (TSUZUKI_ACK_PROGRESS_INTERVAL_SEC, TSUZUKI_CONSUMER_ACK_WAIT_SEC)"

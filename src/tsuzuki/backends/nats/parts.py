@@ -1,6 +1,7 @@
 """The parts of the store put together, and what one write means for the others."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -233,28 +234,58 @@ class Parts:
     # Looking after the store
 
     async def purge(self, run_id: str) -> bool:
-        """Removes an ended run with all it had; its tombstone tells the other processes."""
-        tip = await self.chain.last(run_id)
-        if tip is None or tip.run is None or not tip.run.status.terminal:
+        """Removes an ended run with all it had; its tombstone tells the other processes.
+
+        It may be done again after a failure at any point, and where it is not, `sweep` finds what is left.
+        """
+        end = await self.chain.end(run_id)
+        run = self.projection.row(run_id) if end is None or end.run is None else end.run
+        if run is None or not run.status.terminal:
             return False
         try:
-            await self.chain.bury(run_id, tip)
+            if end is not None and end.run is None:  # a purge went no further, or others purge it just now
+                await self.chain.drop(run_id, seq=end.seq)
+                fenced = True
+            else:
+                fenced = end is not None and await self._buried(run_id, end)
         except Passed:  # somebody resumed it
             return False
-        except StoreUnavailable as error:
-            if not isinstance(error.__cause__, ApiError):
-                raise
-            # The store is so full that not even the tombstone fits, nor a request to resume: make room first.
+        if not fenced:
+            # Not even a tombstone fits, nor does a request to resume. Without a chain nothing can follow either.
             await self.chain.drop(run_id)
-            await self.chain.bury(run_id, None)
-        self.projection.bury(run_id)
-        # A crash from here on leaves what belongs to an unknown run, which `sweep` finds; keys are taken over.
         await self.logs.purge(run_id)
         await self.blobs.purge(run_id)
         await self._forget_progress(run_id)
-        await self.keys.free_once(tip.run)
-        await self.keys.free(tip.run)
+        if not fenced:
+            await self._tell_gone(run_id)
+        self.projection.bury(run_id)
+        await self._free_keys(run)
         return True
+
+    async def _buried(self, run_id: str, tip: Tip | None) -> bool:
+        """Writes the tombstone of a run; tells whether there was room for it."""
+        try:
+            await self.chain.bury(run_id, tip)
+        except StoreUnavailable as error:
+            if isinstance(error.__cause__, ApiError) and error.__cause__.full:
+                return False
+            raise
+        return True
+
+    async def _tell_gone(self, run_id: str) -> None:
+        """Writes a tombstone now that there is room; the run is gone without it too, others only hear of it later."""
+        with contextlib.suppress(Passed):  # another process told it
+            if not await self._buried(run_id, None):
+                logger.warning("run %s is removed; others list it until they start anew, for want of room", run_id)
+
+    async def _free_keys(self, run: Run) -> None:
+        """Frees what the run held; to free is to write, and where there is no room for it keys are taken over."""
+        try:
+            await self.keys.free_once(run)
+            await self.keys.free(run)
+        except ApiError as error:
+            if not error.full:
+                raise
 
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""

@@ -32,7 +32,7 @@ from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.topology import last_token, unescaped
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
-from tsuzuki.errors import StoreError, StoreUnavailable
+from tsuzuki.errors import StoreClosed, StoreError
 from tsuzuki.lifecycle import Run, RunUpdateResult
 
 _fact: Final = f.decode
@@ -113,9 +113,10 @@ class NatsBackend:
             return await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
 
     async def changed(self, run_id: str, position: int, timeout: float) -> None:
-        if self._parts.projection.position(run_id) > position:
-            return
-        await self._parts.bells.listen(run_id)
+        with self._faults():
+            if self._parts.projection.position(run_id) > position:
+                return
+            await self._parts.bells.listen(run_id)
         if self._parts.projection.position(run_id) <= position:
             await self._parts.bells.run(run_id, timeout)
 
@@ -354,7 +355,7 @@ class NatsBackend:
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
         if self._closed:
-            raise StoreUnavailable(f"{self.url} was closed; open it again")
+            raise StoreClosed(f"{self.url} was closed; open it again")
         try:
             yield
         except (Unclear, ApiError) as error:

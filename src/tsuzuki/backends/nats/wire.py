@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.errors import Error, MaxPayloadError
+from nats.errors import ConnectionClosedError, Error, MaxPayloadError, OutboundBufferLimitError
 
 from tsuzuki.backends.nats.dialing import Dialled, Ears, dial
 from tsuzuki.backends.nats.faults import DENIED, ApiError, Unclear, fault, refusal, sequence_of
@@ -33,6 +33,7 @@ _SOON: Final = 0.05
 """How long to wait before somebody is asked again for whom nobody listened (seconds)."""
 _AGAIN: Final = 1.0
 """How long to wait before a server that has thrown us out is tried again (seconds)."""
+_UNSENT: Final = "nothing can be sent to it just now"
 _NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
 
 
@@ -175,6 +176,7 @@ class Wire:
 
         Few are under way at a time: a server turns out a client for which more than 64 MB wait.
         """
+        await self._reachable(self._options.timeout)  # whoever waits for the connection keeps nobody from reading
         try:
             async with asyncio.timeout(self._options.timeout):
                 await self._reading.acquire()
@@ -207,14 +209,14 @@ class Wire:
         try:
             await self._client.publish(subject, data)
         except Error as error:
-            raise Unclear(str(error) or type(error).__name__) from error
+            raise Unclear(_UNSENT) from error
 
     async def pull(self, subject: str, data: bytes, reply: str) -> None:
         """Asks for messages that come to another subject."""
         try:
             await self._client.publish(subject, data, reply=reply)
         except Error as error:
-            raise Unclear(str(error) or type(error).__name__) from error
+            raise Unclear(_UNSENT) from error
 
     async def subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[None]]) -> Listening:
         """Listens."""
@@ -222,7 +224,7 @@ class Wire:
         try:
             await self._listen(listening)
         except Error as error:
-            raise Unclear(str(error) or type(error).__name__) from error
+            raise Unclear(_UNSENT) from error
         self._listening.append(listening)
         return listening
 
@@ -245,28 +247,42 @@ class Wire:
     async def _request(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None, timeout: float | None, *, many: bool
     ) -> list[Msg]:
-        if self._denied is not None:
-            raise self._denied
-        token = str(next(self._tokens))
-        waiting = _Waiting(self._loop.create_future(), subject, many=many)
+        """Asks once the connection is there; that and the answer are waited for together, for one timeout."""
         seconds = self._options.timeout if timeout is None else timeout
-        waiting.timer = self._loop.call_later(seconds, waiting.fail, Unclear(f"no answer within {seconds:g} s"))
-        self._waiting[token] = waiting
-        try:
-            await self._client.publish(
-                subject, data, reply=f"{self._inbox}.{token}", headers=dict(headers) if headers else None
-            )
-            return await waiting.future
-        except MaxPayloadError as error:
-            raise ApiError(400, 10054, f"{len(data)} bytes") from error
-        except Error as error:
-            await asyncio.sleep(0)  # whoever asks again at once must not keep the loop from reconnecting
-            raise Unclear(str(error) or type(error).__name__) from error
-        finally:
-            waiting.timer.cancel()
-            del self._waiting[token]
-            if not waiting.future.cancel() and not waiting.future.cancelled():
-                waiting.future.exception()  # it may have failed while we were still sending
+        until = self._loop.time() + seconds
+        while True:
+            await self._reachable(until - self._loop.time())
+            if self._denied is not None:
+                raise self._denied
+            token = str(next(self._tokens))
+            waiting = _Waiting(self._loop.create_future(), subject, many=many)
+            waiting.timer = self._loop.call_at(until, waiting.fail, Unclear(f"no answer within {seconds:g} s"))
+            self._waiting[token] = waiting
+            try:
+                await self._client.publish(
+                    subject, data, reply=f"{self._inbox}.{token}", headers=dict(headers) if headers else None
+                )
+                return await waiting.future
+            except MaxPayloadError as error:
+                raise ApiError(400, 10054, f"{len(data)} bytes") from error
+            except (OutboundBufferLimitError, ConnectionClosedError) as error:
+                if self._loop.time() >= until:
+                    raise Unclear(_UNSENT) from error
+                await asyncio.sleep(_SOON)  # nothing was sent: the client knows of an outage a little before we do
+            except Error as error:
+                raise Unclear(_UNSENT) from error
+            finally:
+                waiting.timer.cancel()
+                del self._waiting[token]
+                if not waiting.future.cancel() and not waiting.future.cancelled():
+                    waiting.future.exception()  # it may have failed while we were still sending
+
+    async def _reachable(self, seconds: float) -> None:
+        """Waits for the connection; what cannot be sent in time was not sent."""
+        if self._up.is_set() and not self.closed:
+            return
+        if not await self.connected(max(seconds, 0)):
+            raise Unclear("the connection was closed" if self.closed else "there is no connection to it")
 
     async def _heard(self, message: Msg) -> None:
         waiting = self._waiting.get(message.subject.rpartition(".")[2])

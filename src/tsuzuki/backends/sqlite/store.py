@@ -34,7 +34,7 @@ from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line_from, numbers, run_from, text
 from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.errors import StoreError, StoreUnavailable
+from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult, only_outcomes
 from tsuzuki.settled import Settled
 
@@ -306,7 +306,7 @@ class SqliteBackend:
             yield
         except sqlite3.Error as error:
             if self._closed:
-                raise StoreUnavailable(f"{self._path} was closed; open it again") from error
+                raise StoreClosed(f"{self._path} was closed; open it again") from error
             raise fault(error, self._path) from error
 
     async def _write(self, work: Callable[[Transaction], Answer], *, heavy: bool = False) -> Answer:

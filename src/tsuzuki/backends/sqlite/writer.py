@@ -22,7 +22,7 @@ from tsuzuki.backends.sqlite.faults import busy, fault
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.turnstile import Turnstile
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.errors import ClaimLost, Conflict, StoreUnavailable
+from tsuzuki.errors import ClaimLost, Conflict, StoreClosed, StoreUnavailable
 
 Answer = TypeVar("Answer")
 
@@ -160,7 +160,7 @@ class Writer:
         Not always, though: whoever gets its answers at once never lets the loop go on.
         """
         if self._closed:
-            job.future.set_exception(StoreUnavailable(f"{self._path} was closed; open it again"))
+            job.future.set_exception(StoreClosed(f"{self._path} was closed; open it again"))
             return
         self._waiting.append(job)
         if self._scheduled or self._away:

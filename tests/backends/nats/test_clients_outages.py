@@ -1,0 +1,79 @@
+"""Whoever waits for a run, or asks about one, while the server is away for some seconds."""
+
+import asyncio
+
+import pytest
+
+from tests.backends.nats.conftest import Open
+from tests.nats_server import NatsServer
+from tsuzuki import Runs, Status
+from tsuzuki.backends import Line
+from tsuzuki.errors import StoreClosed, StoreUnavailable
+from tsuzuki.testing import builders as b
+
+
+async def test_those_who_wait_and_follow_bridge_an_outage(own_server: NatsServer, opened: Open) -> None:
+    store, client = await opened(own_server.url), await opened(own_server.url, timeout=0.3)
+    runs, claim = Runs(client), await b.claimed(store)
+    positions: list[int] = []
+    lines: list[str] = []
+
+    async def follow() -> None:
+        async for entry in runs.follow(claim.run.id):
+            positions.append(entry.position)  # noqa: PERF401 - it is looked at meanwhile
+
+    async def follow_log() -> None:
+        async for line in runs.follow_log(claim.run.id):
+            lines.append(line.text)  # noqa: PERF401 - it is looked at meanwhile
+
+    waiting = asyncio.gather(runs.wait(claim.run.id), follow(), follow_log())
+    await store.log(claim.run.id, [Line(1.0, "before")])
+    while positions != [1, 2] or not lines:
+        await asyncio.sleep(0.01)
+    own_server.kill()
+    await asyncio.sleep(2)  # several times as long as an answer is waited for
+    assert not waiting.done()
+    own_server.start()
+    await store.log(claim.run.id, [Line(2.0, "after")])
+    await store.append(claim, [b.item("a"), b.ending(Status.COMPLETED)])
+    row, _, _ = await asyncio.wait_for(waiting, 20)
+    assert (row.status, positions, lines) == (Status.COMPLETED, [1, 2, 3, 4], ["before", "after"])
+
+
+async def test_a_request_waits_for_the_connection(own_server: NatsServer, opened: Open) -> None:
+    store = await opened(own_server.url, timeout=20)
+    run = await b.submitted(store)
+    own_server.kill()
+    while await store._parts.wire.connected(0):  # noqa: SLF001 - it waits until the outage is noticed
+        await asyncio.sleep(0.01)
+    asked = asyncio.gather(store.get(run.id), store.read(run.id), b.submitted(store, key="k"), store.workers())
+    await asyncio.sleep(0.5)
+    assert not asked.done()
+    own_server.start()
+    row, entries, other, workers = await asked
+    assert (row, len(entries), other.key, workers) == (run, 1, "k", [])
+
+
+async def test_a_request_that_cannot_be_sent_says_so_in_our_words(own_server: NatsServer, opened: Open) -> None:
+    store = await opened(own_server.url, timeout=0.4)
+    run = await b.submitted(store)
+    own_server.kill()
+    while await store._parts.wire.connected(0):  # noqa: SLF001 - it waits until the outage is noticed
+        await asyncio.sleep(0.01)
+    began = asyncio.get_running_loop().time()
+    for verb in (store.get(run.id), store.read(run.id), b.submitted(store)):
+        with pytest.raises(StoreUnavailable, match=r"does not answer \(there is no connection to it\); check"):
+            await verb
+    assert asyncio.get_running_loop().time() - began > 1, "each of them waited"
+
+
+async def test_those_who_wait_are_told_that_the_store_was_closed(own_server: NatsServer, opened: Open) -> None:
+    store = await opened(own_server.url, timeout=0.3)
+    run = await b.submitted(store)
+    waiting = asyncio.create_task(Runs(store).wait(run.id))
+    await asyncio.sleep(0.1)
+    own_server.kill()
+    await asyncio.sleep(0.5)
+    await store.close()
+    with pytest.raises(StoreClosed, match="was closed"):
+        await asyncio.wait_for(waiting, 20)

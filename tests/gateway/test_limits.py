@@ -130,3 +130,23 @@ async def test_an_unexpected_error_tells_nothing_of_our_insides(small: House) ->
         "detail": "internal server error",
         "error_id": "ERR-TSUZUKI-0001",
     }
+
+
+async def test_a_page_from_elsewhere_can_change_nothing(small: House) -> None:
+    run_id = await small.submit("nothing")
+    for origin in ("http://elsewhere.example", "null", "http://127.0.0.1", "http://[", ""):
+        answer = await small.client.post(f"/runs/{run_id}/cancel", headers={"Origin": origin})
+        assert answer.status_code == 403, origin
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert (await small.get(f"/runs/{run_id}"))["status"] == "PENDING"
+    answer = await small.client.post(f"/runs/{run_id}/cancel", headers={"Origin": small.url})
+    assert answer.json()["status"] == "CANCELLED"
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_a_name_that_was_pointed_at_this_machine_is_not_answered_to(serve: Serve) -> None:
+    house = await serve(Options(only_local=True))
+    for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[", "0.0.0.0"):  # noqa: S104
+        assert (await house.client.get("/runs", headers={"Host": host})).status_code in (400, 403), host
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:80"):
+        assert (await house.client.get("/runs", headers={"Host": host})).status_code == 200, host

@@ -163,6 +163,7 @@ async def test_every_answer_tells_browsers_to_be_careful(small: House) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert "access-control-allow-origin" not in headers
+    assert (await small.client.options("/runs", headers={"Origin": "http://elsewhere.example"})).status_code == 405
     answer = await small.client.put("/runs")
     assert answer.status_code == 405
     assert answer.headers["content-type"] == "application/problem+json"

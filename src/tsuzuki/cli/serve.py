@@ -32,6 +32,7 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
         raise BadUsage(f"the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]' ({error})") from error
     options = from_environment()
     options = replace(options, dashboard_lang=dashboard_lang) if dashboard_lang else options
+    options = replace(options, only_local=not options.auth and not allow_unauthenticated)
     refuse_open_door(host, auth=options.auth, allowed=allow_unauthenticated)
     with _listening(host, port) as listening:
         at = f"http://{_shown(host)}:{listening.getsockname()[1]}"

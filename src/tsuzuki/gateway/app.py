@@ -60,7 +60,7 @@ def create_app(
         app.router.routes.extend(router.routes)  # as they are: nothing to look through on the way to a route
     pages.install(app)
     contract.describe(app, chosen.api_key_header)
-    app.add_middleware(Careful)
+    app.add_middleware(Careful, only_local=chosen.only_local)
     return app
 
 

@@ -24,6 +24,8 @@ class Options:
     max_snapshot_bytes: int = 262_144
     max_workflow_bytes: int = 262_144
     dashboard_lang: str = "auto"
+    only_local: bool = False
+    """Whether only names of this machine are answered to: set where nobody is asked for a key."""
 
 
 def from_environment() -> Options:

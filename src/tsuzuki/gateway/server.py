@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tsuzuki.errors import BadUsage
 from tsuzuki.gateway.app import create_app
+from tsuzuki.gateway.guards import is_loopback
 from tsuzuki.gateway.options import STALL, Options
 from tsuzuki.runs import Runs
 
@@ -159,15 +159,6 @@ def refuse_open_door(host: str, *, auth: bool, allowed: bool) -> None:
         f"{host} can be reached from other machines, and no API key is asked for: set TSUZUKI_HTTP_AUTH=api_key and "
         "make keys (tsuzuki keys create --tenant NAME), listen on 127.0.0.1, or say --allow-unauthenticated"
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Tells whether only this machine can reach an address; a name that is not an address has to be localhost."""
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _raise_open_files() -> None:

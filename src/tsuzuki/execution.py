@@ -15,6 +15,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
+from tsuzuki.leaving import gave_up
 from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
 from tsuzuki.threads import Threads, Work
@@ -146,6 +147,7 @@ class Execution:
             self.cut.interrupted += 1
             self.start(self._write_off())
         self.given_up = True
+        gave_up(self.loop)
 
     async def _write_off(self) -> None:
         try:

@@ -142,10 +142,11 @@ class Execution:
                 task.cancel()
 
     def _give_up(self) -> None:
-        """Goes on without the flow if it is not over by now."""
-        if not self.given_up and self.in_flow:
-            self.cut.interrupted += 1
-            self.start(self._write_off())
+        """Goes on without the flow, and every call, that is not over by now."""
+        if not self.given_up:
+            self.cut.interrupted += self.active or int(self.in_flow)
+            if self.in_flow:
+                self.start(self._write_off())
         self.given_up = True
         gave_up(self.loop)
 

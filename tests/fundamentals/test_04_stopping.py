@@ -227,6 +227,34 @@ async def test_a_flow_may_say_later_itself() -> None:
     assert tries[2] - tries[0] >= 200
 
 
+async def test_every_call_that_swallows_its_cancellation_counts_as_interrupted(runs: Runs) -> None:
+    started: set[int] = set()
+    over = asyncio.Event()
+
+    @task
+    async def heedless(x: int) -> int:
+        started.add(x)
+        while not over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await over.wait()
+        return x
+
+    @flow
+    async def waiting() -> int:
+        return len(await heedless.map(range(5), concurrency=8))
+
+    async with working(runs, waiting, grace=0.2):
+        row = await runs.submit(waiting)
+        while len(started) < 5:
+            await asyncio.sleep(0.01)
+        await runs.cancel(row.id)
+        row = await runs.wait(row.id)
+        over.set()
+    assert row.status is Status.CANCELLED
+    cut = await ending(runs, row)
+    assert (cut.never_started, cut.finished_anyway, cut.interrupted) == (0, 0, 5)
+
+
 @pytest.mark.parametrize("how", ["call", "map", "stream"])
 async def test_a_flow_that_swallows_every_refusal_is_given_up_after_the_grace_period(runs: Runs, how: str) -> None:
     started = asyncio.Event()

@@ -24,8 +24,6 @@ from tsuzuki.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_JUST_NOW: Final = 10.0
-"""A run that was made so many seconds ago and has not begun belongs to whoever made it."""
 _LOOK: Final = 1.0
 """How often it is looked whether somebody else has ended a run that only waits (seconds)."""
 _GO_ON_WITH_POISON: Final = (
@@ -309,8 +307,8 @@ async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:
     newest = max(found, key=lambda row: row.number, default=None)
     if newest is None or newest.status is Status.COMPLETED:
         return None
-    if newest.started_at is None and runs.now() - newest.updated_at < _JUST_NOW:
-        return None  # another process has just made it and is about to begin
+    if runs.just_made(newest):
+        return None
     if newest.holder is not None and newest.holder not in await runs.gone():
         return None
     return newest

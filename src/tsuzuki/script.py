@@ -214,6 +214,10 @@ class StartOptions:
     tags: tuple[str, ...] = ()
 
 
+class _TakenFirst(RunHeld):
+    """Another process was quicker to go on with a run."""
+
+
 async def run_here(
     runs: Runs,
     flow: Flow[..., Any],
@@ -226,8 +230,14 @@ async def run_here(
 ) -> EndedRun[Any]:
     """Starts a run that belongs to this process, or goes on with the last one like it, and carries it out."""
     options = options or StartOptions()
-    row, continued = await _begin(runs, flow, params, options)
-    return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock, signals=signals)
+    while True:
+        row, continued = await _begin(runs, flow, params, options)
+        try:
+            return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock, signals=signals)
+        except _TakenFirst as taken:
+            if not continued:
+                raise
+            _tell(f"{taken}: starting anew")
 
 
 async def carry_on(
@@ -245,10 +255,14 @@ async def carry_on(
     With `signals`, Ctrl-C and SIGTERM stop it in order.
     """
     watcher = watcher or Quiet()
+    attempt = row.attempt if row.holder is None else row.attempt + 1
+    interrupted = False
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
         watcher.began(row, continued=continued)
 
         def interrupt() -> None:
+            nonlocal interrupted
+            interrupted = True
             worker.interrupt()
             watcher.stopping()
 
@@ -261,7 +275,8 @@ async def carry_on(
     if not row.status.terminal:
         row = await runs.get(row.id)  # somebody may have cancelled it while it waited
     if row.holder is not None:
-        raise RunHeld(f"run {row.number} is being executed by another process ({row.holder})")
+        held = _TakenFirst if row.attempt == attempt and not interrupted else RunHeld
+        raise held(f"run {row.number} is being executed by another process ({row.holder})")
     value = None
     if row.status is Status.COMPLETED:
         value = flow.codec.decode(await runs.result_data(row))
@@ -288,7 +303,11 @@ async def _begin(
         if earlier is not None and poisoned(earlier):
             raise _failed(earlier, _GO_ON_WITH_POISON.format(earlier.number))
         if earlier is not None:
-            return await runs.resume(earlier.id, by="script"), True
+            try:
+                return await runs.resume(earlier.id, by="script"), True
+            except RunHeld:
+                if await _earlier(runs, flow.name, params_digest(data)) is not None:
+                    raise  # it waits in a living process; otherwise one has taken it up since we looked
     row = await runs.submit(
         flow,
         params,

@@ -15,6 +15,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
+from tsuzuki.leaving import gave_up
 from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
 from tsuzuki.threads import Threads, Work
@@ -141,11 +142,13 @@ class Execution:
                 task.cancel()
 
     def _give_up(self) -> None:
-        """Goes on without the flow if it is not over by now."""
-        if not self.given_up and self.in_flow:
-            self.cut.interrupted += 1
-            self.start(self._write_off())
+        """Goes on without the flow, and every call, that is not over by now."""
+        if not self.given_up:
+            self.cut.interrupted += self.active or int(self.in_flow)
+            if self.in_flow:
+                self.start(self._write_off())
         self.given_up = True
+        gave_up(self.loop)
 
     async def _write_off(self) -> None:
         try:

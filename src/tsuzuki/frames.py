@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -11,7 +12,7 @@ from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
 from tsuzuki.context import Callee, MapOptions, sayable
 from tsuzuki.errors import BadUsage
-from tsuzuki.execution import Execution
+from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import LONG, arguments, content_of, digest, step_id, unchangeable
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
@@ -123,6 +124,8 @@ class RunFrame:
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
         """Answers a call of a task: a value in a sync function, something to await in an async one."""
         known = self._known(task)
+        if self.run.stopping is not None:
+            return self._refused()
         key = key if key is None else sayable(key)
         content = content_of(args, kwargs) if key is None else _content_of_a_key(key)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
@@ -136,6 +139,8 @@ class RunFrame:
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any:
         """Answers a map of a task."""
+        if self.run.stopping is not None:
+            return self._refused()
         bridge = Bridge(self.run) if self.blocking else None
         make = self._map(task, items, shared, how, bridge)
         work = run_map(make, how)
@@ -145,6 +150,8 @@ class RunFrame:
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any:
         """Answers a map of a task whose results are taken one by one."""
+        if self.run.stopping is not None:
+            return self._refused() if self.blocking else _nothing(self.run)
         bridge = Bridge(self.run) if self.blocking else None
         make = self._map(task, items, shared, how, bridge)
         return stream_map(make, how) if bridge is None else bridge.each(stream_map(make, how))
@@ -153,9 +160,14 @@ class RunFrame:
         if not isinstance(task, Task):
             raise BadUsage(f"{task!r} is not a task")
         self.run.know(task)
-        if self.run.stopping is not None:
-            refuse_when_stopping(self.run)
         return task
+
+    def _refused(self) -> Coroutine[Any, Any, None]:
+        """Answers a call in a run that is being stopped: at once in a sync function, else what raises when awaited."""
+        if self.blocking:
+            threading.Event().wait(PASSING)
+            refuse_when_stopping(self.run)
+        return _refusal(self.run)
 
     def _map(
         self,
@@ -179,6 +191,19 @@ class RunFrame:
             source = partial(Pumped, items, bridge)
         call = MapCall(self.run, known, step, self.step, shared, how, frame)
         return lambda sink: Map(call, source(), sink)
+
+
+async def _refusal(run: Execution) -> None:
+    """Refuses, and lets the loop turn: code that asks again and again must not keep the grace period from ending."""
+    try:
+        refuse_when_stopping(run)
+    finally:
+        await asyncio.sleep(PASSING)
+
+
+async def _nothing(run: Execution) -> AsyncIterator[Any]:
+    await _refusal(run)
+    yield
 
 
 def _content_of_a_key(key: str) -> bytes:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from tsuzuki.context import in_async_code
+from tsuzuki.leaving import run_to_the_end
 
 
 class _Background(threading.Thread):
@@ -27,7 +28,7 @@ class _Background(threading.Thread):
     def run(self) -> None:
         """Runs the async code on a loop of its own."""
         try:
-            self.value = asyncio.run(self._start_work())
+            self.value = run_to_the_end(self._start_work())
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
             self.error = error
         finally:
@@ -37,7 +38,7 @@ class _Background(threading.Thread):
 def run_blocking(start: Callable[[], Any]) -> Any:
     """Runs async code to its end from sync code, also where an event loop is running already (a notebook)."""
     if not in_async_code():
-        return asyncio.run(start())
+        return run_to_the_end(start())
     thread = _Background(start)
     thread.start()
     try:

@@ -31,6 +31,8 @@ logger: Final = logging.getLogger("tsuzuki.runs")
 
 _PAGE: Final = 2000
 _ID_LENGTH: Final = 36
+_JUST_NOW: Final = 10.0
+"""A private run that was made so many seconds ago and has not begun belongs to whoever made it."""
 
 
 class Runs:
@@ -57,6 +59,10 @@ class Runs:
     def now(self) -> float:
         """Gives the time by the clock of these runs."""
         return self._clock.now()
+
+    def just_made(self, row: Run) -> bool:
+        """Tells whether somebody has made a private run just now, and is about to begin it."""
+        return row.private and row.started_at is None and self.now() - row.updated_at < _JUST_NOW
 
     # Starting
 
@@ -130,7 +136,7 @@ class Runs:
         row = await self.backend.get(held.run_id)
         if row is None or await self._lives(row) or (row.holder is None and not row.private):
             return held
-        if await self.waiter(row) is not None:
+        if self.just_made(row) or await self.waiter(row) is not None:
             return held
         ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
         text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"

@@ -24,8 +24,6 @@ from tsuzuki.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_JUST_NOW: Final = 10.0
-"""A run that was made so many seconds ago and has not begun belongs to whoever made it."""
 _LOOK: Final = 1.0
 """How often it is looked whether somebody else has ended a run that only waits (seconds)."""
 _GO_ON_WITH_POISON: Final = (
@@ -217,6 +215,10 @@ class StartOptions:
     tags: tuple[str, ...] = ()
 
 
+class _TakenFirst(RunHeld):
+    """Another process was quicker to go on with a run."""
+
+
 async def run_here(
     runs: Runs,
     flow: Flow[..., Any],
@@ -229,8 +231,14 @@ async def run_here(
 ) -> EndedRun[Any]:
     """Starts a run that belongs to this process, or goes on with the last one like it, and carries it out."""
     options = options or StartOptions()
-    row, continued = await _begin(runs, flow, params, options)
-    return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock, signals=signals)
+    while True:
+        row, continued = await _begin(runs, flow, params, options)
+        try:
+            return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock, signals=signals)
+        except _TakenFirst as taken:
+            if not continued:
+                raise
+            _tell(f"{taken}: starting anew")
 
 
 async def carry_on(
@@ -248,10 +256,14 @@ async def carry_on(
     With `signals`, Ctrl-C and SIGTERM stop it in order.
     """
     watcher = watcher or Quiet()
+    attempt = row.attempt if row.holder is None else row.attempt + 1
+    interrupted = False
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
         watcher.began(row, continued=continued)
 
         def interrupt() -> None:
+            nonlocal interrupted
+            interrupted = True
             worker.interrupt()
             watcher.stopping()
 
@@ -264,7 +276,8 @@ async def carry_on(
     if not row.status.terminal:
         row = await runs.get(row.id)  # somebody may have cancelled it while it waited
     if row.holder is not None:
-        raise RunHeld(f"run {row.number} is being executed by another process ({row.holder})")
+        held = _TakenFirst if row.attempt == attempt and not interrupted else RunHeld
+        raise held(f"run {row.number} is being executed by another process ({row.holder})")
     value = None
     if row.status is Status.COMPLETED:
         value = flow.codec.decode(await runs.result_data(row))
@@ -291,7 +304,11 @@ async def _begin(
         if earlier is not None and poisoned(earlier):
             raise _failed(earlier, _GO_ON_WITH_POISON.format(earlier.number))
         if earlier is not None:
-            return await runs.resume(earlier.id, by="script"), True
+            try:
+                return await runs.resume(earlier.id, by="script"), True
+            except RunHeld:
+                if await _earlier(runs, flow.name, params_digest(data)) is not None:
+                    raise  # it waits in a living process; otherwise one has taken it up since we looked
     row = await runs.submit(
         flow,
         params,
@@ -310,8 +327,8 @@ async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:
     newest = max(found, key=lambda row: row.number, default=None)
     if newest is None or newest.status is Status.COMPLETED:
         return None
-    if newest.started_at is None and runs.now() - newest.updated_at < _JUST_NOW:
-        return None  # another process has just made it and is about to begin
+    if runs.just_made(newest):
+        return None
     if newest.holder is not None and newest.holder not in await runs.gone():
         return None
     return newest

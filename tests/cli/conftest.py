@@ -24,6 +24,7 @@ class Terminal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.environment: dict[str, str] = {}
         self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str, stdin: str | None = None) -> "subprocess.Popen[str]":
@@ -31,7 +32,7 @@ class Terminal:
         process = subprocess.Popen(
             [sys.executable, "-m", "tsuzuki.cli", *arguments],
             cwd=self.folder,
-            env=environment,
+            env=environment | self.environment,
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

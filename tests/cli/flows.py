@@ -74,6 +74,33 @@ def stubborn() -> None:
     endless()
 
 
+@task
+async def deaf(number: int) -> int:
+    note(number)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            note(f"cancelled{number}")
+
+
+@flow
+async def heedless_items(items: int = 5) -> int:
+    """Maps over items that go on although they are cancelled."""
+    return len(await deaf.map(range(items), concurrency=8))
+
+
+@flow
+async def heedless() -> None:
+    """Goes on whatever is raised in it."""
+    note("heedless")
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except BaseException:  # noqa: BLE001 - the worst that people write
+            note("again")
+
+
 @flow
 def mixed() -> int:
     """Collects what fails, and then waits for the gate."""

@@ -1,6 +1,7 @@
 """`tsuzuki run`: results, params, exit codes, and going on where an earlier run stopped."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from tests.cli.conftest import Terminal
+from tsuzuki import Status
 
 
 def test_the_result_goes_to_stdout_and_all_else_to_stderr(terminal: Terminal) -> None:
@@ -233,6 +235,56 @@ def test_ctrl_c_twice_leaves_at_once(terminal: Terminal) -> None:
     terminal.end(process, code=130)
     terminal.open_gate()
     assert terminal.json("run", "flows.py:stubborn")["continued"] is True
+
+
+@pytest.mark.parametrize("flow", ["heedless", "heedless_items"])
+def test_code_that_swallows_its_cancellation_is_left_behind_after_the_grace_period(
+    terminal: Terminal, flow: str
+) -> None:
+    terminal.environment["TSUZUKI_GRACE_SECONDS"] = "0.2"
+    process = terminal.start("run", f"flows.py:{flow}")
+    terminal.until(terminal.calls)
+    terminal.tsuzuki("cancel", "1", "--wait")
+    ended = terminal.end(process, code=7)
+    assert terminal.row().status is Status.CANCELLED
+    *_, left, told = ended.stderr.splitlines()
+    assert left.startswith("tsuzuki: left behind, because it goes on when it is cancelled: ")
+    assert f"{flow} (" in left
+    assert told.endswith("[ERR-TSUZUKI-0152]"), "and nothing after that"
+
+
+def test_ctrl_c_once_leaves_code_that_swallows_it_behind(terminal: Terminal) -> None:
+    terminal.environment["TSUZUKI_GRACE_SECONDS"] = "0.2"
+    process = terminal.start("run", "flows.py:heedless")
+    terminal.until(terminal.calls)
+    process.send_signal(signal.SIGINT)
+    ended = terminal.end(process, code=130)
+    assert "left behind" in ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith("[ERR-TSUZUKI-0153]")
+
+
+def test_a_script_goes_on_without_a_flow_that_swallows_its_cancellation(terminal: Terminal) -> None:
+    (terminal.folder / "script.py").write_text(
+        "import flows, tsuzuki.errors\n"
+        "try:\n    flows.heedless.run()\n"
+        "except tsuzuki.errors.RunStopped:\n    print(flows.gated.run(items=2).result)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "script.py"],
+        cwd=terminal.folder,
+        env=os.environ | {"TSUZUKI_GRACE_SECONDS": "0.2"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    terminal.processes.append(process)
+    terminal.until(terminal.calls)
+    terminal.tsuzuki("cancel", "1", "--wait")
+    ended = terminal.end(process)
+    assert ended.stdout == "2\n"
+    [left] = ended.stderr.splitlines()
+    assert "left behind" in left
+    assert "heedless (" in left
 
 
 def test_a_cancelled_run_is_exit_code_7(terminal: Terminal) -> None:

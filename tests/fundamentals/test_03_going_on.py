@@ -2,12 +2,13 @@
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests.fundamentals.conftest import RunFlow
-from tsuzuki import Runs, Status, flow, task
+from tsuzuki import Run, Runs, Status, Worker, flow, task
 from tsuzuki.errors import MoveRefused
 from tsuzuki.script import StartOptions, carry_on, run_here
 from tsuzuki.testing import Crash, FaultyBackend
@@ -314,3 +315,48 @@ async def test_large_results_are_read_back(run: RunFlow) -> None:
     await run(growing)
     crash = False
     assert (await run(growing)).result == [1_000_000, 600_000, 600_000, 600_000]
+
+
+class Raced(Runs):
+    """Runs where another process is quicker to go on with a run: just before, or just after it may be taken."""
+
+    def __init__(self, runs: Runs, other: Callable[[str], Awaitable[None]], *, before: bool) -> None:
+        super().__init__(runs.backend)
+        self._other = other
+        self._before = before
+
+    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:
+        row = await super().resume(reference, failed=failed, by=by)
+        await self._other(row.id)
+        return await super().resume(reference, failed=failed, by=by) if self._before else row
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_start_that_comes_too_late_to_go_on_with_a_run_is_one_of_its_own(runs: Runs, before: bool) -> None:
+    calls = 0
+    going_on, gate = asyncio.Event(), asyncio.Event()
+
+    @flow
+    async def failing_once() -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise RuntimeError("no")
+        if calls == 2:
+            going_on.set()
+            await gate.wait()
+        return calls
+
+    assert (await run_here(runs, failing_once, {}, signals=False)).status is Status.FAILED
+    async with Worker(runs.backend, [failing_once], tags=()) as worker:
+        working = set()
+
+        async def other(run_id: str) -> None:
+            working.add(asyncio.create_task(worker.carry_out(run_id)))
+            await going_on.wait()
+
+        ended = await run_here(Raced(runs, other, before=before), failing_once, {}, signals=False)
+        assert (ended.number, ended.result) == (2, 3)
+        gate.set()
+        [row] = await asyncio.gather(*working)
+        assert (row.number, row.status) == (1, Status.COMPLETED)

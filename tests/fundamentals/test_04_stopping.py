@@ -1,6 +1,7 @@
 """Cancel is honest; `Later` hands a run back; what was finished is kept."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -224,6 +225,71 @@ async def test_a_flow_may_say_later_itself() -> None:
     run = await run_flow(patient, clock=clock)
     assert (run.result, run.row.attempt) == (3, 3)
     assert tries[2] - tries[0] >= 200
+
+
+async def test_every_call_that_swallows_its_cancellation_counts_as_interrupted(runs: Runs) -> None:
+    started: set[int] = set()
+    over = asyncio.Event()
+
+    @task
+    async def heedless(x: int) -> int:
+        started.add(x)
+        while not over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await over.wait()
+        return x
+
+    @flow
+    async def waiting() -> int:
+        return len(await heedless.map(range(5), concurrency=8))
+
+    async with working(runs, waiting, grace=0.2):
+        row = await runs.submit(waiting)
+        while len(started) < 5:
+            await asyncio.sleep(0.01)
+        await runs.cancel(row.id)
+        row = await runs.wait(row.id)
+        over.set()
+    assert row.status is Status.CANCELLED
+    cut = await ending(runs, row)
+    assert (cut.never_started, cut.finished_anyway, cut.interrupted) == (0, 0, 5)
+
+
+@pytest.mark.parametrize("how", ["call", "map", "stream"])
+async def test_a_flow_that_swallows_every_refusal_is_given_up_after_the_grace_period(runs: Runs, how: str) -> None:
+    started = asyncio.Event()
+    over = False
+
+    @task
+    async def small(x: int) -> int:
+        started.set()
+        return x
+
+    async def asked(x: int) -> None:
+        if how == "call":
+            await small(x)
+        elif how == "map":
+            await small.map([x])
+        else:
+            async for _ in small.stream([x]):
+                pass
+
+    @flow
+    async def heedless() -> None:
+        for x in range(100_000):  # no end, but for a loop that never turns
+            with contextlib.suppress(asyncio.CancelledError):
+                await asked(x)
+            if over:
+                return
+
+    async with working(runs, heedless, grace=0.2):
+        row = await runs.submit(heedless)
+        await started.wait()
+        await runs.cancel(row.id)
+        row = await runs.wait(row.id)
+        over = True
+    assert row.status is Status.CANCELLED
+    assert (await ending(runs, row)).interrupted == 1
 
 
 async def test_a_worker_that_stops_hands_its_runs_back(runs: Runs) -> None:

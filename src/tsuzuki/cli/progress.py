@@ -169,6 +169,8 @@ class Progress:
             self.say(f"continuing run {run.number} of {run.flow}: {recorded(run):,} recorded", always=True)
         else:
             self.say(f"run {run.number} of {run.flow}")
+        if self._task is not None:  # of a run that another process was quicker to go on with
+            self._task.cancel()
         self._change = Change(self._runs, run)
         self._task = asyncio.create_task(self._watch(run.id), name="tsuzuki-progress")
 

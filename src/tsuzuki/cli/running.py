@@ -17,6 +17,7 @@ from tsuzuki.cli.render import counts, put, result_text, took, users_part
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import Flow
+from tsuzuki.leaving import run_to_the_end
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.runs import Runs, plain
 from tsuzuki.script import EndedRun, StartOptions, carry_on, checked, run_here
@@ -158,7 +159,7 @@ def _exit_code(work: Coroutine[Any, Any, EndedRun[Any]]) -> int:
 
     Only when the loop has ended: an interrupted run is a KeyboardInterrupt too, which would tear the loop apart.
     """
-    ended = checked(asyncio.run(work))
+    ended = checked(run_to_the_end(work))
     return SOME_FAILED if ended.row.failed else 0
 
 

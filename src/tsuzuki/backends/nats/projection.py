@@ -112,8 +112,10 @@ class Projection:
             return
         news, self._news = self._news, {}
         self._database.execute(SQL["begin"])
-        self._database.executemany(SQL["put"], [_columns(*row) for row in news.values()])
-        self._database.execute(SQL["commit"])
+        try:
+            self._database.executemany(SQL["put"], (_columns(*row) for row in news.values()))
+        finally:
+            self._database.execute(SQL["commit"])
         for run_id, (_, run, _) in news.items():
             if run_id in self._progressing and run.status.terminal:
                 self._forget_progress(run_id)

@@ -4,13 +4,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from tsuzuki.gateway import examples
 from tsuzuki.lifecycle import Status
 from tsuzuki.taskfold import TaskState
 
 TAG: Final = r"^[A-Za-z0-9_-]+$"
 Text = Annotated[str, Field(max_length=512)]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
-RUN_ID: Final = "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e"
 
 
 class SubmitRun(BaseModel):
@@ -52,7 +52,7 @@ class SubmitBatch(BaseModel):
 class Accepted(BaseModel):
     """A run that was accepted: it will be executed."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": RUN_ID, "status": "PENDING"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": examples.RUN_ID, "status": "PENDING"}]})
 
     run_id: str
     status: Status
@@ -87,6 +87,8 @@ class Counts(BaseModel):
 
 class RunSummary(BaseModel):
     """A run in a list."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.SUMMARY]})
 
     run_id: str
     number: Annotated[int, Field(description="A small number inside this store, for people.")]
@@ -127,6 +129,8 @@ class TaskRecord(BaseModel):
 
 class RunSnapshot(RunSummary):
     """A run as it is now."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.SNAPSHOT]})
 
     workflow_yaml_sha256: str | None
     workflow_yaml_bytes: int | None
@@ -173,17 +177,23 @@ class RunPage(BaseModel):
 class CancelRun(BaseModel):
     """Why a run is cancelled."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "not needed any more"}]})
+
     reason: Annotated[str | None, Field(max_length=1000)] = None
 
 
 class ResumeRun(BaseModel):
     """How a run goes on."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"failed": True}]})
+
     failed: Annotated[bool, Field(description="Whether what failed is tried again.")] = True
 
 
 class Item(BaseModel):
     """A step or an item with its outcome."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.ITEM]})
 
     position: int
     status: Literal["done", "failed", "skipped"]
@@ -208,6 +218,8 @@ class ItemPage(BaseModel):
 class LogLine(BaseModel):
     """A line of a run's log."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.LOG_LINE]})
+
     number: int
     at: float
     level: str
@@ -228,6 +240,8 @@ class LogPage(BaseModel):
 
 class Removed(BaseModel):
     """A run that was removed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": examples.RUN_ID, "deleted": True}]})
 
     run_id: str
     deleted: bool
@@ -288,6 +302,10 @@ class PatchWorker(BaseModel):
 class PatchedWorker(BaseModel):
     """A worker after a change."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"worker_id": "worker-1", "hidden": True, "updated_at": 1767225612.25}]}
+    )
+
     worker_id: str
     hidden: bool
     updated_at: float
@@ -295,6 +313,8 @@ class PatchedWorker(BaseModel):
 
 class FlowView(BaseModel):
     """A flow that live workers have published."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.FLOW]})
 
     name: str
     doc: str
@@ -350,6 +370,8 @@ class Problem(BaseModel):
 
 class Letter(BaseModel):
     """A run that failed, kept for those who look after the system."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.LETTER]})
 
     id: str
     timestamp: float

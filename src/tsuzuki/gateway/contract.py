@@ -7,7 +7,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from tsuzuki import __version__
-from tsuzuki.gateway import models
+from tsuzuki.gateway import bodies, models
 from tsuzuki.gateway.session import session_of
 
 TITLE: Final = "Tsuzuki"
@@ -18,11 +18,11 @@ A run that was accepted will be executed, whatever dies meanwhile. Errors are
 streams are server-sent events with a heartbeat at least every three seconds.
 """
 READ_BY_ROUTES: Final = (
-    models.SubmitRun,
-    models.SubmitBatch,
-    models.CancelRun,
-    models.ResumeRun,
-    models.PatchWorker,
+    bodies.SubmitRun,
+    bodies.SubmitBatch,
+    bodies.CancelRun,
+    bodies.ResumeRun,
+    bodies.PatchWorker,
     models.Problem,
 )
 _PLACE: Final = "#/components/schemas/{model}"

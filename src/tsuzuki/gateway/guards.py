@@ -45,7 +45,7 @@ def refusal(scope: Scope, *, only_local: bool) -> str | None:
     host, origin = headers.get(b"host", ""), headers.get(b"origin")
     if only_local and not is_loopback(_name(host)):
         return "this gateway asks for no key, and answers only to names of this machine"
-    if origin is not None and scope["method"] not in READING and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and scope["method"] not in READING and origin.partition("://")[2].lower() != host.lower():
         return "a page from elsewhere may not change anything here"
     return None
 

@@ -1,58 +1,18 @@
-"""The shapes of requests and answers, for validation and for OpenAPI."""
+"""The shapes of answers, for OpenAPI."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from tsuzuki.gateway import examples
 from tsuzuki.lifecycle import Status
 from tsuzuki.taskfold import TaskState
-
-TAG: Final = r"^[A-Za-z0-9_-]+$"
-Text = Annotated[str, Field(max_length=512)]
-Label = Annotated[str, Field(min_length=1, max_length=256)]
-RUN_ID: Final = "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e"
-
-
-class SubmitRun(BaseModel):
-    """A run to be started; fields that are not named here are ignored."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"flow_name": "crawl", "params": {"site": "a", "pages": 500}, "tag": "default", "tags": ["nightly"]}
-            ]
-        }
-    )
-
-    flow_name: Annotated[str, Field(min_length=1, max_length=512, description="A flow that a worker knows.")]
-    params: Annotated[dict[str, Any] | None, Field(description="The flow's parameters.")] = None
-    tag: Annotated[
-        str | None, Field(pattern=TAG, max_length=128, description="Routes the run to workers with this tag.")
-    ] = None
-    tags: Annotated[
-        list[Label] | None, Field(max_length=64, description="Labels to search by; the tag if none is given.")
-    ] = None
-    key: Annotated[
-        str | None,
-        Field(min_length=1, max_length=512, description="At most one active run holds a key; another is 409."),
-    ] = None
-    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="Higher is claimed earlier.")] = 0
-    continues: Annotated[
-        str | None, Field(max_length=64, description="A run whose finished items are skipped in this one.")
-    ] = None
-    not_before: Annotated[AwareDatetime | None, Field(description="Is claimed at this time at the earliest.")] = None
-
-
-class SubmitBatch(BaseModel):
-    """Runs to be started, in order; each is accepted or refused on its own."""
-
-    runs: Annotated[list[SubmitRun], Field(min_length=1, max_length=1000)]
 
 
 class Accepted(BaseModel):
     """A run that was accepted: it will be executed."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": RUN_ID, "status": "PENDING"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": examples.RUN_ID, "status": "PENDING"}]})
 
     run_id: str
     status: Status
@@ -87,6 +47,8 @@ class Counts(BaseModel):
 
 class RunSummary(BaseModel):
     """A run in a list."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.SUMMARY]})
 
     run_id: str
     number: Annotated[int, Field(description="A small number inside this store, for people.")]
@@ -127,6 +89,8 @@ class TaskRecord(BaseModel):
 
 class RunSnapshot(RunSummary):
     """A run as it is now."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.SNAPSHOT]})
 
     workflow_yaml_sha256: str | None
     workflow_yaml_bytes: int | None
@@ -170,20 +134,10 @@ class RunPage(BaseModel):
     next_cursor: str | None
 
 
-class CancelRun(BaseModel):
-    """Why a run is cancelled."""
-
-    reason: Annotated[str | None, Field(max_length=1000)] = None
-
-
-class ResumeRun(BaseModel):
-    """How a run goes on."""
-
-    failed: Annotated[bool, Field(description="Whether what failed is tried again.")] = True
-
-
 class Item(BaseModel):
     """A step or an item with its outcome."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.ITEM]})
 
     position: int
     status: Literal["done", "failed", "skipped"]
@@ -208,6 +162,8 @@ class ItemPage(BaseModel):
 class LogLine(BaseModel):
     """A line of a run's log."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.LOG_LINE]})
+
     number: int
     at: float
     level: str
@@ -228,6 +184,8 @@ class LogPage(BaseModel):
 
 class Removed(BaseModel):
     """A run that was removed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": examples.RUN_ID, "deleted": True}]})
 
     run_id: str
     deleted: bool
@@ -277,16 +235,12 @@ class WorkerView(BaseModel):
     wheel_sync: WheelSync
 
 
-class PatchWorker(BaseModel):
-    """What may be changed of a worker: whether it is shown."""
-
-    model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"hidden": True}]})
-
-    hidden: bool
-
-
 class PatchedWorker(BaseModel):
     """A worker after a change."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"worker_id": "worker-1", "hidden": True, "updated_at": 1767225612.25}]}
+    )
 
     worker_id: str
     hidden: bool
@@ -295,6 +249,8 @@ class PatchedWorker(BaseModel):
 
 class FlowView(BaseModel):
     """A flow that live workers have published."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.FLOW]})
 
     name: str
     doc: str
@@ -350,6 +306,8 @@ class Problem(BaseModel):
 
 class Letter(BaseModel):
     """A run that failed, kept for those who look after the system."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.LETTER]})
 
     id: str
     timestamp: float

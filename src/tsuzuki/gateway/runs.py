@@ -12,19 +12,8 @@ from tsuzuki.backends import Query as RunQuery
 from tsuzuki.errors import BadListQuery, TsuzukiError
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems, raw, read, takes
-from tsuzuki.gateway.models import (
-    Accepted,
-    BatchAnswer,
-    CancelRun,
-    Removed,
-    ResumeRun,
-    RunPage,
-    RunSnapshot,
-    RunSummary,
-    RunTasks,
-    SubmitBatch,
-    SubmitRun,
-)
+from tsuzuki.gateway.bodies import CancelRun, ResumeRun, SubmitBatch, SubmitRun
+from tsuzuki.gateway.models import Accepted, BatchAnswer, Removed, RunPage, RunSnapshot, RunSummary, RunTasks
 from tsuzuki.gateway.problems import answer_of
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary

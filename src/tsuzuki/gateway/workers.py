@@ -10,7 +10,8 @@ from tsuzuki.backends import WorkerState
 from tsuzuki.crew import ALIVE, SeenWorker
 from tsuzuki.errors import BadWorkersRequest
 from tsuzuki.gateway.answers import answer, problems, read, takes
-from tsuzuki.gateway.models import FlowView, PatchedWorker, PatchWorker, WorkerView
+from tsuzuki.gateway.bodies import PatchWorker
+from tsuzuki.gateway.models import FlowView, PatchedWorker, WorkerView
 from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.session import InSession
 from tsuzuki.overview import known_flows

@@ -14,7 +14,8 @@ from starlette.responses import Response
 from tsuzuki import settings
 from tsuzuki.errors import BadRequest, BadWorkflow, TooLarge, WorkflowTooLarge
 from tsuzuki.gateway.answers import answer, body_of, problems
-from tsuzuki.gateway.models import TAG, Accepted
+from tsuzuki.gateway.bodies import TAG
+from tsuzuki.gateway.models import Accepted
 from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.runs import IdempotencyKey
 from tsuzuki.gateway.session import InSession

@@ -30,10 +30,12 @@ def test_without_a_command_there_is_help() -> None:
 
 def test_every_command_has_help_and_names_its_store() -> None:
     assert list(main.commands) == [
-        *("run", "resume", "list", "get", "logs", "items", "export", "workers", "cancel", "flow", "purge", "doctor")
+        *("run", "resume", "list", "get", "logs", "items", "export", "workers", "cancel", "flow", "purge", "doctor"),
+        *("serve", "keys"),
     ]
-    for name in main.commands.keys() - {"flow"}:  # it looks at files, and needs no store
-        shown = CliRunner().invoke(main, [name, "--help"])
+    commands = [[name] for name in main.commands.keys() - {"flow", "keys"}]  # `flow` looks at files, and needs no store
+    for words in [*commands, ["keys", "create"], ["keys", "list"], ["keys", "revoke"]]:
+        shown = CliRunner().invoke(main, [*words, "--help"])
         assert shown.exit_code == 0
         assert "--data-dir" in shown.output
         assert "--backend" in shown.output

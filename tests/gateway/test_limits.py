@@ -69,6 +69,14 @@ async def test_a_second_request_on_a_connection_is_waited_for_again(
     writer.close()
 
 
+async def test_an_answer_is_sent_at_once(small: House) -> None:
+    await small.get("/health")
+    connections: Any = small.server.server_state.connections
+    for connection in connections:
+        socket_of = connection.transport.get_extra_info("socket")
+        assert socket_of.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def unfinished(house: House) -> list[Any]:
     """The connections with an answer that is not sent yet."""
     connections: Any = house.server.server_state.connections

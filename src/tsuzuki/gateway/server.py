@@ -37,6 +37,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Begins to wait for headers."""
         super().connection_made(transport)
+        _send_at_once(transport.get_extra_info("socket"))
         self._waiting = self.loop.call_later(HEADERS_WAIT, transport.abort)
 
     def on_message_begin(self) -> None:
@@ -72,6 +73,12 @@ class PatientProtocol(HttpToolsProtocol):
 def _call_off(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
+
+
+def _send_at_once(connection: socket.socket) -> None:
+    """Lets an answer's body follow its headers at once: asyncio does so only for sockets that say they are TCP."""
+    if connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Server(uvicorn.Server):

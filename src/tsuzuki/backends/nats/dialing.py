@@ -73,7 +73,7 @@ class Dialled(Client):
         if wanted.encrypted and not told.get("tls_required"):
             raise Refused("it does not insist on TLS, which tls:// and tls_ca= ask for")
         if told.get("tls_verify") and not wanted.tls_cert:
-            raise Refused("it asks for a certificate of ours: give tls_cert= and tls_key=")
+            raise Refused(_ASKS_FOR_OURS)
         if told.get("auth_required") and not wanted.identified and not wanted.tls_cert:
             raise Refused("it asks who we are: give creds=, nkey=, token=, or user= and password=")
         try:
@@ -181,10 +181,15 @@ def _is_final(error: Exception) -> bool:
     return any(word in str(error).lower() for word in _REFUSALS)
 
 
+_ASKS_FOR_OURS: Final = "it asks for a certificate of ours: give tls_cert= and tls_key="
+
+
 def _unreachable(options: Options, error: Exception) -> StoreUnavailable:
     url, text = options.url, str(error).removeprefix("nats: ") or type(error).__name__
     if isinstance(error, Refused):
         return StoreUnavailable(f"{url}: {text}")
+    if isinstance(error, ssl.SSLError) and "CERTIFICATE_REQUIRED" in text:  # its alert came before its greeting
+        return StoreUnavailable(f"{url}: {_ASKS_FOR_OURS}")
     if isinstance(error, ssl.SSLError):
         return StoreUnavailable(
             f"{url}: no trusted connection ({text}); check tls_ca=, tls_cert=, tls_key= and the name of the server"

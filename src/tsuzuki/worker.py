@@ -320,7 +320,7 @@ class Worker:
     async def _beating(self) -> None:
         asleep = self._clock.elapsed() - self._clock.monotonic()
         while True:
-            await asyncio.sleep(self._lease / 6)  # real time, whatever the clock of the runs says
+            await asyncio.sleep(settings.heartbeat(self._lease))  # real time, whatever the clock of the runs says
             slept = self._clock.elapsed() - self._clock.monotonic() - asleep
             if slept > LOOK:
                 asleep += slept

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from tsuzuki import __version__
-from tsuzuki.cli import asking, flow, keeping, keys, looking, running, serve
+from tsuzuki.cli import asking, config, flow, keeping, keys, looking, running, serve
 from tsuzuki.cli.store import DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
@@ -113,5 +113,6 @@ for _command in (
     *keeping.COMMANDS,
     *serve.COMMANDS,
     *keys.COMMANDS,
+    *config.COMMANDS,
 ):
     main.add_command(_command)

@@ -71,6 +71,18 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return opened
 
 
+def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the option that makes a setting which makes no sense an error."""
+    return click.option(
+        "--strict-config",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_strict,
+        help="Refuse settings that make no sense, instead of going on with their defaults.",
+    )(command)
+
+
 def on_runs(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
     """Makes an async function over the runs of an existing store a command."""
 
@@ -89,3 +101,9 @@ def on_runs(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., i
 def _debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     del parameter
     ctx.meta[DEBUG] = value
+
+
+def _strict(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    del ctx, parameter
+    if value:
+        settings.check()

@@ -30,7 +30,8 @@ def test_without_a_command_there_is_help() -> None:
 
 def test_every_command_has_help_and_names_its_store() -> None:
     assert list(main.commands) == [
-        *("run", "resume", "list", "get", "logs", "items", "export", "cancel", "flow", "purge", "doctor", "config")
+        *("run", "resume", "list", "get", "logs", "items", "export", "cancel", "flow", "purge", "doctor"),
+        *("config", "up", "worker"),
     ]
     for name in main.commands.keys() - {"flow"}:  # it looks at files, and needs no store
         shown = CliRunner().invoke(main, [name, "--help"])

@@ -8,8 +8,8 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from tsuzuki import __version__
-from tsuzuki.cli import asking, config, flow, keeping, keys, looking, running, serve
+from tsuzuki import __version__, processes
+from tsuzuki.cli import asking, config, flow, keeping, keys, looking, running, serve, up, worker
 from tsuzuki.cli.store import DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
@@ -101,8 +101,11 @@ def _reader_left() -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, message="tsuzuki %(version)s")
-def main() -> None:
+@click.option("--end-with-parent", is_flag=True, hidden=True, help="End when whoever holds our stdin is gone.")
+def main(*, end_with_parent: bool = False) -> None:
     """Durable runs for Python."""
+    if end_with_parent:
+        processes.end_with_parent()
 
 
 for _command in (
@@ -114,5 +117,7 @@ for _command in (
     *serve.COMMANDS,
     *keys.COMMANDS,
     *config.COMMANDS,
+    *up.COMMANDS,
+    *worker.COMMANDS,
 ):
     main.add_command(_command)

@@ -12,6 +12,7 @@ import click
 
 from tsuzuki import settings
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.redact import redact
 from tsuzuki.runs import Runs
 
 DEBUG: Final = "tsuzuki.debug"
@@ -30,6 +31,11 @@ class Store:
         if scheme == "sqlite":
             return Path(rest.removeprefix("//")).expanduser()
         return Path(self.url).expanduser() if self.url.endswith(".db") else None
+
+    @property
+    def shown(self) -> str:
+        """The address for people; it tells no secret."""
+        return redact(self.url)
 
     @property
     def missing(self) -> bool:

@@ -2,7 +2,7 @@
 
 import signal
 
-from tests.processes.conftest import Room
+from tests.rooms import Room
 from tsuzuki import Status
 from tsuzuki.backends import WorkerState
 
@@ -18,7 +18,7 @@ def test_it_executes_the_flows_of_a_file_and_logs_json_lines(room: Room) -> None
     assert room.end_of(run).status is Status.COMPLETED
     room.until(lambda: len(worker.log) > 1, "the end is logged")
     first, last = worker.log[0], worker.log[-1]
-    assert first["message"] == "worker w1 takes runs tagged default, gpu; flows: waits, quick, dies"
+    assert first["message"] == "worker w1 takes runs tagged default, gpu; flows: waits, quick, partly, fails, dies"
     assert (last["run_id"], last["flow_name"], last["tag"], last["worker_id"]) == (run.id, "quick", "default", "w1")
     assert {"ts", "service", "level", "logger", "message", "pathname", "lineno", "func"} <= last.keys()
 

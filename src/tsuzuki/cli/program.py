@@ -9,8 +9,23 @@ from typing import Any, Final, NoReturn
 import click
 
 from tsuzuki import __version__, processes
-from tsuzuki.cli import asking, config, flow, keeping, keys, looking, running, serve, up, worker
-from tsuzuki.cli.store import DEBUG
+from tsuzuki.cli import (
+    asking,
+    config,
+    dlq,
+    flow,
+    keeping,
+    keys,
+    looking,
+    overseeing,
+    running,
+    serve,
+    submitting,
+    up,
+    watching,
+    worker,
+)
+from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
 INTERRUPTED: Final = 130
@@ -41,6 +56,11 @@ class Program(click.Group):
         """Lists the commands in the order in which people meet them."""
         del ctx
         return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps the arguments as they were written: of some options the order counts, and click forgets it."""
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Invokes a command; with --debug it shows the traceback of whatever goes wrong."""
@@ -119,5 +139,9 @@ for _command in (
     *config.COMMANDS,
     *up.COMMANDS,
     *worker.COMMANDS,
+    *submitting.COMMANDS,
+    *watching.COMMANDS,
+    *overseeing.COMMANDS,
+    *dlq.COMMANDS,
 ):
     main.add_command(_command)

@@ -16,6 +16,8 @@ from tsuzuki.redact import redact
 from tsuzuki.runs import Runs
 
 DEBUG: Final = "tsuzuki.debug"
+ARGUMENTS: Final = "tsuzuki.arguments"
+"""Where a context keeps the command line as it was written."""
 
 
 @dataclass(frozen=True, slots=True)

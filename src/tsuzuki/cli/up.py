@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from tsuzuki import settings
+from tsuzuki.cli.render import counted
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.worker import split
 from tsuzuki.clock import SystemClock
@@ -162,12 +163,13 @@ def _tell(parts: Parts) -> None:
     known = ", ".join(parts.flows) or parts.flow_resolver or "the sample"
     command = "tsuzuki" if shutil.which("tsuzuki") else f"{Path(sys.executable).parent / 'tsuzuki'}"
     there = "" if parts.server == "http://127.0.0.1:8000" else f" --server {parts.server}"
-    say(f"Tsuzuki is up: {parts.server}  ({parts.workers} worker(s), flows of {known}, store {Store(parts.url).shown})")
-    say(f"  look         open {parts.server} in a browser, or {command} workers{there}")
-    say(f"  what is there  {command} flows{there}")
+    many = counted(parts.workers, "worker")
+    say(f"Tsuzuki is up: {parts.server}  ({many}, flows of {known}, store {Store(parts.url).shown})")
+    say(f"  look at it   open {parts.server} in a browser")
+    say(f"  its flows    {command} flows{there}")
     if not parts.flows and not parts.flow_resolver:
         say(f"  a first run  {command} submit sample --param sentences=40 --watch{there}")
-    say("  stop         Ctrl-C")
+    say("  stop it      Ctrl-C")
 
 
 def _nats(parts: Parts, port: int) -> Child:

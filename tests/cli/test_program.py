@@ -60,7 +60,7 @@ def test_every_command_has_help_and_names_its_store_or_server() -> None:
         assert shown.exit_code == 0
         assert "--server" in shown.output
         assert "--api-key" in shown.output
-    assert main.commands.keys() >= {*HERE, *THERE, "flow", "dlq"}
+    assert main.commands.keys() >= {*HERE, *THERE, "flow", "dlq", "serve", "keys"}
 
 
 def test_the_help_of_every_command_has_an_example() -> None:

@@ -14,8 +14,8 @@ OPENING = """# Configuration
 
 What is given by a flag counts most, then the environment, then the `.env` file in the current folder, then the
 default. `tsuzuki config` shows what holds and where it came from, secrets masked. A value that makes no sense is
-told of in a warning with the default that holds instead; `--strict-config` of `config`, `up`
-and `worker` makes it an error.
+told of in a warning with the default that holds instead; `--strict-config` of `config`, `up`,
+`serve` and `worker` makes it an error.
 
 The `.env` file has lines of `NAME=VALUE`, with comments, quotes and an optional `export`. Only the settings below are
 read from it, and nothing of it is put into the environment of your flows: what they need there, put there yourself.

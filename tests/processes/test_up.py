@@ -43,6 +43,7 @@ def test_it_says_what_to_open_and_a_first_command_that_works(room: Room) -> None
     parts = children(process)
     process.send(signal.SIGTERM)
     assert process.ended() == 0
+    assert {line["service"] for line in process.log} == {"tsuzuki:worker"}, "the gateway had nothing to complain of"
     assert len(parts) == 3
     assert not [pid for pid in parts if lives(pid)]
     states = {record.state for record in room.asked(lambda runs: runs.backend.workers())}

@@ -122,7 +122,8 @@ async def _up(parts: Parts, nats_port: int | None) -> int:
         workers = [Child(parts.worker(number), say, CLOCK.monotonic) for number in range(1, parts.workers + 1)]
         async with _kept([Child(parts.gateway(), say, CLOCK.monotonic), *workers]):
             place = parts.server.removeprefix("http://")
-            if await _answers(place, b"GET /health HTTP/1.0\r\n\r\n", b"200", stopping):
+            question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
+            if await _answers(place, question, b"200", stopping):
                 _tell(parts)
             await stopping.wait()
             say("stopping: what is under way may finish, what cannot is handed back")

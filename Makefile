@@ -13,10 +13,11 @@ CODE := $(wildcard src tests bench examples)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up test check fix bench chaos clean
+.PHONY: help up demo test check fix bench chaos clean
 
 help:
-	@echo "make up      install and run a small demonstration"
+	@echo "make up      install and start everything: gateway, worker and a sample flow"
+	@echo "make demo    install and show what a kill -9 does to a run"
 	@echo "make test    all tests, in parallel"
 	@echo "make check   formatting, lint, types, layers"
 	@echo "make fix     format, and fix what the linter can"
@@ -25,6 +26,9 @@ help:
 	@echo "make clean   remove the environment and all caches"
 
 up: $(RUNTIME)
+	$(BIN)/tsuzuki up $(ARGS)
+
+demo: $(RUNTIME)
 	$(BIN)/python -m tsuzuki.demo
 
 test: $(DEV)

@@ -4,6 +4,8 @@ Decorate functions with `@task` and one with `@flow`, run it, kill it at any mom
 finished is never done again.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tsuzuki.context import current
 from tsuzuki.errors import TsuzukiError
 from tsuzuki.flow import task
@@ -13,9 +15,14 @@ from tsuzuki.runs import Runs
 from tsuzuki.script import flow
 from tsuzuki.worker import Worker
 
+if TYPE_CHECKING:
+    from tsuzuki.client import AsyncClient, Client
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "GiveUp",
     "Later",
     "Retry",
@@ -29,3 +36,12 @@ __all__ = [
     "flow",
     "task",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the clients when they are asked for: most programs have no gateway, and HTTP is heavy."""
+    if name in ("AsyncClient", "Client"):
+        from tsuzuki import client  # noqa: PLC0415 - for that reason
+
+        return getattr(client, name)
+    raise AttributeError(f"module 'tsuzuki' has no attribute {name!r}")

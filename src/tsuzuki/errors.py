@@ -15,6 +15,7 @@ TsuzukiError
 │   ├── BadWorkersRequest  workers were asked for, or changed, in a way that makes no sense
 │   ├── TooLarge          what was sent is larger than what is taken
 │   └── BadUsage          an argument, option or call that makes no sense
+│       └── BadTag        a tag that is none
 ├── RunNotFound           there is no such run
 │   └── LetterNotFound    there is no such dead letter
 ├── WorkerNotFound        there is no such worker
@@ -133,6 +134,10 @@ class BadUsage(BadRequest):
     """That call or argument makes no sense."""
 
     error_id = "ERR-TSUZUKI-0018"
+
+
+class BadTag(BadUsage, ValueError):
+    """A tag has letters, digits, _ and - only."""
 
 
 class BadListQuery(BadRequest):

@@ -70,6 +70,10 @@ class Execution:
     not_before: float = 0.0
     main: "asyncio.Task[None] | None" = None
     in_flow: bool = False
+    ending: f.Fact | None = None
+    """The fact that ended this attempt, once it is recorded."""
+    failure: BaseException | None = None
+    """What the flow raised."""
     bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
     under_way: set["asyncio.Task[Any] | None"] = field(default_factory=set)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
@@ -155,7 +159,8 @@ class Execution:
             if self.stopping == "lost":
                 raise self.lost()
             await self.log.flush()
-            await self.journal.end(self.stopped())
+            self.ending = self.stopped()
+            await self.journal.end(self.ending)
         finally:
             self.journal.close()
 

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from string import Formatter
 from typing import Any, TypeVar
 
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadTag, BadUsage
 
 Kind = TypeVar("Kind")
 
@@ -91,7 +91,8 @@ def texts(option: str, given: Any) -> tuple[str, ...]:
 
 def tag(option: str, given: Any) -> None:
     """Refuses what can be no tag."""
-    matching(option, given, _TAG, "a text of letters, digits, _ and -")
+    if not isinstance(given, str) or not _TAG.fullmatch(given):
+        raise BadTag(str(wrong(option, "a text of letters, digits, _ and -", given)))
 
 
 def folder(option: str, given: Any) -> None:

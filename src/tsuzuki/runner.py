@@ -37,6 +37,7 @@ async def execute(run: Execution, flow: Flow[..., Any] | None, compiled: Compile
             if run.log.waiting:
                 await run.log.flush()
             await run.journal.end(ending)
+            run.ending = ending
     finally:
         if not run.given_up:
             run.journal.close()
@@ -106,6 +107,7 @@ def _tell_change(run: Execution, flow: Flow[..., Any]) -> None:
 async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any]) -> f.Fact | None:
     frame = root_frame(run, flow.name, blocking=not flow.is_async)
     value, error = await _called(run, Call(flow, frame, (), params))
+    run.failure = error
     if run.given_up:
         return None
     if run.stopping is None and run.under_way:  # branches that the flow has left behind

@@ -1,163 +1,221 @@
-"""The only code that reads the environment: what can be set, its name there, and its default."""
+"""The only code that reads the environment: which values hold, and where each came from.
 
+What is given by a flag or an argument counts most, then the environment, then the `.env` file, then the default. A
+value that makes no sense is told of and its default holds; `check` makes that an error.
+"""
+
+import difflib
+import functools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from tsuzuki import dotenv
+from tsuzuki.defaults import NATS, PREFIX, SETTINGS, Setting, address, switch
 from tsuzuki.errors import BadUsage
+from tsuzuki.redact import redact
 
 logger: Final = logging.getLogger("tsuzuki.settings")
 
-PREFIX: Final = "TSUZUKI_"
-Value = TypeVar("Value")
+MASKED: Final = "••••••"
+
+_OPTIONS: Final = {
+    "auth": "TSUZUKI_HTTP_AUTH",
+    "api_key_header": "TSUZUKI_HTTP_API_KEY_HEADER",
+    "max_streams": "TSUZUKI_HTTP_MAX_STREAMS",
+    "max_request_bytes": "TSUZUKI_HTTP_MAX_REQUEST_BYTES",
+    "max_snapshot_bytes": "TSUZUKI_MAX_RUN_SNAPSHOT_BYTES",
+    "max_workflow_bytes": "TSUZUKI_WORKFLOW_YAML_MAX_BYTES",
+    "dashboard_lang": "TSUZUKI_DASHBOARD_LANG",
+}
+"""The options of the gateway, and the settings that say them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A setting with the value that holds, and where it came from."""
+
+    setting: Setting
+    value: Any
+    origin: str
+    """`flag`, `environment`, the name of the `.env` file, or `default`."""
+    refusal: str = ""
+    """Why what was set is ignored."""
+
+    @property
+    def shown(self) -> str:
+        """The value for people; secrets are masked."""
+        if self.value is None:
+            return f"({self.setting.otherwise.replace('`', '')})"
+        text = str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+        return MASKED if self.setting.secret else redact(text)
+
+
+def effective(flags: Mapping[str, str | None] | None = None) -> list[Effective]:
+    """Gives every setting with the value that holds; flags, by the name of what they stand for, count most."""
+    given = {name: text for name, text in (flags or {}).items() if text}
+    return [
+        Effective(setting, setting.read(given[name]), "flag") if name in given else _effective(setting)
+        for name, setting in SETTINGS.items()
+    ]
+
+
+def check() -> None:
+    """Raises BadUsage where something that is set makes no sense, instead of going on with a default."""
+    refused = [found.refusal for found in effective() if found.refusal]
+    if refused:
+        raise BadUsage(f"the configuration makes no sense (--strict-config): {'; '.join(refused)}")
+
+
+def strangers() -> dict[str, str]:
+    """Gives the variables that begin like ours but are none, with the one that was perhaps meant."""
+    names = {name for name in (*os.environ, *_dotenv()[0]) if name.startswith(PREFIX)} - SETTINGS.keys()
+    return {name: next(iter(difflib.get_close_matches(name, SETTINGS, 1)), "") for name in sorted(names)}
+
+
+def value(name: str) -> Any:
+    """Gives the value of a setting that holds; None where nothing is set and there is no default."""
+    found = _effective(SETTINGS[name])
+    if found.refusal:
+        _tell_once(found.refusal)
+    return found.value
+
+
+def _effective(setting: Setting) -> Effective:
+    text, origin = _text(setting.name)
+    default = setting.read(setting.default) if setting.default else None
+    if not text:
+        return Effective(setting, default, "default")
+    try:
+        return Effective(setting, setting.read(text), origin)
+    except ValueError as error:
+        said = MASKED if setting.secret else repr(text)
+        holds = setting.default or setting.otherwise.replace("`", "")
+        refusal = f"{setting.name}={said} is ignored, its default ({holds}) holds: {error}"
+        return Effective(setting, default, "default", refusal)
+
+
+@functools.cache
+def _tell_once(refusal: str) -> None:
+    """Warns of a value that makes no sense, once: some settings are looked up again and again."""
+    logger.warning("%s", refusal)
+
+
+def _text(name: str) -> tuple[str, str]:
+    """Gives what is written somewhere for a setting, and where."""
+    if text := os.environ.get(name, "").strip():
+        return text, "environment"
+    found, file = _dotenv()
+    return found.get(name, "").strip(), file
+
+
+def _dotenv() -> tuple[Mapping[str, str], str]:
+    """Gives what the `.env` file says, and its name."""
+    named = os.environ.get("TSUZUKI_ENV_FILE", "").strip()
+    file = named or ".env"
+    try:
+        if not switch(os.environ.get("TSUZUKI_LOAD_DOTENV", "").strip() or "1"):
+            return {}, file
+    except ValueError:
+        pass  # it is told of where settings are looked up; its default is to read the file
+    try:
+        state = Path(file).stat()
+        return _read_dotenv(file, str(Path.cwd()), state.st_mtime_ns, state.st_size), file
+    except OSError as error:
+        if named:
+            _tell_once(f"TSUZUKI_ENV_FILE={named!r} cannot be read ({error.strerror}): it is ignored")
+        return {}, file
+
+
+@functools.lru_cache(maxsize=8)
+def _read_dotenv(file: str, folder: str, changed: int, size: int) -> Mapping[str, str]:
+    """Reads a file once, and again when it has changed."""
+    del folder, changed, size  # they tell one state of the file from another
+    found, strange = dotenv.parse(Path(file).read_text(encoding="utf-8", errors="replace"))
+    if strange:
+        logger.warning("%s: line %s is not NAME=VALUE and is ignored", file, ", ".join(map(str, strange)))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ what others ask
 
 
 def data_dir(given: str | os.PathLike[str] | None = None) -> Path:
-    """Gives the data directory: as given, from TSUZUKI_DATA_DIR, or `.tsuzuki` in the current folder."""
-    return Path(given or os.environ.get(f"{PREFIX}DATA_DIR") or ".tsuzuki")
+    """Gives the data directory: as given, as set, or `.tsuzuki` in the current folder."""
+    return Path(given or value("TSUZUKI_DATA_DIR"))
 
 
 def backend_url(given: str | None = None, directory: str | os.PathLike[str] | None = None) -> str:
-    """Gives the address of the store: as given, from TSUZUKI_BACKEND, or the SQLite file in the data directory."""
-    url = given or (None if directory else os.environ.get(f"{PREFIX}BACKEND"))
+    """Gives the address of the store: as given, as set, or the SQLite file in the data directory."""
+    url = given or (None if directory else _backend())
+    if url == "nats":
+        return str(value("TSUZUKI_NATS_URL"))
     return url or f"sqlite:{data_dir(directory) / 'tsuzuki.db'}"
 
 
-def nats_credentials() -> dict[str, str]:
-    """Gives how to prove who we are to NATS, where the address does not say it.
+def _backend() -> str | None:
+    return value("TSUZUKI_BACKEND") or ("nats" if _text("TSUZUKI_NATS_URL")[0] else None)
 
-    TSUZUKI_NATS_CREDS, TSUZUKI_NATS_NKEY, TSUZUKI_NATS_TOKEN, TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD;
-    TSUZUKI_NATS_TLS_CA, TSUZUKI_NATS_TLS_CERT and TSUZUKI_NATS_TLS_KEY.
-    """
+
+def nats_credentials() -> dict[str, str]:
+    """Gives how to prove who we are to NATS, where the address does not say it."""
     names = ("creds", "nkey", "token", "user", "password", "tls_ca", "tls_cert", "tls_key")
-    given = {name: os.environ.get(f"{PREFIX}NATS_{name.upper()}", "") for name in names}
-    return {name: value for name, value in given.items() if value}
+    given = {name: value(f"TSUZUKI_NATS_{name.upper()}") for name in names}
+    return {name: text for name, text in given.items() if text}
 
 
 def grace_period() -> float:
-    """Gives how long a cancelled or draining run may take to end: TSUZUKI_GRACE_SECONDS, or 30."""
-    return _seconds("GRACE_SECONDS", 30.0)
+    """Gives how long a cancelled or draining run may take to end."""
+    return float(value("TSUZUKI_GRACE_SECONDS") or value("TSUZUKI_CANCEL_GRACE_PERIOD_SEC"))
 
 
 def lease(*, one_machine: bool) -> float:
-    """Gives how long a worker may be silent before its runs are taken over: TSUZUKI_LEASE_SECONDS, or 30, or 6.
+    """Gives how long a worker may be silent before its runs are taken over.
 
     On one machine a lock tells at once that a process has ended, so the lease is only for those that stand still.
     Elsewhere silence is all that tells of a dead host: two looks and this lease are less than ten seconds.
     """
-    return _seconds("LEASE_SECONDS", 30.0 if one_machine else 6.0)
+    return float(value("TSUZUKI_LEASE_SECONDS") or (30.0 if one_machine else 6.0))
+
+
+def heartbeat(lease: float) -> float:
+    """Gives how often a worker shows that it lives."""
+    return min(float(value("TSUZUKI_WORKER_HEARTBEAT_INTERVAL_SEC")), lease / 6)
 
 
 def default_tag() -> str:
-    """Gives the tag of runs and workers that name none: TSUZUKI_DEFAULT_TAG, or `default`."""
-    return _valid("DEFAULT_TAG", _tag) or "default"
+    """Gives the tag of runs and workers that name none."""
+    return str(value("TSUZUKI_DEFAULT_TAG"))
 
 
 def worker_disconnect_timeout() -> float:
-    """Gives after how much silence a worker is shown as DISCONNECTED: TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC, or 20."""
-    return _valid("WORKER_DISCONNECT_TIMEOUT_SEC", _above_zero) or 20.0
+    """Gives after how much silence a worker is shown as DISCONNECTED."""
+    return float(value("TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC"))
 
 
 def work_queue() -> dict[str, Any]:
-    """Gives what is set of the work queue and the dead letters on NATS, by option; the defaults are the options' own.
+    """Gives what is set of the work queue and the dead letters on NATS, by option; defaults are the options' own."""
+    of_the_queue = [setting for setting in NATS if setting.option and not setting.name.startswith("TSUZUKI_NATS_")]
+    return {s.option: found for s in of_the_queue if _text(s.name)[0] and (found := _sensible(s)) is not None}
 
-    TSUZUKI_WORK_SUBJECT_PREFIX, TSUZUKI_CONSUMER_ACK_WAIT_SEC, TSUZUKI_CONSUMER_MAX_DELIVER,
-    TSUZUKI_CONSUMER_MAX_ACK_PENDING, TSUZUKI_ACK_PROGRESS_INTERVAL_SEC, TSUZUKI_DLQ_STREAM,
-    TSUZUKI_DLQ_SUBJECT_PREFIX, TSUZUKI_DLQ_PUBLISH_EXECUTION_ERROR. A value that makes no sense is told of and ignored.
-    """
-    told = {
-        "work_prefix": _valid("WORK_SUBJECT_PREFIX", str),
-        "ack_wait": _valid("CONSUMER_ACK_WAIT_SEC", _above_zero),
-        "max_deliver": _valid("CONSUMER_MAX_DELIVER", _counted),
-        "max_ack_pending": _valid("CONSUMER_MAX_ACK_PENDING", _counted),
-        "ack_progress": _valid("ACK_PROGRESS_INTERVAL_SEC", _above_zero),
-        "dlq_stream": _valid("DLQ_STREAM", str),
-        "dlq_prefix": _valid("DLQ_SUBJECT_PREFIX", str),
-        "dlq_execution_error": _valid("DLQ_PUBLISH_EXECUTION_ERROR", _switch),
-    }
-    return {option: value for option, value in told.items() if value is not None}
+
+def _sensible(setting: Setting) -> Any:
+    """Gives what is set; None where it makes no sense."""
+    found = _effective(setting)
+    if found.refusal:
+        _tell_once(found.refusal)
+        return None
+    return found.value
 
 
 def gateway() -> dict[str, Any]:
-    """Gives what is set of the gateway, by option; the defaults are the options' own.
-
-    TSUZUKI_HTTP_AUTH, TSUZUKI_HTTP_API_KEY_HEADER, TSUZUKI_HTTP_MAX_STREAMS, TSUZUKI_HTTP_MAX_REQUEST_BYTES,
-    TSUZUKI_MAX_RUN_SNAPSHOT_BYTES, TSUZUKI_WORKFLOW_YAML_MAX_BYTES, TSUZUKI_DASHBOARD_LANG.
-    """
-    told = {
-        "auth": _valid("HTTP_AUTH", _auth),
-        "api_key_header": _valid("HTTP_API_KEY_HEADER", _header),
-        "max_streams": _valid("HTTP_MAX_STREAMS", _counted),
-        "max_request_bytes": _valid("HTTP_MAX_REQUEST_BYTES", _counted),
-        "max_snapshot_bytes": _valid("MAX_RUN_SNAPSHOT_BYTES", _counted),
-        "max_workflow_bytes": _valid("WORKFLOW_YAML_MAX_BYTES", _counted),
-        "dashboard_lang": _valid("DASHBOARD_LANG", _language),
-    }
-    return {option: value for option, value in told.items() if value is not None}
-
-
-def _valid(name: str, read: Callable[[str], Value], default: str = "") -> Value | None:
-    """Reads a value; one that makes no sense is told of, with what holds instead, and counts as unset."""
-    text = os.environ.get(PREFIX + name, "").strip()
-    if not text:
-        return None
-    try:
-        return read(text)
-    except ValueError as error:
-        logger.warning("%s%s=%r is ignored, its default%s holds: %s", PREFIX, name, text, default, error)
-        return None
-
-
-def _above_zero(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError("it must be a number above 0")
-    return value
-
-
-def _counted(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("it must be a whole number above 0")
-    return value
-
-
-def _switch(text: str) -> bool:
-    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    if text.lower() not in words:
-        raise ValueError("it must be true or false")
-    return words[text.lower()]
-
-
-def _auth(text: str) -> bool:
-    """Reads whether API keys are asked for; a word that is not understood must not open the door."""
-    words = {"none": False, "api_key": True, "apikey": True}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return _switch(text)
-    except ValueError:
-        raise BadUsage(f"{PREFIX}HTTP_AUTH must be none or api_key, not {text!r}") from None
-
-
-def _header(text: str) -> str:
-    if not text.replace("-", "a").isalnum() or not text.isascii():
-        raise ValueError("a header has letters, digits and - only")
-    return text
-
-
-def _language(text: str) -> str:
-    if text.lower() not in ("auto", "ja", "en"):
-        raise ValueError("it must be auto, ja or en")
-    return text.lower()
-
-
-def _tag(text: str) -> str:
-    if not text.replace("_", "a").replace("-", "a").isalnum():
-        raise ValueError("a tag has letters, digits, _ and - only")
-    return text
+    """Gives what is set of the gateway, by option; the defaults are the options' own."""
+    if refusal := _effective(SETTINGS["TSUZUKI_HTTP_AUTH"]).refusal:
+        raise BadUsage(refusal)  # a word that is not understood must not open the door
+    return {option: found for option, name in _OPTIONS.items() if (found := _sensible(SETTINGS[name])) is not None}
 
 
 def exposed(name: str) -> str | None:
@@ -165,5 +223,16 @@ def exposed(name: str) -> str | None:
     return os.environ.get(name)
 
 
-def _seconds(name: str, default: float) -> float:
-    return _valid(name, _above_zero, f" {default:g}") or default
+def server(given: str | None = None) -> str:
+    """Gives the address of the gateway: as given, as set, or the one that `tsuzuki up` has by default."""
+    return str(address(given) if given else value("TSUZUKI_SERVER"))
+
+
+def server_is_set() -> bool:
+    """Tells whether somebody chose a gateway: commands then speak to it instead of the store."""
+    return bool(_text("TSUZUKI_SERVER")[0])
+
+
+def api_key(given: str | None = None) -> str | None:
+    """Gives the API key to show the gateway."""
+    return given or value("TSUZUKI_API_KEY")

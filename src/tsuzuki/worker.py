@@ -7,18 +7,22 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 from tsuzuki import facts as f
 from tsuzuki import options, settings
+from tsuzuki.appetite import Appetite
 from tsuzuki.backends import Backend, Claim, Query
+from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock
-from tsuzuki.errors import BadUsage, ClaimLost, NewerStore, StoreError
+from tsuzuki.endings import tell
+from tsuzuki.errors import ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
+from tsuzuki.flowset import FlowSet, Resolver
+from tsuzuki.held import Held
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.limits import Limits
 from tsuzuki.presence import Badge, Presence, Watch
@@ -33,9 +37,6 @@ FLUSH: Final = 0.25
 """How often log lines and progress are written (seconds)."""
 LOOK: Final = 1.0
 """How often a worker looks for the dead, for cancel requests and for runs whose time has come (seconds)."""
-AHEAD: Final = 0.1
-"""How much work is claimed ahead: what the runs seen so far would take (seconds)."""
-MOST_AHEAD: Final = 100
 
 
 class Worker:
@@ -44,7 +45,7 @@ class Worker:
     def __init__(
         self,
         backend: Backend,
-        flows: Iterable[Flow[..., Any]] = (),
+        flows: Iterable[Flow[..., Any]] | FlowSet = (),
         *,
         tags: Sequence[str] | None = None,
         concurrency: int = 10,
@@ -57,28 +58,64 @@ class Worker:
         options.worker(tags, concurrency, name, lease, grace)
         self.id = name or f"worker-{uuid.uuid4().hex[:12]}"
         self._backend = backend
-        self._flows = _by_name(flows)
+        self._flows = flows if isinstance(flows, FlowSet) else FlowSet(flows)
         self._workflows = workflows
         self._fingerprints: Mapping[str, str] = {}
-        self._tags = (settings.default_tag(),) if tags is None else tuple(tags)
+        self.tags = (settings.default_tag(),) if tags is None else tuple(tags)
         self._concurrency = concurrency
         self._clock = clock or backend.clock
         self._lease = lease or settings.lease(one_machine=backend.one_machine)
         self._grace = grace or settings.grace_period()
         self._watch = Watch(self._lease, one_machine=backend.one_machine)
         self._dead: frozenset[str] = frozenset()
-        self._running: dict[str, Execution] = {}
-        self._queue: deque[Claim] = deque()
+        self._held = Held(backend, self._clock)
+        self._running, self._queue, self._freed = self._held.running, self._held.queue, self._held.freed
         self._dropped: set[str] = set()
         self._unattended = Unattended()
-        self._typical = LOOK
+        self._appetite = Appetite(concurrency)
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
         self._looping = False
-        self._freed = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
+        self._opened: Backend | None = None
 
     # Life
+
+    @classmethod
+    async def connect(
+        cls,
+        backend: Backend | str | None = None,
+        *,
+        flow_resolver: Resolver | None = None,
+        flows: Iterable[Flow[..., Any]] = (),
+        worker_id: str | None = None,
+        tags: Sequence[str] | None = None,
+        workflows: Compile | None = None,
+    ) -> Self:
+        """Gives a worker that takes one run whenever it is asked to (`run_once`), until `close`.
+
+        The store is given by its address, or is the default one; a flow for which `flow_resolver` raises KeyError
+        is not found.
+        """
+        known = FlowSet(flows, flow_resolver)
+        given = None if backend is None or isinstance(backend, str) else backend
+        opened = given or await open_backend(settings.backend_url(backend if isinstance(backend, str) else None))
+        try:
+            worker = cls(opened, known, tags=tags, name=worker_id, workflows=workflows)
+            await worker.__aenter__()
+        except BaseException:
+            if given is None:
+                await opened.close()
+            raise
+        worker._opened = opened if given is None else None
+        await known.publish(opened)
+        return worker
+
+    async def close(self) -> None:
+        """Leaves in order: hands back what has not ended, and closes the store that `connect` opened."""
+        await self.__aexit__(None, None, None)
+        if self._opened is not None:
+            await self._opened.close()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -86,8 +123,8 @@ class Worker:
         self._threads = Threads()
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
-        self._fingerprints = {name: flow.fingerprint for name, flow in self._flows.items()}
-        self._badge = Badge(self._presence, self.id, self._tags, self._flows, self._clock)
+        self._fingerprints = self._flows.fingerprints()
+        self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock)
         try:
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
@@ -107,7 +144,7 @@ class Worker:
     ) -> None:
         self._stopping.set()
         try:
-            await self._hand_back()
+            await self._held.hand_back()
             for loop in self._loops:
                 loop.cancel()
             await asyncio.gather(*self._loops, return_exceptions=True)
@@ -133,14 +170,28 @@ class Worker:
     async def run(self) -> None:
         """Claims and executes until stopped."""
         self._looping = True
+        await self._flows.publish(self._backend)
         while not self._stopping.is_set():
-            room = self._room()
+            room = self._appetite.room(len(self._running), len(self._queue))
             claims = await self._claim(room) if room > 0 else []
             self._queue.extend(claims)
             self._start_queued()
             if not claims:
                 await self._rest(full=room <= 0)
-        await self._drain()
+        await self._held.drain(self._grace)
+
+    async def run_once(self, timeout: float = 1.0) -> str | None:
+        """Claims one run and executes it; gives its id, or None where none came within the time (seconds)."""
+        until = self._clock.monotonic() + timeout
+        while not self._stopping.is_set():
+            for claim in await self._claim(1):
+                with contextlib.suppress(ClaimLost):  # somebody else goes on with it
+                    await self._carry(claim, told=True)
+                return claim.run.id
+            if (left := until - self._clock.monotonic()) <= 0:
+                break
+            await self._work(min(left, LOOK))
+        return None
 
     async def carry_out(self, run_id: str) -> Run:
         """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
@@ -175,20 +226,12 @@ class Worker:
             await self._clock.sleep(min(left, 0.2))
         return not self._stopping.is_set()
 
-    def _room(self) -> int:
-        """Says how many runs to claim: the free places, and more ahead the shorter runs are; many at once, or none."""
-        ahead = min(int(AHEAD / max(self._typical, 1e-4)), MOST_AHEAD)
-        most = self._concurrency + ahead
-        room = most - len(self._running) - len(self._queue)
-        idle = not self._queue and len(self._running) < self._concurrency
-        return room if idle or room > most // 2 else 0
-
     async def _claim(self, limit: int) -> list[Claim]:
         try:
             return await self._backend.claim(
                 self.id,
-                tags=self._tags,
-                flows=self._flows,
+                tags=self.tags,
+                flows=self._flows.claimable,
                 limit=limit,
                 dead=self._dead,
                 fingerprints=self._fingerprints,
@@ -209,10 +252,9 @@ class Worker:
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
-        took = self._clock.monotonic() - run.began
-        self._typical += (took - self._typical) / (4 if took > self._typical else 8)
-        if error is not None:
-            self._tell(run, error)
+        self._appetite.learn(self._clock.monotonic() - run.began)
+        if tell(run, error):
+            self._dropped.add(run.run_id)
         self._start_queued()
 
     def _leave(self, run: Execution) -> None:
@@ -223,23 +265,14 @@ class Worker:
         if run.interrupted:  # by its own code, as if by Ctrl-C
             self.interrupt()
 
-    def _tell(self, run: Execution, error: BaseException) -> None:
-        number = run.claim.run.number
-        if isinstance(error, ClaimLost):
-            logger.warning("run %s: %s", number, error)
-            return
-        if isinstance(error, StoreError):
-            logger.error("run %s stopped: %s", number, error)
-        else:
-            logger.error("run %s stopped: a fault of ours", number, exc_info=error)
-        self._dropped.add(run.run_id)
-
-    async def _carry(self, claim: Claim) -> None:
-        """Executes one run and waits for its end."""
+    async def _carry(self, claim: Claim, *, told: bool = False) -> None:
+        """Executes one run and waits for its end, which is told to the log or not."""
         over: asyncio.Future[BaseException | None] = self._loop.create_future()
 
         def ended(run: Execution, error: BaseException | None) -> None:
             self._leave(run)
+            if told:
+                tell(run, error)
             if not over.done():
                 over.set_result(error)
 
@@ -262,37 +295,6 @@ class Worker:
         except StoreError as error:
             logger.warning("cannot look for work just now: %s", error)
             await asyncio.sleep(LOOK)
-
-    # Leaving
-
-    async def _drain(self) -> None:
-        """Lets what is under way end within the grace period."""
-        await self._release_queued()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._grace):
-                await self._all_ended()
-
-    async def _hand_back(self) -> None:
-        """Hands back what has not ended."""
-        await self._release_queued()
-        for run in self._running.values():
-            run.stop("release")
-        await self._all_ended()
-
-    async def _all_ended(self) -> None:
-        while self._running:
-            self._freed.clear()
-            await self._freed.wait()
-
-    async def _release_queued(self) -> None:
-        queued, self._queue = self._queue, deque()
-        for claim in queued:
-            await self._release(claim, "the worker stopped before it began")
-
-    async def _release(self, claim: Claim, reason: str) -> None:
-        with contextlib.suppress(ClaimLost, StoreError):
-            fact = f.Released(at=self._clock.now(), attempt=claim.attempt, reason=reason)
-            await self._backend.append(claim, [fact])
 
     # Showing that it lives, and seeing who does not
 
@@ -319,7 +321,7 @@ class Worker:
     async def _beating(self) -> None:
         asleep = self._clock.elapsed() - self._clock.monotonic()
         while True:
-            await asyncio.sleep(self._lease / 6)  # real time, whatever the clock of the runs says
+            await asyncio.sleep(settings.heartbeat(self._lease))  # real time, whatever the clock of the runs says
             slept = self._clock.elapsed() - self._clock.monotonic() - asleep
             if slept > LOOK:
                 asleep += slept
@@ -352,17 +354,18 @@ class Worker:
                 self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
             )
             self._dropped.discard(run_id)
-            self._queue.extend(claim for claim in claims if claim.run.workflow or claim.run.flow in self._flows)
-            self._start_queued()
             for claim in claims:
-                if not claim.run.workflow and claim.run.flow not in self._flows:
-                    await self._release(claim, "its worker was killed, and does not know the flow any more")
+                if claim.run.workflow or claim.run.flow in self._flows:
+                    self._queue.append(claim)
+                else:  # it was known to a worker of our name before us
+                    await self._held.release(claim, "its worker was killed, and does not know the flow any more")
+            self._start_queued()
 
     async def _take_strays(self) -> None:
         """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""
-        if self._stopping.is_set() or not self._tags or not self._looping:
+        if self._stopping.is_set() or not self.tags or not self._looping:
             return
-        look = Look(self._backend, self.id, self._tags, self._flows, self._watch, self._clock)
+        look = Look(self._backend, self.id, self.tags, self._flows, self._watch, self._clock)
         for row in await look.strays(self._dead):
             self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
         self._start_queued()
@@ -389,11 +392,3 @@ class Worker:
         while True:
             await asyncio.sleep(FLUSH)
             await asyncio.gather(*(run.log.flush() for run in self._running.values()))
-
-
-def _by_name(flows: Iterable[Flow[..., Any]]) -> dict[str, Flow[..., Any]]:
-    known: dict[str, Flow[..., Any]] = {}
-    for flow in options.instances("Worker(flows=…)", flows, Flow, "flows, functions under @flow"):
-        if known.setdefault(flow.name, flow) is not flow:
-            raise BadUsage(f"two flows are called {flow.name!r}: give one of them another name, @flow(name=…)")
-    return known

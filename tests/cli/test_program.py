@@ -4,8 +4,10 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -28,17 +30,51 @@ def test_without_a_command_there_is_help() -> None:
     assert ended.stderr.startswith("Usage: tsuzuki")
 
 
-def test_every_command_has_help_and_names_its_store() -> None:
-    assert list(main.commands) == [
-        *("run", "resume", "list", "get", "logs", "items", "export", "workers", "cancel", "flow", "purge", "doctor"),
-        *("serve", "keys"),
-    ]
-    commands = [[name] for name in main.commands.keys() - {"flow", "keys"}]  # `flow` looks at files, and needs no store
-    for words in [*commands, ["keys", "create"], ["keys", "list"], ["keys", "revoke"]]:
-        shown = CliRunner().invoke(main, [*words, "--help"])
+HERE = (
+    "run",
+    "resume",
+    "list",
+    "get",
+    "logs",
+    "items",
+    "export",
+    "cancel",
+    "purge",
+    "doctor",
+    "config",
+    "up",
+    "worker",
+    "workers",
+)
+THERE = ("submit", "submit-yaml", "watch", "events", "tasks", "list-vnext", "flows", "metrics")
+BOTH = ("resume", "list", "get", "items", "cancel", "workers")
+
+
+def test_every_command_has_help_and_names_its_store_or_server() -> None:
+    for name in HERE:
+        shown = CliRunner().invoke(main, [name, "--help"])
         assert shown.exit_code == 0
         assert "--data-dir" in shown.output
         assert "--backend" in shown.output
+    for name in (*THERE, *BOTH):
+        shown = CliRunner().invoke(main, [name, "--help"])
+        assert shown.exit_code == 0
+        assert "--server" in shown.output
+        assert "--api-key" in shown.output
+    assert main.commands.keys() >= {*HERE, *THERE, "flow", "dlq", "serve", "keys"}
+
+
+def test_the_help_of_every_command_has_an_example() -> None:
+    for path, command in commands(main):
+        assert f"tsuzuki {path}" in (command.help or "").replace("$ ", ""), f"tsuzuki {path} --help shows no example"
+
+
+def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 @pytest.mark.parametrize("arguments", [["bogus"], ["list", "--bogus"], ["get"], ["list", "--status", "odd"]])

@@ -8,6 +8,8 @@ from pathlib import Path
 import tsuzuki
 
 PUBLIC = [
+    "AsyncClient",
+    "Client",
     "GiveUp",
     "Later",
     "Retry",

@@ -8,7 +8,7 @@ from typing import TypedDict
 import pytest
 
 MEGABYTE = 1024 * 1024
-HEAVY = {"click", "fastapi", "httpx", "nats", "rich", "starlette", "uvicorn", "yaml"}
+HEAVY = {"click", "fastapi", "httpx", "httpx2", "nats", "rich", "starlette", "uvicorn", "yaml"}
 
 # VmHWM and not ru_maxrss: the latter starts with the size of the process that started this one.
 IMPORT_AND_LOOK = """

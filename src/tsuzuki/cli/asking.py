@@ -1,11 +1,15 @@
 """The command that asks something of whoever executes a run: cancel; and what a cancel cut off."""
 
+import asyncio
+import contextlib
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
 import click
 
 from tsuzuki.cli import render
+from tsuzuki.cli.overseeing import cancel_there
+from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import on_runs
 from tsuzuki.facts import RunCancelled
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
@@ -47,22 +51,31 @@ async def cut_of(runs: Runs, row: Run) -> Cut | None:
 
 
 @click.command(short_help="Ask for a run to stop.")
-@click.argument("reference", metavar="RUN")
+@reference
 @click.option("--reason", default="", help="Why; it is kept with the run.")
 @click.option("--wait", is_flag=True, help="Wait until the run has ended, and tell what the cancel cut off.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@click.option("--timeout-sec", type=click.FloatRange(0), help="Wait no longer than so many seconds.")
+@here_or_over_http(cancel_there)
 @on_runs
-async def cancel(runs: Runs, reference: str, *, reason: str, wait: bool, as_json: bool) -> int:
+async def cancel(
+    runs: Runs, reference: str, *, reason: str, wait: bool, timeout_sec: float | None, as_json: bool
+) -> int:
     """Ask for a run to stop; what has finished is kept, and `tsuzuki resume` can go on with it.
 
     It says whether the run is CANCELLED, or CANCELLING because somebody still executes it. Where the run
     had ended in another way already, the exit code is 1.
-    """
+
+    \b
+      tsuzuki cancel 3 --reason "too dear" --wait
+    """  # noqa: D301 - click reads \b as: keep these lines
     answer, row = await runs.cancel(reference, reason=reason, by="cli")
     cut = None
     late = answer is RunUpdateResult.ALREADY_TERMINAL
     if wait and row.status is Status.CANCELLING:
-        cut = await _settled(runs, row)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_sec):
+                cut = await _settled(runs, row)
         row = await runs.get(row.id)
     if as_json:
         told = {"run_id": row.id, "number": row.number, "status": row.status, "had_ended": late}

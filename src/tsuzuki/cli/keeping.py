@@ -43,7 +43,11 @@ class Age(click.ParamType[float]):
 @click.option("--dry-run", is_flag=True, help="Only say how many runs it would remove.")
 @on_runs
 async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool) -> int:
-    """Remove runs that ended long ago, with their journals, logs and results."""
+    """Remove runs that ended long ago, with their journals, logs and results.
+
+    \b
+      tsuzuki purge --older-than 30d --dry-run
+    """  # noqa: D301 - click reads \b as: keep these lines
     limit = runs.now() - older_than
     found = await _ended_before(runs, limit)
     those = f"{render.counted(found, 'run')} that ended before {render.local(limit)}"
@@ -75,7 +79,11 @@ def _agreed(those: str) -> bool:
 @click.option("--compact", is_flag=True, help="Give unused space back to the disk; others who write wait meanwhile.")
 @store_options
 def doctor(store: Store, *, as_json: bool, rebuild: bool, compact: bool) -> int:
-    """Examine the store: is it there, ours, sound, and has it room? The exit code is 1 if something is not ok."""
+    """Examine the store: is it there, ours, sound, and has it room? The exit code is 1 if something is not ok.
+
+    \b
+      tsuzuki doctor
+    """  # noqa: D301 - click reads \b as: keep these lines
     system = f"tsuzuki {__version__}, Python {platform.python_version()}, {platform.system()}"
     checks = [Check("version", ok=True, text=system), *asyncio.run(_examined(store, rebuild=rebuild, compact=compact))]
     if as_json:

@@ -32,7 +32,11 @@ def keys() -> None:
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @store_options
 def create(store: Store, *, tenant: str, name: str, as_json: bool) -> int:
-    """Make a key and show it, this once: only a salted hash of it is kept."""
+    r"""Make a key and show it, this once: only a salted hash of it is kept.
+
+    \b
+      tsuzuki keys create --tenant lab --name laptop
+    """
 
     async def made() -> tuple[str, KeyRecord]:
         async with store.open() as runs:
@@ -51,7 +55,11 @@ def create(store: Store, *, tenant: str, name: str, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @on_runs
 async def list_keys(runs: Runs, *, as_json: bool) -> int:
-    """Show the keys of the store; never the keys themselves."""
+    r"""Show the keys of the store; never the keys themselves.
+
+    \b
+      tsuzuki keys list
+    """
     records = await Keyring(runs.backend).list()
     if as_json:
         render.put([_shown(record) for record in records])
@@ -68,7 +76,11 @@ async def list_keys(runs: Runs, *, as_json: bool) -> int:
 @click.argument("key_id", metavar="KEY")
 @on_runs
 async def revoke(runs: Runs, *, key_id: str) -> int:
-    """Let a key hold no more, by its id; every gateway refuses it within a second."""
+    r"""Let a key hold no more, by its id; every gateway refuses it within a second.
+
+    \b
+      tsuzuki keys revoke 3f9c0a1b2d4e
+    """
     record = await Keyring(runs.backend).revoke(key_id)
     if record is None:
         raise BadUsage(f"there is no key {key_id!r}; `tsuzuki keys list` shows them")

@@ -1,17 +1,25 @@
-"""Finds a flow where people say it is: `FILE.py:flow`, `package.module:flow`, or a file that holds just one."""
+"""Finds flows where people say they are: `FILE.py:flow`, `package.module:flow`, whole files, packages, entry points."""
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from tsuzuki.errors import BadUsage, FlowNotFound
 from tsuzuki.flow import Flow, Task
+from tsuzuki.flowset import Resolver
+
+ENTRY_POINTS: Final = "tsuzuki.flows"
+"""The group of entry points by which an installed package offers its flows."""
 
 
 def load_flow(target: str) -> Flow[..., Any]:
@@ -112,3 +120,76 @@ def _only(flows: dict[str, Flow[..., Any]], place: str) -> Flow[..., Any]:
         advice = f"; say which one: {place}:{min(flows)}" if flows else "; decorate a function with @flow"
         raise FlowNotFound(f"{place}: {_there(flows)}{advice}")
     return next(iter(different.values()))
+
+
+# ------------------------------------------------------------------------------------------- all that a worker executes
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What was found for a worker: flows, and the modules whose tasks YAML flows may call."""
+
+    flows: list[Flow[..., Any]] = field(default_factory=list)
+    modules: list[ModuleType] = field(default_factory=list)
+
+    def add(self, module: ModuleType, flows: Iterable[Flow[..., Any]]) -> None:
+        """Takes a module in, and its flows, each once."""
+        self.modules.append(module)
+        self.flows.extend({id(flow): flow for flow in flows if flow not in self.flows}.values())
+
+
+def load_flows(places: Iterable[str], *, entry_points: bool = True) -> Loaded:
+    """Imports files, packages (with all their modules) and entry points, and gives the flows in them."""
+    loaded = Loaded()
+    for place in places:
+        _load_place(loaded, place)
+    for entry in metadata.entry_points(group=ENTRY_POINTS) if entry_points else ():
+        _load_entry(loaded, entry)
+    return loaded
+
+
+def _load_place(loaded: Loaded, place: str) -> None:
+    if ":" in place:
+        flow = load_flow(place)
+        loaded.add(sys.modules[flow.function.__module__], [flow])
+        return
+    modules = [_from_file(Path(place))] if _is_file(place) else _of_package(place)
+    found = [(module, list(_flows_of(module).values())) for module in modules]
+    named = [value for module in modules for value in vars(module).values()]
+    if not any(isinstance(value, Flow | Task) for value in named):
+        raise FlowNotFound(f"{place} has no flows and no tasks; decorate a function with @flow or @task")
+    for module, flows in found:
+        loaded.add(module, flows)
+
+
+def _of_package(name: str) -> list[ModuleType]:
+    top = _from_name(name)
+    below = pkgutil.walk_packages(getattr(top, "__path__", ()), f"{name}.")
+    return [top, *(_from_name(each.name) for each in below if not each.name.endswith(".__main__"))]
+
+
+def _load_entry(loaded: Loaded, entry: metadata.EntryPoint) -> None:
+    """Loads what a package offers: a flow, a module with flows, or a function that gives flows."""
+    try:
+        found = entry.load()
+        flows = found() if callable(found) and not isinstance(found, Flow) else found
+    except (Exception, SystemExit) as error:
+        raise _failed(f"the entry point {entry.name} ({entry.value})", error) from error
+    if isinstance(flows, ModuleType):
+        loaded.add(flows, _flows_of(flows).values())
+        return
+    for flow in [flows] if isinstance(flows, Flow) else flows:
+        loaded.add(sys.modules[flow.function.__module__], [flow])
+
+
+def load_resolver(target: str) -> Resolver:
+    """Gives the function that `module:function` or `FILE.py:function` names."""
+    place, name = _split(target)
+    if not place or not name:
+        raise BadUsage(f"{target!r} names no function; say --flow-resolver module:function")
+    module = _from_file(Path(place)) if _is_file(place) else _from_name(place)
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise BadUsage(f"{place} has no function {name!r}; say --flow-resolver module:function")
+    resolver: Resolver = found
+    return resolver

@@ -14,7 +14,9 @@ import msgspec
 from tsuzuki.backends import Line, Query, WorkerRecord
 from tsuzuki.cli import render
 from tsuzuki.cli.asking import Cut, cut_of
+from tsuzuki.cli.overseeing import get_there, items_there, list_there
 from tsuzuki.cli.progress import step_line
+from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import ACTIVE, Run, Status
@@ -42,6 +44,7 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON 
 @click.option("--key", help="Only runs with this key.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="At most so many.")
 @json_option
+@here_or_over_http(list_there)
 @store_options
 def list_runs(
     store: Store,
@@ -54,7 +57,12 @@ def list_runs(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Show runs, the one that changed last first."""
+    """Show runs, the one that changed last first.
+
+    \b
+      tsuzuki list --status failed --flow crawl
+      tsuzuki list --server http://127.0.0.1:8000 -o json
+    """  # noqa: D301 - click reads \b as: keep these lines
     if store.missing:
         return _no_runs(store.absence, as_json=as_json)
     query = Query(flow=flow, tag=tag, label=label, key=key, limit=limit)
@@ -131,11 +139,16 @@ def _listed(row: Run, gone: frozenset[str], waited_for: frozenset[str]) -> tuple
 
 
 @click.command("get", short_help="Show one run: row, progress, error, result.")
-@click.argument("reference", metavar="RUN")
+@reference
 @json_option
+@here_or_over_http(get_there)
 @on_runs
 async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
-    """Show one run: its row, how far it is, what went wrong, and its result."""
+    """Show one run: its row, how far it is, what went wrong, and its result.
+
+    \b
+      tsuzuki get 1
+    """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
     gone = await runs.gone()
     data = await runs.result_data(row)
@@ -195,7 +208,11 @@ def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
 @json_option
 @on_runs
 async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> int:
-    """Show what a run has logged."""
+    """Show what a run has logged.
+
+    \b
+      tsuzuki logs 1 --follow
+    """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
     if follow and render.interrupted(row, await runs.gone(), await runs.waited_for([row])):
         click.echo(f"nobody executes run {row.number} just now; waiting for somebody to resume it", err=True)
@@ -217,15 +234,19 @@ def _line(line: Line) -> str:
 
 
 @click.command(short_help="Show the items of a run.")
-@click.argument("reference", metavar="RUN")
+@reference
 @click.option("--failed", is_flag=True, help="Only what failed and has not succeeded since.")
 @json_option
+@here_or_over_http(items_there)
 @on_runs
 async def items(runs: Runs, reference: str, *, failed: bool, as_json: bool) -> int:
     """Show the steps and items of a run: how each ended, after how many tries, and how long it took.
 
     With --json it prints one object per line.
-    """
+
+    \b
+      tsuzuki items 1 --failed
+    """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
     found = runs.items(row.id, failed=failed)
     if as_json:
@@ -278,7 +299,11 @@ def _item(item: dict[str, Any]) -> tuple[str, ...]:
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write here.")
 @on_runs
 async def export(runs: Runs, reference: str, *, form: str, output: Path | None) -> int:
-    """Write a run with all its facts and results, one JSON object per line."""
+    """Write a run with all its facts and results, one JSON object per line.
+
+    \b
+      tsuzuki export 1 -o run.jsonl
+    """  # noqa: D301 - click reads \b as: keep these lines
     del form  # there is one so far
     row = await runs.get(reference)
     if output is None:

@@ -8,9 +8,25 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from tsuzuki import __version__
-from tsuzuki.cli import asking, flow, keeping, keys, looking, running, serve, workers
-from tsuzuki.cli.store import DEBUG
+from tsuzuki import __version__, processes
+from tsuzuki.cli import (
+    asking,
+    config,
+    dlq,
+    flow,
+    keeping,
+    keys,
+    looking,
+    overseeing,
+    running,
+    serve,
+    submitting,
+    up,
+    watching,
+    worker,
+    workers,
+)
+from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
 INTERRUPTED: Final = 130
@@ -41,6 +57,11 @@ class Program(click.Group):
         """Lists the commands in the order in which people meet them."""
         del ctx
         return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps the arguments as they were written: of some options the order counts, and click forgets it."""
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Invokes a command; with --debug it shows the traceback of whatever goes wrong."""
@@ -101,10 +122,28 @@ def _reader_left() -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, message="tsuzuki %(version)s")
-def main() -> None:
+@click.option("--end-with-parent", is_flag=True, hidden=True, help="End when whoever holds our stdin is gone.")
+def main(*, end_with_parent: bool = False) -> None:
     """Durable runs for Python."""
+    if end_with_parent:
+        processes.end_with_parent()
 
 
-for _commands in (running, looking, workers, asking, flow, keeping, serve, keys):
-    for _command in _commands.COMMANDS:
-        main.add_command(_command)
+for _command in (
+    *running.COMMANDS,
+    *looking.COMMANDS,
+    *workers.COMMANDS,
+    *asking.COMMANDS,
+    *flow.COMMANDS,
+    *keeping.COMMANDS,
+    *serve.COMMANDS,
+    *keys.COMMANDS,
+    *config.COMMANDS,
+    *up.COMMANDS,
+    *worker.COMMANDS,
+    *submitting.COMMANDS,
+    *watching.COMMANDS,
+    *overseeing.COMMANDS,
+    *dlq.COMMANDS,
+):
+    main.add_command(_command)

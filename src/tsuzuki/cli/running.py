@@ -11,8 +11,10 @@ import msgspec
 
 from tsuzuki.cli.asking import Cut, cut_of
 from tsuzuki.cli.loading import load_flow
+from tsuzuki.cli.overseeing import resume_there
 from tsuzuki.cli.params import read_params
 from tsuzuki.cli.progress import Progress
+from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.render import counts, put, result_text, took, users_part
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
@@ -83,10 +85,11 @@ def run(
 
 
 @click.command(short_help="Let a run go on.")
-@click.argument("reference", metavar="RUN")
+@reference
 @click.option("--keep-failed", is_flag=True, help="Do not try again what has failed.")
 @click.option("--flow", "target", metavar="FILE.py:FLOW", help="Where the flow is now, if it has moved.")
 @how_to_show
+@here_or_over_http(resume_there)
 @store_options
 def resume(store: Store, reference: str, *, keep_failed: bool, target: str | None, quiet: bool, as_json: bool) -> int:
     """Let a run go on that failed, was cancelled or interrupted, or whose items failed in part.

@@ -6,7 +6,8 @@ from typing import Final
 
 import click
 
-from tsuzuki.cli.store import Store, store_options
+from tsuzuki import logs
+from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.errors import BadUsage
 
 
@@ -15,9 +16,10 @@ from tsuzuki.errors import BadUsage
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
 @click.option("--dashboard-lang", type=click.Choice(["auto", "ja", "en"]), help="The language of the page.")
 @click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
+@strict_option
 @store_options
 def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, allow_unauthenticated: bool) -> int:
-    r"""Serve the runs of a store over HTTP, without workers.
+    r"""Serve the runs of a store over HTTP, without workers; it logs JSON lines on stdout.
 
     \b
     For example:
@@ -34,9 +36,10 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
     options = replace(options, dashboard_lang=dashboard_lang) if dashboard_lang else options
     options = replace(options, only_local=not options.auth and not allow_unauthenticated)
     refuse_open_door(host, auth=options.auth, allowed=allow_unauthenticated)
+    logs.configure(logs.GATEWAY)
     with _listening(host, port) as listening:
         at = f"http://{_shown(host)}:{listening.getsockname()[1]}"
-        serve_runs(store.open, options, listening, lambda: click.echo(f"serving {store.url} at {at}", err=True))
+        serve_runs(store.open, options, listening, lambda: click.echo(f"serving {store.shown} at {at}", err=True))
     return 0
 
 

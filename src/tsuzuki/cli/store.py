@@ -12,9 +12,12 @@ import click
 
 from tsuzuki import settings
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.redact import redact
 from tsuzuki.runs import Runs
 
 DEBUG: Final = "tsuzuki.debug"
+ARGUMENTS: Final = "tsuzuki.arguments"
+"""Where a context keeps the command line as it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,11 @@ class Store:
         if scheme == "sqlite":
             return Path(rest.removeprefix("//")).expanduser()
         return Path(self.url).expanduser() if self.url.endswith(".db") else None
+
+    @property
+    def shown(self) -> str:
+        """The address for people; it tells no secret."""
+        return redact(self.url)
 
     @property
     def missing(self) -> bool:
@@ -71,6 +79,18 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return opened
 
 
+def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the option that makes a setting which makes no sense an error."""
+    return click.option(
+        "--strict-config",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_strict,
+        help="Refuse settings that make no sense, instead of going on with their defaults.",
+    )(command)
+
+
 def on_runs(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
     """Makes an async function over the runs of an existing store a command."""
 
@@ -89,3 +109,9 @@ def on_runs(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., i
 def _debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     del parameter
     ctx.meta[DEBUG] = value
+
+
+def _strict(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    del ctx, parameter
+    if value:
+        settings.check()

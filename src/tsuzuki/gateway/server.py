@@ -145,6 +145,7 @@ def make_server(app: FastAPI, options: Options, **more: Any) -> Server:
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
+        log_config=None,  # it logs as the process does
         ws="none",
         lifespan="on",
         server_header=False,

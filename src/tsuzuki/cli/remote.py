@@ -1,0 +1,174 @@
+"""How commands speak to a gateway: the options for it, and what all of them print."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from tsuzuki import settings
+from tsuzuki.cli import render
+from tsuzuki.cli.store import debug_option
+from tsuzuki.errors import BadUsage
+
+if TYPE_CHECKING:
+    from tsuzuki.client import Client
+
+FORMS: Final = ("table", "json", "jsonl", "status")
+
+
+def connect(server: str | None, api_key: str | None) -> "Client":
+    """Gives a client of the gateway that the options name."""
+    from tsuzuki.client import Client  # noqa: PLC0415 - HTTP is heavy, and other commands do not need it
+
+    try:
+        return Client(server, api_key)
+    except ValueError as error:
+        raise BadUsage(f"--server {server}: {error}; for example --server http://127.0.0.1:8000") from error
+
+
+def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that name the gateway."""
+    key = click.option("--api-key", metavar="KEY", help="The API key [default: TSUZUKI_API_KEY].")
+    server = click.option("--server", metavar="URL", help="The gateway [default: TSUZUKI_SERVER, or on this machine].")
+    return server(key(command))
+
+
+def output_option(*forms: str, default: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds -o with these forms."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(forms),
+        default=default or forms[0],
+        show_default=True,
+        help="What to print.",
+    )
+
+
+def over_http(command: Callable[..., int]) -> Callable[..., Any]:
+    """Makes a function over a client a command."""
+
+    @server_options
+    @debug_option
+    @functools.wraps(command)
+    def run(server: str | None, api_key: str | None, **options: Any) -> int:
+        with connect(server, api_key) as client:
+            return command(client, **options)
+
+    return run
+
+
+def here_or_over_http(remote: Callable[..., int]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Lets a command of the store speak to a gateway instead, where one is named by --server or TSUZUKI_SERVER."""
+
+    def decorate(local: Callable[..., Any]) -> Callable[..., Any]:
+        @server_options
+        @click.option("-o", "--output", type=click.Choice(FORMS), help="What to print; --json is -o json.")
+        @functools.wraps(local)
+        def run(server: str | None, api_key: str | None, output: str | None, **options: Any) -> int:
+            store_named = options.get("data_dir") or options.get("backend")
+            if server is None and (store_named or not settings.server_is_set()):
+                if output in ("jsonl", "status"):
+                    raise BadUsage(f"-o {output} is for runs of a gateway; say --server, or --json for the store")
+                options["as_json"] = options["as_json"] or output == "json"
+                code: int = local(**options)
+                return code
+            if store_named:
+                raise BadUsage("--server names a gateway and --data-dir or --backend a store: say one of them")
+            del options["data_dir"], options["backend"]
+            form = output or ("json" if options.pop("as_json") else "table")
+            options.pop("as_json", None)
+            with connect(server, api_key) as client:
+                return remote(client, output=form, **options)
+
+        return run
+
+    return decorate
+
+
+def reference(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the run that a command is about: RUN, or --run-id."""
+
+    @click.argument("run", metavar="RUN", required=False)
+    @click.option("--run-id", metavar="RUN", help="The same as RUN.")
+    @functools.wraps(command)
+    def told(run: str | None, run_id: str | None, **options: Any) -> Any:
+        if (run is None) == (run_id is None):
+            ctx = click.get_current_context()
+            raise click.UsageError(f"say which run, for example `{ctx.command_path} 1`", ctx)
+        return command(reference=run or run_id, **options)
+
+    return told
+
+
+def show(
+    records: Iterable[Any], output: str, head: Sequence[str], row: Callable[[Any], Sequence[str]], empty: str = ""
+) -> int:
+    """Prints records as a table, as one JSON array, or a line of JSON each."""
+    if output == "json":
+        render.put(list(records))
+    elif output == "jsonl":
+        for record in records:
+            render.put(record)
+    else:
+        lines = list(render.table(head, (row(record) for record in records), NUMBERS))
+        for line in lines if len(lines) > 1 or not empty else ():
+            click.echo(line)
+        if len(lines) == 1 and empty:
+            click.echo(empty, err=True)
+    return 0
+
+
+NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
+
+
+def listed(run: Any) -> tuple[str, ...]:
+    """Gives a run as a row of a table."""
+    counts = run.get("counts") or {}
+    return (
+        f"{run.get('number', '')}",
+        run["flow_name"],
+        run["status"],
+        f"{counts.get('done', 0) + counts.get('skipped', 0):,}",
+        f"{counts['failed']:,}" if counts.get("failed") else "",
+        render.local(run["updated_at"]),
+        run["run_id"],
+    )
+
+
+LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "CHANGED", "ID")
+
+
+def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
+    """Gives what people are told of one run."""
+    yield "run", f"{snapshot.get('number', '')} ({snapshot['run_id']})"
+    yield "flow", snapshot["flow_name"]
+    yield "status", snapshot["status"] + (f" (worker {snapshot['worker_id']})" if snapshot.get("worker_id") else "")
+    yield "params", render.shown_json(msgspec.json.encode(snapshot["params"]))
+    yield "tags", ", ".join([snapshot["tag"], *(tag for tag in snapshot["tags"] if tag != snapshot["tag"])])
+    for name, key in (("created", "created_at"), ("started", "started_at"), ("finished", "finished_at")):
+        if snapshot.get(key):
+            yield name, render.local(snapshot[key])
+    if snapshot.get("cancel_requested_at"):
+        by = snapshot.get("cancel_requested_by") or "somebody"
+        yield "cancel", f"asked at {render.local(snapshot['cancel_requested_at'])} by {by}"
+    for task, state in snapshot["tasks"].items():
+        yield "task", f"{state:<10} {task}"
+    if snapshot.get("error"):
+        yield "error", snapshot["error"]
+    if snapshot["status"] == "COMPLETED":
+        yield "result", render.result_text(msgspec.json.encode(snapshot.get("result")))
+
+
+def show_run(snapshot: Any, output: str) -> int:
+    """Prints one run."""
+    if output == "status":
+        click.echo(snapshot["status"])
+    elif output in ("json", "jsonl"):
+        render.put(snapshot)
+    else:
+        for name, text in facts_of(snapshot):
+            click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
+    return 0

@@ -1,0 +1,155 @@
+"""The commands that hand runs to a gateway: submit and submit-yaml."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from tsuzuki.cli import render
+from tsuzuki.cli.remote import output_option, over_http
+from tsuzuki.cli.store import ARGUMENTS
+from tsuzuki.cli.watching import watched
+from tsuzuki.errors import BadUsage
+
+if TYPE_CHECKING:
+    from tsuzuki.client import Client
+
+_FORMS: Final = ("table", "json", "status")
+
+
+def params_of(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """Puts params together, the later winning: files, JSON objects, and single ones as NAME=VALUE."""
+    params: dict[str, Any] = {}
+    for kind, text in arguments:
+        if kind == "file":
+            params |= _object(_read(text), f"--params-file {text}")
+        elif kind == "json":
+            params |= _object(text.encode(), "--params")
+        else:
+            name, equals, value = text.partition("=")
+            if not name or not equals:
+                raise BadUsage(f"--param {text!r} is no param; say --param name=value")
+            params[name] = _value(value)
+    return params
+
+
+def _object(data: bytes, where: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except ValueError as error:
+        raise BadUsage(f"{where} must be one JSON object, for example '{{\"pages\": 500}}': {error}") from error
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except ValueError:
+        return text
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise BadUsage(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def _collect(kind: str) -> Any:
+    """Notes an option of params with its kind; click calls this in the order of the command line."""
+
+    def noted(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:
+        del parameter
+        ctx.meta.setdefault("tsuzuki.params", []).extend((kind, value) for value in values)
+
+    return noted
+
+
+def _in_order(ctx: click.Context) -> tuple[tuple[str, str], ...]:
+    """Gives the options of params in the order of the command line, also where different ones were mixed."""
+    noted: list[tuple[str, str]] = ctx.meta.get("tsuzuki.params", [])
+    words = {"--params-file": "file", "--params": "json", "--param": "one", "-p": "one"}
+    order = [words[word] for word in (text.partition("=")[0] for text in _arguments(ctx)) if word in words]
+    queues = {kind: [value for each, value in noted if each == kind] for kind in set(order)}
+    if sum(map(len, queues.values())) != len(noted):
+        return tuple(noted)
+    return tuple((kind, queues[kind].pop(0)) for kind in order if queues[kind])
+
+
+def _arguments(ctx: click.Context) -> list[str]:
+    arguments: list[str] = ctx.meta.get(ARGUMENTS, [])
+    return arguments
+
+
+@click.command(short_help="Start a run on a gateway.")
+@click.argument("flow_name", metavar="FLOW")
+@click.option("--params-file", multiple=True, metavar="FILE|-", expose_value=False, callback=_collect("file"))
+@click.option("--params", multiple=True, metavar="JSON", expose_value=False, callback=_collect("json"))
+@click.option("-p", "--param", multiple=True, metavar="NAME=VALUE", expose_value=False, callback=_collect("one"))
+@click.option("--tag", help="Route it to workers with this tag.")
+@click.option("--tags", "labels", multiple=True, metavar="LABEL", help="Labels to search by; may be repeated.")
+@click.option("--key", help="At most one active run holds a key.")
+@click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
+@click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
+@output_option(*_FORMS)
+@over_http
+def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels: tuple[str, ...], **more: Any) -> int:
+    """Start a run of FLOW on a gateway.
+
+    Params come from files, JSON objects and single values; the later one wins.
+
+    \b
+      tsuzuki submit sample --param sentences=40 --watch
+      tsuzuki submit crawl --params-file base.json --params '{"pages": 5}' --param site=example
+    """  # noqa: D301 - click reads \b as: keep these lines
+    params = params_of(_in_order(click.get_current_context()))
+    tags = [label for text in labels for label in text.split(",") if label] or None
+    return _accepted(client, client.submit_run(flow_name, params, tags=tags, **more), output, watch=watch)
+
+
+@click.command("submit-yaml", short_help="Start a run of a YAML flow on a gateway.")
+@click.argument("file", metavar="FILE.yaml|-", required=False)
+@click.option("--workflow-file", metavar="FILE.yaml|-", help="The same as FILE.yaml.")
+@click.option("--flow-name", metavar="NAME", help="What the flow is called [default: the name of the file].")
+@click.option("--tag", help="Route it to workers with this tag.")
+@click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
+@click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
+@output_option(*_FORMS)
+@over_http
+def submit_yaml(
+    client: "Client",
+    *,
+    file: str | None,
+    workflow_file: str | None,
+    flow_name: str | None,
+    watch: bool,
+    output: str,
+    **more: Any,
+) -> int:
+    """Start a run of a flow written as YAML on a gateway.
+
+    \b
+      tsuzuki submit-yaml pipeline.yaml --watch
+      tsuzuki flow check pipeline.yaml      says what is wrong with one, without a gateway
+    """  # noqa: D301 - click reads \b as: keep these lines
+    source = file or workflow_file
+    if source is None:
+        raise BadUsage("say which file, for example `tsuzuki submit-yaml pipeline.yaml`")
+    name = flow_name or (Path(source).stem if source != "-" else "workflow")
+    return _accepted(client, client.submit_run_yaml(_read(source), name, **more), output, watch=watch)
+
+
+def _accepted(client: "Client", run: Any, output: str, *, watch: bool) -> int:
+    if output == "json":
+        render.put(run)
+    elif output == "status":
+        click.echo(run["status"])
+    else:
+        click.echo(run["run_id"])
+        if not watch:
+            click.echo(f"run {run.get('number', '')} is {run['status']}; `tsuzuki watch {run['run_id']}`", err=True)
+    return watched(client, run["run_id"], output="status") if watch else 0
+
+
+COMMANDS: Final = (submit, submit_yaml)

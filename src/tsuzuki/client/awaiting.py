@@ -1,0 +1,273 @@
+"""The client for async programs: every call is awaited, every listing is an `async for`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx2
+from typing_extensions import Unpack
+
+from tsuzuki import settings
+from tsuzuki.client import calls, shapes
+from tsuzuki.client.calls import PAGE, Call, RunFilters, Words
+from tsuzuki.client.failures import HTTPStatusError, failure, unreachable
+from tsuzuki.client.streams import LARGEST_EVENT, SILENCE, Following, Stream, Taken, Watching
+
+Answer = TypeVar("Answer")
+
+
+class AsyncClient:
+    """Speaks to a gateway; `async with` it, or `aclose` it.
+
+    The address and the API key are those of TSUZUKI_SERVER and TSUZUKI_API_KEY, unless given.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = 30.0,
+        patience: float = 60.0,
+        api_key_header: str = "X-API-Key",
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.server = settings.server(server)
+        self._patience = patience
+        key = settings.api_key(api_key)
+        headers = {api_key_header: key} if key else {}
+        self._http = httpx2.AsyncClient(base_url=self.server, headers=headers, timeout=timeout, transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def _send(self, call: Call[Answer]) -> Answer:
+        try:
+            response = await self._http.request(
+                call.method,
+                call.path,
+                params=call.query,
+                json=call.json,
+                files=call.files,
+                data=call.form,
+                headers=call.headers,
+            )
+        except httpx2.TransportError as error:
+            raise unreachable(self.server, error) from error
+        if not response.is_success:
+            raise failure(response)
+        return call.read(response.content)
+
+    async def _stream(self, stream: Stream[Taken]) -> AsyncIterator[Taken]:
+        """Gives what a stream brings, over as many connections as it takes."""
+        while (call := stream.next()) is not None:
+            try:
+                async with self._http.sse(
+                    call.path, params=call.query, headers=call.headers, timeout=SILENCE, max_event_size=LARGEST_EVENT
+                ) as source:
+                    if not source.response.is_success:
+                        await source.response.aread()
+                        raise failure(source.response)
+                    async for event in source:
+                        if (taken := stream.take(event)) is not None:
+                            yield taken
+                        if stream.over:
+                            return
+            except (httpx2.TransportError, HTTPStatusError) as error:
+                await asyncio.sleep(stream.lost(error))
+
+    # Runs
+
+    async def submit_run(
+        self,
+        flow_name: str,
+        params: Mapping[str, Any] | None = None,
+        tag: str | None = None,
+        tags: Sequence[str] | None = None,
+        *,
+        key: str | None = None,
+        priority: int | None = None,
+        continues: str | None = None,
+        not_before: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> shapes.Accepted:
+        """Starts a run; with an idempotency key a repeated call gives the same run."""
+        return await self._send(
+            calls.submit_run(
+                flow_name,
+                params,
+                tag,
+                tags,
+                key=key,
+                priority=priority,
+                continues=continues,
+                not_before=not_before,
+                idempotency_key=idempotency_key,
+            )
+        )
+
+    async def submit_runs(
+        self, runs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> shapes.BatchAnswer:
+        """Starts up to 1,000 runs; each is accepted or refused on its own."""
+        return await self._send(calls.submit_runs(runs, idempotency_key=idempotency_key))
+
+    async def submit_run_yaml(
+        self, workflow_yaml: str | bytes, flow_name: str, tag: str | None = None, *, idempotency_key: str | None = None
+    ) -> shapes.Accepted:
+        """Starts a run of a flow written as YAML, under a name."""
+        return await self._send(calls.submit_run_yaml(workflow_yaml, flow_name, tag, idempotency_key=idempotency_key))
+
+    async def get_run(self, run_id: str | int, *, include: Words = None) -> shapes.RunSnapshot:
+        """Gives a run as it is now; `include="records"` adds what is recorded of its tasks."""
+        return await self._send(calls.get_run(run_id, include))
+
+    async def get_tasks(self, run_id: str | int) -> shapes.RunTasks:
+        """Gives the tasks of a run with what is recorded of them."""
+        return await self._send(calls.get_tasks(run_id))
+
+    async def get_result(self, run_id: str | int) -> Any:
+        """Gives what the flow returned; None while there is nothing."""
+        return await self._send(calls.get_result(run_id))
+
+    async def list_runs(
+        self, *, limit: int | None = None, **filters: Unpack[RunFilters]
+    ) -> AsyncIterator[shapes.RunSummary]:
+        """Gives runs, the one that changed last first, page by page; at most `limit` of them."""
+        left, cursor = limit, ""
+        while left is None or left > 0:
+            page = await self._send(calls.list_runs(cursor=cursor, limit=min(left or PAGE, PAGE), **filters))
+            for run in page["items"]:
+                yield run
+            left = None if left is None else left - len(page["items"])
+            if not (cursor := page["next_cursor"] or ""):
+                return
+
+    async def list_runs_vnext(
+        self, *, cursor: str | None = None, limit: int = 50, **filters: Unpack[RunFilters]
+    ) -> shapes.RunPage:
+        """Gives one page of runs, and the cursor of the next."""
+        return await self._send(calls.list_runs(cursor=cursor, limit=limit, **filters))
+
+    async def cancel_run(
+        self, run_id: str | int, wait: bool = False, timeout_sec: float | None = None, *, reason: str | None = None
+    ) -> shapes.RunSnapshot:
+        """Asks for a run to be cancelled; `wait` waits until it has ended, or the time is over."""
+        snapshot = await self._send(calls.cancel_run(run_id, reason))
+        if wait and snapshot["status"] not in shapes.TERMINAL:
+            async for snapshot in self.watch_run(run_id, timeout_sec=timeout_sec):  # noqa: B007 - the last one counts
+                pass
+        return snapshot
+
+    async def resume_run(self, run_id: str | int, *, failed: bool = True) -> shapes.RunSnapshot:
+        """Lets a run that failed or was cancelled go on; what failed is tried again, unless `failed` is False."""
+        return await self._send(calls.resume_run(run_id, failed=failed))
+
+    async def delete_run(self, run_id: str | int) -> None:
+        """Removes a run that has ended, with all it left."""
+        await self._send(calls.delete_run(run_id))
+
+    # What a run does
+
+    async def watch_run(
+        self,
+        run_id: str | int,
+        *,
+        include: Words = None,
+        since: float | None = None,
+        timeout_sec: float | None = None,
+    ) -> AsyncIterator[shapes.RunSnapshot]:
+        """Gives the run as it is, then each change, until it ends or the time is over; connects again by itself."""
+        watching = Watching(self.server, self._patience, run_id, include=include, since=since, timeout_sec=timeout_sec)
+        async for snapshot in self._stream(watching):
+            yield snapshot
+
+    async def events(self, run_id: str | int, *, after: int = 0) -> AsyncIterator[shapes.Event]:
+        """Gives the facts of a run after a position, then those that come, until it ends; connects again by itself."""
+        async for fact in self._stream(Following(self.server, self._patience, run_id, after=after)):
+            yield fact
+
+    async def list_items(
+        self,
+        run_id: str | int,
+        *,
+        status: str | None = None,
+        error: str | None = None,
+        step: str | None = None,
+    ) -> AsyncIterator[shapes.Item]:
+        """Gives the recorded steps and items of a run, page by page: by status, part of an error, or step."""
+        cursor: str | None = None
+        while True:
+            page = await self._send(calls.list_items(run_id, status=status, error=error, step=step, cursor=cursor))
+            for item in page["items"]:
+                yield item
+            if (cursor := page["next_cursor"]) is None:
+                return
+
+    async def get_log(self, run_id: str | int, *, after: int = 0, limit: int = 500) -> shapes.LogPage:
+        """Gives log lines of a run after a number."""
+        return await self._send(calls.get_log(run_id, after=after, limit=limit))
+
+    # The system
+
+    async def list_workers(
+        self,
+        *,
+        scope: str | None = None,
+        state: str | None = None,
+        include_hidden: bool = False,
+        limit: int | None = None,
+    ) -> list[shapes.Worker]:
+        """Gives the workers that live, or all of them (`scope="all"`), the last seen first."""
+        return await self._send(
+            calls.list_workers(scope=scope, state=state, include_hidden=include_hidden, limit=limit)
+        )
+
+    async def hide_worker(self, worker_id: str, *, hidden: bool = True) -> None:
+        """Hides a worker from lists, or shows it again."""
+        await self._send(calls.hide_worker(worker_id, hidden=hidden))
+
+    async def list_flows(self) -> list[shapes.FlowView]:
+        """Gives the flows that live workers know, with the schemas of their parameters."""
+        return await self._send(calls.list_flows())
+
+    async def get_metrics(self) -> str:
+        """Gives the metrics, in the text format of Prometheus."""
+        return await self._send(calls.get_metrics())
+
+    async def health(self) -> dict[str, Any]:
+        """Says whether the gateway lives."""
+        return await self._send(calls.health())
+
+    async def list_letters(self, *, limit: int | None = None) -> AsyncIterator[shapes.Letter]:
+        """Gives the dead letters, the newest first, page by page."""
+        left, cursor = limit, None
+        while left is None or left > 0:
+            page = await self._send(calls.list_letters(cursor=cursor, limit=min(left or PAGE, PAGE)))
+            for letter in page["items"]:
+                yield letter
+            left = None if left is None else left - len(page["items"])
+            if (cursor := page["next_cursor"]) is None:
+                return
+
+    async def get_letter(self, letter_id: str) -> shapes.Letter:
+        """Gives a dead letter."""
+        return await self._send(calls.get_letter(letter_id))
+
+    async def replay_letter(self, letter_id: str) -> shapes.Accepted:
+        """Resumes the run of a dead letter, and drops the letter."""
+        return await self._send(calls.replay_letter(letter_id))
+
+    async def drop_letter(self, letter_id: str) -> None:
+        """Drops a dead letter; its run stays."""
+        await self._send(calls.drop_letter(letter_id))

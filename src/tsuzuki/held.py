@@ -1,0 +1,53 @@
+"""The runs that a worker holds: those under way, and those claimed ahead that wait for a place."""
+
+import asyncio
+import contextlib
+from collections import deque
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend, Claim
+from tsuzuki.clock import Clock
+from tsuzuki.errors import ClaimLost, StoreError
+from tsuzuki.execution import Execution
+
+
+class Held:
+    """What a worker holds, and how it lets go of it."""
+
+    def __init__(self, backend: Backend, clock: Clock) -> None:
+        self._backend, self._clock = backend, clock
+        self.running: dict[str, Execution] = {}
+        self.queue: deque[Claim] = deque()
+        self.freed = asyncio.Event()
+        """Set whenever a run has left, and a place is free."""
+
+    async def all_ended(self) -> None:
+        """Waits until nothing is under way."""
+        while self.running:
+            self.freed.clear()
+            await self.freed.wait()
+
+    async def drain(self, grace: float) -> None:
+        """Lets what is under way end within the grace period (seconds)."""
+        await self.release_queued()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.all_ended()
+
+    async def hand_back(self) -> None:
+        """Hands back what has not ended."""
+        await self.release_queued()
+        for run in self.running.values():
+            run.stop("release")
+        await self.all_ended()
+
+    async def release_queued(self) -> None:
+        """Hands back what has not begun."""
+        while self.queue:
+            await self.release(self.queue.popleft(), "the worker stopped before it began")
+
+    async def release(self, claim: Claim, reason: str) -> None:
+        """Hands back one run; where that cannot be written, it is taken over when we are gone."""
+        with contextlib.suppress(ClaimLost, StoreError):
+            fact = f.Released(at=self._clock.now(), attempt=claim.attempt, reason=reason)
+            await self._backend.append(claim, [fact])

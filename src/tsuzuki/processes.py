@@ -1,0 +1,127 @@
+"""Processes that belong together: started, kept alive, and ended in order.
+
+A child of ours reads a pipe from its parent and ends when that is closed: so a parent that is killed leaves no orphans.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+logger: Final = logging.getLogger("tsuzuki.processes")
+
+FIRST_PAUSE: Final = 0.5
+"""How long to wait before a process that died is started again (seconds); twice as long each time it dies young."""
+LONGEST_PAUSE: Final = 30.0
+YOUNG: Final = 60.0
+"""A process that lived longer than this (seconds) did well: the pauses begin anew."""
+SPARE: Final = 5.0
+"""How much longer than the grace period an ending may take before the process is killed (seconds)."""
+_PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start: a command, and how it is to be called."""
+
+    name: str
+    command: Sequence[str]
+    ours: bool = True
+    """Whether it is a `tsuzuki` that ends with its parent by itself."""
+
+
+def tsuzuki(name: str, *arguments: str) -> Program:
+    """Gives a command of ours as a program."""
+    return Program(name, [sys.executable, "-m", "tsuzuki.cli", "--end-with-parent", *arguments])
+
+
+def end_with_parent() -> None:
+    """Lets this process end as by SIGTERM when whoever started it is gone: its end of our stdin is closed then."""
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 1024):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+class Child:
+    """One program, kept alive until it is told to end."""
+
+    def __init__(self, program: Program, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self.program = program
+        self._tell, self._clock = tell, clock
+        self._process: asyncio.subprocess.Process | None = None
+        self._ending = asyncio.Event()
+        self.restarts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, while there is one."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
+    async def keep(self) -> None:
+        """Starts the program, and again whenever it died, until it is told to end."""
+        pause = FIRST_PAUSE
+        while not self._ending.is_set():
+            began = self._clock()
+            code = await self._run()
+            if self._ending.is_set():
+                return
+            pause = FIRST_PAUSE if self._clock() - began > YOUNG else pause
+            self._tell(f"{self.program.name} died ({_how(code)}); it is started again in {pause:g} s")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._ending.wait()
+            pause = min(pause * 2, LONGEST_PAUSE)
+            self.restarts += 1
+
+    async def _run(self) -> int:
+        self._process = await asyncio.create_subprocess_exec(
+            *self.program.command,
+            stdin=asyncio.subprocess.PIPE if self.program.ours else asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in a terminal reaches us alone: we end the children in order
+            preexec_fn=None if self.program.ours else _die_with_parent,
+        )
+        if self._ending.is_set():  # told while it was being started
+            self.signal(signal.SIGTERM)
+        return await self._process.wait()
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to the process, if there is one."""
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    async def end(self, grace: float) -> None:
+        """Tells the process to end, and kills it when it does not within the grace period (seconds) and some more."""
+        self._ending.set()
+        self.signal(signal.SIGTERM)
+        if self._process is None:
+            return
+        try:
+            async with asyncio.timeout(grace + SPARE):
+                await self._process.wait()
+        except TimeoutError:
+            self._tell(f"{self.program.name} did not end within {grace + SPARE:g} s; it is killed")
+            self.signal(signal.SIGKILL)
+            await self._process.wait()
+
+
+def _how(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def _die_with_parent() -> None:
+    """Asks Linux to end this process when its parent is gone; a program that is not ours cannot watch a pipe."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

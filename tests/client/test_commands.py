@@ -1,0 +1,139 @@
+"""The commands that speak to a gateway, as processes."""
+
+import json
+import signal
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.client.conftest import Place
+from tests.rooms import Process
+from tsuzuki import Client
+from tsuzuki.cli import main
+
+
+def ended(place: Place, *arguments: str, code: int = 0, **variables: str) -> Process:
+    process = place.room.start(*arguments, **({"TSUZUKI_SERVER": place.server} | variables))
+    got = process.ended()
+    assert got == code, f"exit code {got}: {process.said}{process.out.read_text()}"
+    return process
+
+
+def said(place: Place, *arguments: str, code: int = 0) -> str:
+    return ended(place, *arguments, code=code).out.read_text()
+
+
+def parsed(place: Place, *arguments: str) -> Any:
+    return json.loads(said(place, *arguments))
+
+
+def test_params_come_from_files_objects_and_single_values_and_the_later_wins(place: Place) -> None:
+    (place.room.folder / "base.json").write_text('{"number": 1}')
+    for arguments, number in (
+        (("--params-file", "base.json", "--params", '{"number": 2}', "--param", "number=3"), 3),
+        (("--param", "number=3", "--params", '{"number": 2}'), 2),
+        (("--param", "number=3", "--params", '{"number": 2}', "-p", "number=4", "--params-file=base.json"), 1),
+    ):
+        run = parsed(place, "submit", "quick", *arguments, "-o", "json")
+        assert parsed(place, "get", run["run_id"], "-o", "json")["params"] == {"number": number}
+
+
+def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
+    process = ended(place, "submit", "quick", "--param", "number=4", "--watch")
+    run_id, status = process.out.read_text().split()
+    assert status == "COMPLETED"
+    assert "is COMPLETED" in process.said
+    assert said(place, "get", run_id, "-o", "status") == "COMPLETED\n"
+    assert "result      8" in said(place, "get", "--run-id", run_id)
+    assert parsed(place, "watch", run_id, "-o", "json")["status"] == "COMPLETED"
+    assert said(place, "events", run_id, "-o", "jsonl").splitlines()[-1].find("RunCompleted") > 0
+    assert "quick" in said(place, "list", "--flow", "quick", "--limit", "3")
+    assert run_id in {run["run_id"] for run in parsed(place, "list", "--flow", "quick", "-o", "json")}
+    assert parsed(place, "list-vnext", "--limit", "1", "-o", "json").keys() == {"items", "next_cursor"}
+    assert parsed(place, "tasks", run_id, "-o", "json")["status"] == "COMPLETED"
+
+
+def test_a_failed_run_ends_a_watch_with_its_exit_code_and_is_a_dead_letter(place: Place) -> None:
+    run_id = ended(place, "submit", "fails", "--watch", code=5).out.read_text().split()[0]
+    [letter] = [each for each in parsed(place, "dlq", "list", "-o", "json") if each["run_id"] == run_id]
+    assert parsed(place, "dlq", "show", letter["id"])["reason"] == "execution_error"
+    assert "a worker goes on" in said(place, "dlq", "replay", letter["id"])
+    ended(place, "watch", run_id, code=5)
+    [letter] = [each for each in parsed(place, "dlq", "list", "-o", "json") if each["run_id"] == run_id]
+    assert "is dropped" in said(place, "dlq", "drop", letter["id"])
+
+
+def test_a_cancel_waits_and_a_resume_goes_on(place: Place) -> None:
+    run_id = said(place, "submit", "waits", "-p", "name=commands").split()[0]
+    place.until_began("commands")
+    assert "is CANCELLED" in said(place, "cancel", "--run-id", run_id, "--wait", "--timeout-sec", "60")
+    place.open_gate("commands")
+    said(place, "resume", run_id)
+    assert said(place, "watch", run_id) == "COMPLETED\n"
+
+
+def test_ctrl_c_stops_watching_and_the_run_goes_on(place: Place) -> None:
+    run_id = said(place, "submit", "waits", "-p", "name=watched").split()[0]
+    place.until_began("watched")
+    process = place.room.start("watch", run_id, TSUZUKI_SERVER=place.server)
+    place.room.until(lambda: "is RUNNING" in process.said, "it watches")
+    process.send(signal.SIGINT)
+    assert process.ended() == 130
+    assert "the run goes on" in process.said
+    place.open_gate("watched")
+    with Client(place.server) as client:
+        *_, last = client.watch_run(run_id)
+    assert last["status"] == "COMPLETED"
+
+
+def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
+    run_id = ended(place, "submit", "partly", "--watch", code=6).out.read_text().split()[0]
+    failed = [json.loads(line) for line in said(place, "items", run_id, "--failed", "-o", "jsonl").splitlines()]
+    assert sorted(item["key"] for item in failed) == ["0", "3", "6"]
+    assert said(place, "items", run_id).splitlines()[0].split() == ["KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR"]
+    [worker] = parsed(place, "workers", "-o", "json")
+    assert "is hidden" in said(place, "workers", "--hide", worker["worker_id"])
+    assert "no workers" in ended(place, "workers").said
+    said(place, "workers", "--unhide", worker["worker_id"])
+    assert "waits" in said(place, "flows")
+    assert "tsuzuki_runs_total" in said(place, "metrics")
+
+
+def test_a_yaml_flow_is_submitted_or_refused_with_line_and_column(place: Place) -> None:
+    (place.room.folder / "good.yaml").write_text(
+        'flow: {graph: one}\ntasks: {one: {callable: "flows:maybe", inputs: {number: 1}}}\n'
+    )
+    (place.room.folder / "bad.yaml").write_text("flow: {graph: one}\ntasks: {}\n")
+    assert said(place, "submit-yaml", "good.yaml", "--flow-name", "mine", "--watch").split()[1] == "COMPLETED"
+    assert "run not found (HTTP 404)" in ended(place, "get", "no-such-run", code=1).said
+    refused = ended(place, "submit-yaml", "bad.yaml", code=1)
+    assert "line 1, column" in refused.said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("submit", "quick", "--param", "number"), "say --param name=value"),
+        (("submit", "quick", "--params", "[1]"), "must be one JSON object"),
+        (("submit", "quick", "--params-file", "nowhere.json"), "cannot be read"),
+        (("submit",), "tells more"),
+        (("watch",), "say which run, for example `tsuzuki watch 1`"),
+        (("get", "1", "--run-id", "1"), "say which run"),
+        (("submit-yaml",), "for example `tsuzuki submit-yaml"),
+        (("list", "--server", "localhost"), "for example --server http://127.0.0.1:8000"),
+        (("list", "--server", "http://127.0.0.1:9", "--data-dir", "x"), "say one of them"),
+        (("list", "--server", "http://127.0.0.1:9"), "is it up (`tsuzuki up`)?"),
+    ],
+)
+def test_bad_arguments_are_one_line_with_a_hint_and_exit_code_1(arguments: tuple[str, ...], words: str) -> None:
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 1
+    assert words in told.stderr
+    assert len(told.stderr.splitlines()) == 1
+    assert "ERR-TSUZUKI-" in told.stderr
+
+
+def test_without_a_server_the_same_commands_look_at_the_store(place: Place) -> None:
+    process = ended(place, "list", "--data-dir", "nothing-here")
+    assert "no runs" in process.said

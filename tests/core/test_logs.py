@@ -1,0 +1,118 @@
+"""What a line of the log of a worker or a gateway says."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tsuzuki import logs
+from tsuzuki.errors import StoreUnavailable
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """The log of a process, as long as a test; the logging of pytest is put back after it."""
+    root, stream = logging.getLogger(), io.StringIO()
+    before, level, raises = root.handlers[:], root.level, logging.raiseExceptions
+    monkeypatch.setenv("TSUZUKI_LOAD_DOTENV", "0")
+    yield stream
+    root.handlers[:], logging.raiseExceptions = before, raises
+    root.setLevel(level)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def fail() -> None:
+    raise StoreUnavailable("no disk; password=tell-nobody")
+
+
+def test_a_line_says_when_who_where_and_what(written: io.StringIO) -> None:
+    logs.configure(logs.WORKER, stream=written, worker_id="w1")
+    logging.getLogger("mine").info("続き %s", 3, extra={"run_id": "r", "flow_name": "f", "tag": "t", "reason": "why"})
+    (line,) = lines(written)
+    assert line["ts"].endswith("+00:00")
+    assert (line["service"], line["level"], line["logger"], line["message"]) == (
+        "tsuzuki:worker",
+        "INFO",
+        "mine",
+        "続き 3",
+    )
+    assert line["pathname"] == __file__
+    assert (line["func"], line["lineno"] > 0) == ("test_a_line_says_when_who_where_and_what", True)
+    assert (line["run_id"], line["flow_name"], line["tag"], line["worker_id"], line["reason"]) == (
+        "r",
+        "f",
+        "t",
+        "w1",
+        "why",
+    )
+
+
+def test_an_exception_is_told_with_its_type_words_traceback_origin_and_id(written: io.StringIO) -> None:
+    logs.configure(logs.GATEWAY, stream=written)
+    try:
+        fail()
+    except StoreUnavailable:
+        logging.getLogger("mine").exception("it failed")
+    (line,) = lines(written)
+    assert (line["service"], line["level"], line["exc_type"]) == ("tsuzuki:http", "ERROR", "StoreUnavailable")
+    assert line["exc_message"].startswith("no disk")
+    assert "in fail\n" in line["exc_traceback"]
+    assert line["exc_origin"].endswith("in fail")
+    assert (line["err_id"], line["msg_id"]) == ("ERR-TSUZUKI-0003", "MSG-TSUZUKI-0003")
+    assert "tell-nobody" not in written.getvalue()
+
+
+def test_the_settings_decide_level_form_zone_and_tracebacks(
+    written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"LEVEL": "warning", "INCLUDE_TRACEBACK": "0", "UTC": "0"}.items():
+        monkeypatch.setenv(f"TSUZUKI_LOG_{name}", value)
+    logs.configure(logs.WORKER, stream=written)
+    logging.getLogger("mine").info("not told")
+    try:
+        fail()
+    except StoreUnavailable:
+        logging.getLogger("mine").exception("told")
+    (line,) = lines(written)
+    assert "exc_traceback" not in line
+    assert line["exc_type"] == "StoreUnavailable"
+    monkeypatch.setenv("TSUZUKI_LOG_FORMAT", "text")
+    logs.configure(logs.WORKER, stream=written)
+    logging.getLogger("mine").warning("for people", extra={"run_id": "r"})
+    assert written.getvalue().splitlines()[-1].endswith("WARNING mine: for people  [run_id=r]")
+
+
+def test_whatever_is_logged_is_one_line_of_json(written: io.StringIO) -> None:
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    logs.configure(logs.WORKER, stream=written)
+    template = "two\nlines \udce9 %s %s"
+    logging.getLogger("mine").info(template, 1)
+    logging.getLogger("mine").error("broken", exc_info=Broken())
+    first, second = lines(written)
+    assert first["message"].startswith("two\nlines")
+    assert second["exc_message"] == "<its str() raised ValueError>"
+
+
+def test_the_ids_of_a_trace_are_told_where_there_is_one(written: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Span:
+        is_valid, trace_id, span_id = True, 10, 11
+
+        def get_span_context(self) -> "Span":
+            return self
+
+    tracing = type(sys)("opentelemetry.trace")
+    monkeypatch.setattr(tracing, "get_current_span", Span, raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", tracing)
+    logs.configure(logs.WORKER, stream=written)
+    logging.getLogger("mine").info("traced")
+    assert lines(written)[0]["trace_id"] == f"{10:032x}"

@@ -1,0 +1,80 @@
+"""The page about configuration, made of the table in defaults.py: `python -m tests.house.configuration` writes it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tsuzuki import defaults
+from tsuzuki.defaults import Setting
+
+PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+
+OPENING = """# Configuration
+
+<!-- Made of the table in defaults.py by `python -m tests.house.configuration`; a test compares them. -->
+
+What is given by a flag counts most, then the environment, then the `.env` file in the current folder, then the
+default. `tsuzuki config` shows what holds and where it came from, secrets masked. A value that makes no sense is
+told of in a warning with the default that holds instead; `--strict-config` of `config`, `up`,
+`serve` and `worker` makes it an error.
+
+The `.env` file has lines of `NAME=VALUE`, with comments, quotes and an optional `export`. Only the settings below are
+read from it, and nothing of it is put into the environment of your flows: what they need there, put there yourself.
+"""
+
+ABOUT_NATS = """`PREFIX` is the option `prefix` of the address, `tsuzuki` by default. Options of an address
+(`nats://…?option=value`) count more than the environment. Streams that are there already are kept; one whose settings
+would lose runs is refused by name. An option of an address that makes no sense is refused, and so are two values
+that do not fit together."""
+
+SECTIONS = (
+    ("The store", "", defaults.STORE),
+    ("Workers and runs", "", defaults.WORKERS),
+    ("Gateway, clients and logs", "", defaults.GATEWAY),
+    (
+        "NATS",
+        ABOUT_NATS,
+        defaults.NATS,
+    ),
+    ("Wheels", "Read already; they count once workers install wheels.", defaults.WHEELS),
+    (
+        "Known, but without effect",
+        "So that an environment made for another implementation of the same contract is not refused.",
+        defaults.ACCEPTED,
+    ),
+)
+
+CLOSING = """
+More options of an address: `prefix`, `replicas`, `inbox`, `timeout`, `connect_timeout`, `patience`, `max_bytes`,
+`max_log_bytes`.
+
+`ack_wait` and `max_ack_pending` belong to consumers that all workers share: whoever starts sets them anew for those it
+works with, and says so once in a warning. Where it may not, it goes on with what they have.
+
+A worker that is gone stays in sight for a day, as DISCONNECTED or STOPPED_GRACEFUL, unless it is hidden; one that holds
+a run longer.
+"""
+
+
+def page() -> str:
+    return OPENING + "".join(section(*each) for each in SECTIONS) + CLOSING
+
+
+def section(title: str, text: str, rows: Sequence[Setting]) -> str:
+    options = any(row.option for row in rows)
+    head = (
+        "| variable | option | means | default |\n|---|---|---|---|"
+        if options
+        else "| variable | means | default |\n|---|---|---|"
+    )
+    told = "\n".join(line(row, options=options) for row in rows)
+    return f"\n## {title}\n\n{f'{text}{chr(10)}{chr(10)}' if text else ''}{head}\n{told}\n"
+
+
+def line(row: Setting, *, options: bool) -> str:
+    option = f" {f'`{row.option}`' if row.option else ''} |" if options else ""
+    default = f"`{row.default}`" if row.default else row.otherwise
+    return f"| `{row.name}` |{option} {row.means} | {default} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

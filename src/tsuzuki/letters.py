@@ -20,7 +20,7 @@ class Letters:
         """Gives one."""
         found = await self._backend.dead_letter(letter)
         if found is None:
-            raise LetterNotFound(f"dead letter not found: {letter!r}; GET /dlq of the gateway lists them")
+            raise LetterNotFound(f"dead letter not found: {letter!r}; `tsuzuki dlq list` shows them")
         return found
 
     async def replay(self, letter: str, *, by: str = "") -> Run:

@@ -69,9 +69,7 @@ async def _ending(run: Execution, flow: Flow[..., Any] | None, compiled: Compile
 async def _brought(run: Execution, compiled: Compile | None) -> Flow[..., Any]:
     """Gives the flow that a run brings as YAML, in its first fact; a large text is parsed beside the loop."""
     if compiled is None:
-        raise FlowNotFound(
-            f"worker {run.claim.worker} runs no YAML flows: give it workflows=tsuzuki.yamlflow.compiler(…)"
-        )
+        raise FlowNotFound(f"worker {run.claim.worker} runs no YAML flows: start it with `tsuzuki worker`")
     [entry] = await run.backend.read(run.run_id, limit=1)
     text = entry.fact.workflow if isinstance(entry.fact, f.Submitted) else ""
     return await asyncio.to_thread(compiled, text, run.claim.run.flow)

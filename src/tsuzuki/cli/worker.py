@@ -13,6 +13,7 @@ from tsuzuki.cli.loading import Loaded, load_flows, load_resolver
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.errors import BadUsage
 from tsuzuki.flowset import FlowSet
+from tsuzuki.leaving import run_to_the_end
 from tsuzuki.runner import Compile
 from tsuzuki.worker import Worker, logger
 
@@ -60,7 +61,7 @@ def worker(
             "this worker knows nothing to execute; say --flows FILE.py, --flow-resolver or --allow-callables"
         )
     options = {"tags": split(tags) or None, "concurrency": concurrency, "name": worker_id}
-    return asyncio.run(_work(store, known, compiler(loaded, split(allow_callables)), options))
+    return int(run_to_the_end(_work(store, known, compiler(loaded, split(allow_callables)), options)))
 
 
 def compiler(loaded: Loaded, allowed: list[str]) -> Compile:

@@ -16,6 +16,7 @@ from bench.process import Figures
 from tsuzuki.backends import Query
 from tsuzuki.backends.sqlite import SqliteBackend
 from tsuzuki.backends.sqlite.queries import SQL
+from tsuzuki.backends.sqlite.queue import shelf_of
 from tsuzuki.backends.sqlite.rows import folded, submitted
 from tsuzuki.lifecycle import Run, Status, stamp
 
@@ -78,7 +79,9 @@ async def build(folder: Path, count: int) -> SqliteBackend:
     with sqlite3.connect(path) as connection:
         for number in range(1, count + 1):
             run = made(number, dice)
-            connection.execute(SQL["insert_run"], (*submitted(run), *folded(run))).fetchall()
+            connection.execute(
+                SQL["insert_run"], (*submitted(run, shelf_of(connection.execute, run)), *folded(run))
+            ).fetchall()
             connection.execute(SQL["insert_params"], (number, "{}"))
             connection.executemany(SQL["insert_label"], [(label, run.updated_at, number) for label in run.tags])
     connection.close()

@@ -140,11 +140,14 @@ def _text(value: object) -> str:
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
 
 
+_OURS: Final = logging.getLogger("tsuzuki")
+
+
 class Capture(logging.Handler):
     """Brings standard logging inside a run into the run's log; one handler, however many workers listen.
 
     Where the program has not configured logging at all, info lines are let through too, and warnings still
-    reach stderr as they would without us.
+    reach stderr as they would without us; our own info lines, which nobody could see, are not even made.
     """
 
     def __init__(self) -> None:
@@ -161,6 +164,7 @@ class Capture(logging.Handler):
         if not root.handlers and root.level == logging.WARNING:
             self._level = root.level
             root.setLevel(logging.INFO)
+            _OURS.setLevel(logging.WARNING)
         root.addHandler(self)
 
     def remove(self) -> None:
@@ -172,6 +176,7 @@ class Capture(logging.Handler):
         root.removeHandler(self)
         if self._level is not None:
             root.setLevel(self._level)
+            _OURS.setLevel(logging.NOTSET)
             self._level = None
 
     def emit(self, record: logging.LogRecord) -> None:

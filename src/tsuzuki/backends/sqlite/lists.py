@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from heapq import nlargest
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from tsuzuki.backends import Query
@@ -12,10 +13,10 @@ from tsuzuki.lifecycle import TERMINAL, Run, Status
 
 Execute: TypeAlias = Callable[..., sqlite3.Cursor]
 
-_LEADING: Final = ("key", "flow", "tag", "tenant", "private")
-"""The fields that have an index of their own, the most selective first."""
-_COUNTED: Final = frozenset({"key", "flow", "tag"})
-"""The fields that may be rare enough to lead a search by label."""
+_BY_SHELF: Final = ("flow", "tag", "tenant", "private")
+"""The fields in which the runs of one shelf agree."""
+_MERGED: Final = 24
+"""So many shelves are looked through one by one."""
 _SETTLED: Final = frozenset(Status) - {Status.RUNNING, Status.CANCELLING}
 _WORTH_A_RANGE: Final = 2
 """A shorter beginning of an id matches so many runs that the newest few are found sooner by looking."""
@@ -48,13 +49,45 @@ def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple
     statuses = _statuses(query)
     if query.holder is not None or not statuses:
         return found
-    field = _leading(execute, query, values, statuses)
-    if field == "label":
-        return found + execute(SQL["list_by_label"], values).fetchall()
-    statement = SQL[f"list_by_{field}" if field else "list"]
+    return found + _unheld(
+        execute, query, {**values, "statuses": text([status.value for status in statuses])}, statuses
+    )
+
+
+def _unheld(
+    execute: Execute, query: Query, values: dict[str, Any], statuses: frozenset[Status]
+) -> list[tuple[float, int]]:
+    """Looks through the runs that nobody holds, by what few of them share, or else in the order of time."""
+    if query.key is not None and (query.label is None or _few(execute, "key", values)):
+        return _by_status(execute, "list_by_key", values, statuses)
+    shelves = _shelves(execute, values)
+    values = {**values, "shelves": numbers(shelves or ())}
+    if query.label is not None and (shelves is None or not _few(execute, "shelf", values)):
+        return execute(SQL["list_by_label"], values).fetchall()
+    if shelves is None:
+        return _by_status(execute, "list", values, statuses)
+    if len(shelves) <= _MERGED:
+        each = (_by_status(execute, "list_by_shelf", {**values, "shelf": shelf}, statuses) for shelf in shelves)
+        return list(chain.from_iterable(each))
+    if _few(execute, "shelf", values):
+        return execute(SQL["list_by_shelves"], values).fetchall()
+    return _by_status(execute, "list", values, statuses)
+
+
+def _by_status(
+    execute: Execute, statement: str, values: dict[str, Any], statuses: frozenset[Status]
+) -> list[tuple[float, int]]:
+    found: list[tuple[float, int]] = []
     for status in statuses:
-        found += execute(statement, {**values, "status": status.value}).fetchall()
+        found += execute(SQL[statement], {**values, "status": status.value}).fetchall()
     return found
+
+
+def _shelves(execute: Execute, values: dict[str, Any]) -> list[int] | None:
+    """Gives the shelves that fit; None: any does."""
+    if all(values[name] is None for name in _BY_SHELF):
+        return None
+    return [number for (number,) in execute(SQL["shelves"], values).fetchall()]
 
 
 def _statuses(query: Query) -> frozenset[Status]:
@@ -63,24 +96,9 @@ def _statuses(query: Query) -> frozenset[Status]:
     return asked & (TERMINAL if query.finished_before is not None else _SETTLED)
 
 
-def _leading(execute: Execute, query: Query, values: dict[str, Any], statuses: frozenset[Status]) -> str | None:
-    """Chooses the index to go by: two fields that have one together, a field that few runs share, or the first."""
-    given = [name for name in _LEADING if values[name] is not None]
-    if query.label is not None:
-        rare = (name for name in given if name in _COUNTED and _few(execute, name, values, statuses))
-        return next(rare, "label")
-    if "flow" in given and "tag" in given and "key" not in given:
-        return "flow_and_tag"
-    return given[0] if given else None
-
-
-def _few(execute: Execute, name: str, values: dict[str, Any], statuses: frozenset[Status]) -> bool:
-    left = _FEW
-    for status in statuses:
-        if left >= 0:
-            counted = execute(SQL[f"few_by_{name}"], {**values, "status": status.value, "few": left + 1})
-            left -= counted.fetchall()[0][0]
-    return left >= 0
+def _few(execute: Execute, name: str, values: dict[str, Any]) -> bool:
+    counted: int = execute(SQL[f"few_by_{name}"], {**values, "few": _FEW + 1}).fetchall()[0][0]
+    return counted <= _FEW
 
 
 def _values(query: Query, limit: int) -> dict[str, Any]:

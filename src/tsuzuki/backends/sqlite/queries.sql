@@ -60,15 +60,21 @@ SELECT {columns} FROM runs WHERE tenant = ? AND idempotency_key = ?;
 SELECT id, number, status FROM runs
 WHERE tenant = ? AND key = ? AND status IN ('PENDING', 'RUNNING', 'CANCELLING');
 
+-- shelf: Finds the shelf of the runs of a flow, tag, tenant and privacy.
+SELECT number FROM shelves WHERE flow = ? AND tag = ? AND tenant = ? AND private = ?;
+
+-- put_up_shelf: Makes a shelf for runs that agree with no run so far.
+INSERT INTO shelves (flow, tag, tenant, private) VALUES (?, ?, ?, ?) RETURNING number;
+
 -- insert_run: Accepts a run, unless one of the unique indexes says no.
 INSERT INTO runs (
     id, flow, created_at, digest, tag, tags, priority, key, idempotency_key, tenant, private, source, continues,
-    workflow, workflow_bytes, api_key,
+    workflow, workflow_bytes, api_key, shelf,
     status, attempt, holder, not_before, started_at, finished_at, heartbeat_at, position, done, failed, skipped,
     steps, barren, fingerprint, blob, cancel_asked_at, cancel_asked_by, cancel_reason, version, progress, error,
     result, updated_at
 ) VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 ON CONFLICT DO NOTHING
 RETURNING number;
@@ -116,6 +122,10 @@ UPDATE runs SET
     updated_at = :updated_at
 WHERE id = :id AND holder = :holder AND attempt = :attempt
 RETURNING number, position;
+
+-- insert_claims: Adds the same fact to the journals of runs that were claimed for the first time.
+INSERT INTO facts (run, position, kind, attempt, body)
+SELECT value, 2, 'Claimed', 1, :body FROM json_each(:numbers);
 
 -- insert_fact: Adds a fact to a journal.
 INSERT INTO facts (run, position, kind, step, key, attempt, body) VALUES (?, ?, ?, ?, ?, ?, ?);
@@ -229,48 +239,33 @@ SELECT updated_at, number FROM runs INDEXED BY runs_listed
 WHERE holder IS NULL AND status = :status {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- list_by_flow: Lists runs that nobody holds, of one status and flow.
-SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_flow
-WHERE holder IS NULL AND status = :status AND flow = :flow {rest}
+-- shelves: Finds the shelves that a list may be about.
+SELECT number FROM shelves
+WHERE (:flow IS NULL OR flow = :flow) AND (:tag IS NULL OR tag = :tag)
+    AND (:tenant IS NULL OR tenant = :tenant) AND (:private IS NULL OR private = :private);
+
+-- list_by_shelf: Lists runs that nobody holds, of one status, on one shelf.
+SELECT updated_at, number FROM runs INDEXED BY runs_on_shelves
+WHERE holder IS NULL AND shelf = :shelf AND status = :status {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- list_by_tag: Lists runs that nobody holds, of one status and tag.
-SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_tag
-WHERE holder IS NULL AND status = :status AND tag = :tag {rest}
+-- list_by_shelves: Lists runs that nobody holds, on many shelves with few runs.
+SELECT updated_at, number FROM json_each(:shelves) CROSS JOIN runs INDEXED BY runs_on_shelves ON shelf = json_each.value
+WHERE holder IS NULL AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- list_by_flow_and_tag: Lists runs that nobody holds, of one status, flow and tag.
-SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_flow_and_tag
-WHERE holder IS NULL AND status = :status AND flow = :flow AND tag = :tag {rest}
-ORDER BY updated_at DESC LIMIT :limit;
-
--- few_by_flow: Counts the runs that nobody holds, of one status and flow, as far as it matters.
+-- few_by_shelf: Counts the runs that nobody holds, on some shelves, as far as it matters.
 SELECT count(*) FROM (
-    SELECT 1 FROM runs INDEXED BY runs_listed_by_flow
-    WHERE holder IS NULL AND status = :status AND flow = :flow LIMIT :few
+    SELECT 1 FROM json_each(:shelves) CROSS JOIN runs INDEXED BY runs_on_shelves ON shelf = json_each.value
+    WHERE holder IS NULL LIMIT :few
 );
 
--- few_by_tag: Counts the runs that nobody holds, of one status and tag, as far as it matters.
-SELECT count(*) FROM (
-    SELECT 1 FROM runs INDEXED BY runs_listed_by_tag
-    WHERE holder IS NULL AND status = :status AND tag = :tag LIMIT :few
-);
-
--- few_by_key: Counts the runs that nobody holds, of one status and key, as far as it matters.
+-- few_by_key: Counts the runs that nobody holds, with one key, as far as it matters.
 SELECT count(*) FROM (
     SELECT 1 FROM runs INDEXED BY runs_listed_by_key
-    WHERE holder IS NULL AND status = :status AND key = :key AND key IS NOT NULL LIMIT :few
+    WHERE holder IS NULL AND status IN (SELECT value FROM json_each(:statuses)) AND key = :key AND key IS NOT NULL
+    LIMIT :few
 );
-
--- list_by_tenant: Lists runs that nobody holds, of one status and tenant.
-SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_tenant
-WHERE holder IS NULL AND status = :status AND tenant = :tenant {rest}
-ORDER BY updated_at DESC LIMIT :limit;
-
--- list_by_private: Lists runs that nobody holds, of one status, private or shared.
-SELECT updated_at, number FROM runs INDEXED BY runs_listed_by_private
-WHERE holder IS NULL AND status = :status AND private = :private {rest}
-ORDER BY updated_at DESC LIMIT :limit;
 
 -- list_by_digest: Lists runs of one flow with the same params.
 SELECT updated_at, number FROM runs INDEXED BY runs_by_digest

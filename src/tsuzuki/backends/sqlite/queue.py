@@ -37,7 +37,9 @@ _FAR: Final = 10_000
 def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
     """Accepts a run, or gives the one that its idempotency key made."""
     row = fold_all(msgspec.structs.replace(run, position=0, updated_at=transaction.stamp()), [fact])
-    inserted = transaction.execute(SQL["insert_run"], (*submitted(row), *folded(row))).fetchall()
+    inserted = transaction.execute(
+        SQL["insert_run"], (*submitted(row, shelf_of(transaction.execute, run)), *folded(row))
+    ).fetchall()
     if not inserted:
         return _instead(transaction, run)
     number = inserted[0][0]
@@ -47,6 +49,14 @@ def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
     transaction.runs.add(run.id)
     transaction.rings = True
     return msgspec.structs.replace(row, number=number)
+
+
+def shelf_of(execute: Callable[..., sqlite3.Cursor], run: Run) -> int:
+    """Gives the shelf of the runs that agree with a run in what lists are filtered by; a new one where there is none."""
+    alike = (run.flow, run.tag, run.tenant, run.private)
+    found = execute(SQL["shelf"], alike).fetchall() or execute(SQL["put_up_shelf"], alike).fetchall()
+    number: int = found[0][0]
+    return number
 
 
 def _instead(transaction: Transaction, run: Run) -> Run:
@@ -148,10 +158,11 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
         "first": transaction.stamps(highest - lowest + 1),
         "lowest": lowest,
     }
-    fact = fact_columns(f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint))
-    for columns in transaction.execute(SQL["claim_new"], values).fetchall():
+    rows = transaction.execute(SQL["claim_new"], values).fetchall()
+    fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint)
+    transaction.execute(SQL["insert_claims"], {"numbers": numbers([row[0] for row in rows]), "body": text(fact)})
+    for columns in rows:
         run = newly_claimed(columns, flow, values)
-        transaction.facts.append((run.number, 2, *fact))
         transaction.runs.add(run.id)
         if run.tags:
             transaction.execute(SQL["move_labels"], (run.updated_at, run.number))

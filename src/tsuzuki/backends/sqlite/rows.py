@@ -96,7 +96,7 @@ def newly_claimed(row: Columns, flow: str, claim: Mapping[str, Any]) -> Run:
     )
 
 
-def submitted(run: Run) -> Columns:
+def submitted(run: Run, shelf: int) -> Columns:
     """Gives the columns that the submission fixes, in the order of `insert_run`."""
     return (
         run.id,
@@ -115,6 +115,7 @@ def submitted(run: Run) -> Columns:
         run.workflow,
         run.workflow_bytes,
         run.api_key,
+        shelf,
     )
 
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 AHEAD: Final = 0.1
-"""How much work is claimed ahead: what the runs seen so far would take (seconds)."""
-MOST_AHEAD: Final = 100
+"""How much work is claimed ahead: so many runs as would take so long, by those seen so far (seconds)."""
+MOST_AHEAD: Final = 400
 
 
 class Appetite:
@@ -20,7 +20,8 @@ class Appetite:
 
     def room(self, running: int, queued: int) -> int:
         """Says how many runs to claim: many at once, or none."""
-        most = self._places + min(int(AHEAD / max(self._typical, 1e-4)), MOST_AHEAD)
+        ahead = AHEAD * self._places / max(self._typical, 1e-4)
+        most = self._places + min(int(ahead), MOST_AHEAD)
         room = most - running - queued
         idle = not queued and running < self._places
         return room if idle or room > most // 2 else 0

@@ -34,7 +34,7 @@ class Bridge:
         context = copy_context()
 
         def ended(task: "asyncio.Task[Any]") -> None:
-            self._run.bridged.discard(task)
+            self._run.calls.bridged.discard(task)
             self._run.threads.give_back()
             self.order(lambda: False)
 
@@ -42,7 +42,7 @@ class Bridge:
             self._run.threads.lend()
             task = self.loop.create_task(coroutine, context=context)
             started.append(task)
-            self._run.bridged.add(task)
+            self._run.calls.bridged.add(task)
             task.add_done_callback(ended)
 
         self.loop.call_soon_threadsafe(start)

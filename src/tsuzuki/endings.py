@@ -17,6 +17,8 @@ _CANCEL_TOOK_TOO_LONG: Final = "ERR-TSUZUKI-0021"
 
 def tell(run: Execution, error: BaseException | None) -> bool:
     """Says how a run left this worker; tells whether a fault made us drop it while it is still ours."""
+    if error is None and type(run.ending) is f.RunCompleted and not logger.isEnabledFor(logging.INFO):
+        return False  # most runs, and nobody to tell
     row = run.claim.run
     about = {"run_id": row.id, "flow_name": row.flow, "tag": row.tag, "worker_id": run.claim.worker}
     if error is None:

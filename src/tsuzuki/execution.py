@@ -18,6 +18,7 @@ from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
 from tsuzuki.leaving import gave_up
 from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
+from tsuzuki.settled import Settled
 from tsuzuki.threads import Threads, Work
 
 Stop: TypeAlias = Literal["cancel", "release", "lost", "ended"]
@@ -48,6 +49,20 @@ class Cut:
 
 
 @dataclass(slots=True)
+class Calls:
+    """What the calls of one run share."""
+
+    told: set[str] = field(default_factory=set)
+    tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
+    under_way: set["asyncio.Task[Any] | None"] = field(default_factory=set)
+    bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
+    on_threads: set[Work] = field(default_factory=set)
+    postponed: list[float] = field(default_factory=list)
+    afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
+    cut: Cut = field(default_factory=Cut)
+
+
+@dataclass(slots=True)
 class Execution:
     """One claimed run, being executed; `ended` is told once, when its end is recorded or it is lost."""
 
@@ -64,26 +79,20 @@ class Execution:
     begun: int = 0
     given_up: bool = False
     interrupted: bool = False
-    told: set[str] = field(default_factory=set)
     stopping: Stop | None = None
-    cut: Cut = field(default_factory=Cut)
     not_before: float = 0.0
     main: "asyncio.Task[None] | None" = None
     in_flow: bool = False
     ending: f.Fact | None = None
-    """The fact that ended this attempt, once it is recorded."""
+    """The fact that ends this attempt; it is recorded when `ended` is told of no error."""
     failure: BaseException | None = None
     """What the flow raised."""
-    bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
-    under_way: set["asyncio.Task[Any] | None"] = field(default_factory=set)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     journal: Journal = field(init=False)
     log: RunLog = field(init=False)
     began: float = field(init=False)
-    _tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
-    _postponed: list[float] = field(default_factory=list)
-    _on_threads: set[Work] = field(default_factory=set)
-    _afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
+    _calls: Calls | None = None
+    _kept: Settled | None = None
 
     def __post_init__(self) -> None:
         self.began = self.clock.monotonic()
@@ -97,8 +106,36 @@ class Execution:
 
     def _finished(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
-        if task is self.main:  # one that was given up is late, and of no interest
+        if task is not self.main:  # one that was given up is late, and of no interest
+            return
+        if error is None and self._kept is not None:
+            self._kept.add_done_callback(self._recorded)
+        else:
             self.ended(self, error)
+
+    async def end(self, ending: f.Fact) -> None:
+        """Records the end; the run is over once that is kept, which its task need not wait for."""
+        self.ending = ending
+        kept = self.journal.end(ending)
+        if isinstance(kept, Settled):
+            self._kept = kept
+        else:
+            await kept
+
+    def _recorded(self, kept: "asyncio.Future[Any]") -> None:
+        self.ended(self, kept.exception())
+
+    @property
+    def calls(self) -> Calls:
+        """What its calls share; a run that makes none never has it."""
+        if self._calls is None:
+            self._calls = Calls()
+        return self._calls
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call or a map is under way."""
+        return self._calls is not None and bool(self._calls.under_way)
 
     @property
     def run_id(self) -> str:
@@ -111,7 +148,7 @@ class Execution:
 
     def know(self, task: Task[..., Any]) -> None:
         """Notes a task by its name, and refuses another one under the same name."""
-        known = self._tasks.setdefault(task.name, task)
+        known = self.calls.tasks.setdefault(task.name, task)
         if known is not task and known.function is not task.function:
             raise NameTaken(
                 f"two tasks of this run are called {task.name!r} ({known.place} and {task.place}): "
@@ -129,26 +166,26 @@ class Execution:
         self.loop.call_later(self.grace, self.abandon)
         if self.main is not None and self.in_flow:
             self.main.cancel()
-        for task in self.bridged:
+        for task in self.calls.bridged:
             task.cancel()
         self.loop.call_later(PASSING, self._stop_strays)
 
     def abandon(self) -> None:
         """Stops to wait for what still runs: what it returns later is refused, and told."""
-        for work in list(self._on_threads):
+        for work in list(self.calls.on_threads):
             work.abandon(Abandoned())
         self.loop.call_later(0.5, self._give_up)  # what was freed just now has a moment to leave in order
 
     def _stop_strays(self) -> None:
         """Interrupts the branches that nobody who waits for them has interrupted; lanes follow their map."""
-        for task in self.under_way:
+        for task in self.calls.under_way:
             if task is not None and not task.cancelling() and not task.get_name().startswith(LANE):
                 task.cancel()
 
     def _give_up(self) -> None:
         """Goes on without the flow, and every call, that is not over by now."""
         if not self.given_up:
-            self.cut.interrupted += self.active or int(self.in_flow)
+            self.calls.cut.interrupted += self.active or int(self.in_flow)
             if self.in_flow:
                 self.start(self._write_off())
         self.given_up = True
@@ -159,8 +196,7 @@ class Execution:
             if self.stopping == "lost":
                 raise self.lost()
             await self.log.flush()
-            self.ending = self.stopped()
-            await self.journal.end(self.ending)
+            await self.end(self.stopped())
         finally:
             self.journal.close()
 
@@ -171,7 +207,7 @@ class Execution:
     def stopped(self) -> f.Fact:
         """Gives the fact that ends this attempt where a stop has cut it off."""
         if self.stopping == "cancel":
-            cut = self.cut
+            cut = self.calls.cut
             return self.fact(
                 f.RunCancelled,
                 never_started=cut.never_started,
@@ -185,7 +221,7 @@ class Execution:
 
         The flow may be over before: `gather` leaves as soon as one of its branches does.
         """
-        while self.under_way and not self.given_up:  # noqa: ASYNC110 - only while a run stops; calls pay nothing for it
+        while self.has_calls and not self.given_up:  # noqa: ASYNC110 - only while a run stops; calls pay nothing for it
             await asyncio.sleep(0.002)
 
     def late(self, what: str) -> None:
@@ -197,8 +233,8 @@ class Execution:
     def afterwards(self, work: Coroutine[Any, Any, None]) -> None:
         """Does something that nobody waits for."""
         task = self.loop.create_task(work)
-        self._afterwards.add(task)
-        task.add_done_callback(self._afterwards.discard)
+        self.calls.afterwards.add(task)
+        task.add_done_callback(self.calls.afterwards.discard)
 
     def broken(self) -> None:
         """Stops: nothing more can be recorded."""
@@ -209,41 +245,44 @@ class Execution:
 
     def enter(self, task: "asyncio.Task[Any] | None") -> "asyncio.Task[Any] | None":
         """Notes that a task has a call or a map under way; gives None if it had one already."""
-        if task in self.under_way:
+        under_way = self.calls.under_way
+        if task in under_way:
             return None
-        self.under_way.add(task)
+        under_way.add(task)
         return task
 
     def leave(self, task: "asyncio.Task[Any] | None") -> None:
         """Notes that what was entered has settled."""
         if task is not None:
-            self.under_way.discard(task)
+            self.calls.under_way.discard(task)
 
     @property
     def alone(self) -> bool:
         """Whether nothing is under way but a call of the flow's own task."""
-        return len(self.under_way) == 1 and self.main in self.under_way
+        under_way = self.calls.under_way
+        return len(under_way) == 1 and self.main in under_way
 
     def track(self, work: Work) -> Work:
         """Keeps a call on a thread in mind until it ends."""
-        self._on_threads.add(work)
-        work.add_done_callback(self._on_threads.discard)
+        on_threads = self.calls.on_threads
+        on_threads.add(work)
+        work.add_done_callback(on_threads.discard)
         return work
 
     async def postpone(self, seconds: float) -> None:
         """Waits for a `Later`; when nothing else is going on and it takes long, the run is handed back."""
         elapsed = self.clock.elapsed  # the wall clock may be set back meanwhile, by an hour or more
         until = elapsed() + seconds
-        self._postponed.append(until)
+        self.calls.postponed.append(until)
         self.active -= 1
         try:
             while (left := until - elapsed()) > 0:
                 if left > SHORT_WAIT and await self._quiet():
-                    self.stop("release", not_before=self.clock.now() + min(self._postponed) - elapsed())
+                    self.stop("release", not_before=self.clock.now() + min(self.calls.postponed) - elapsed())
                 await self.clock.sleep(min(left, 0.25))
         finally:
             self.active += 1
-            self._postponed.remove(until)
+            self.calls.postponed.remove(until)
 
     async def _quiet(self) -> bool:
         """Tells whether nothing else is going on: no call under way, and none begun for a moment of real time."""

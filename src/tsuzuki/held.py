@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Sequence
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
@@ -18,6 +19,8 @@ class Held:
         self._backend, self._clock = backend, clock
         self.running: dict[str, Execution] = {}
         self.queue: deque[Claim] = deque()
+        self.taken_at = 0.0
+        """When runs were last taken into the queue, by the monotonic clock."""
         self.freed = asyncio.Event()
         """Set whenever a run has left, and a place is free."""
 
@@ -41,10 +44,23 @@ class Held:
             run.stop("release")
         await self.all_ended()
 
-    async def release_queued(self) -> None:
+    def take(self, claims: Sequence[Claim]) -> None:
+        """Takes claims into the queue."""
+        if claims:
+            self.queue.extend(claims)
+            self.taken_at = self._clock.monotonic()
+
+    async def release_queued(self, reason: str = "the worker stopped before it began") -> None:
         """Hands back what has not begun."""
         while self.queue:
-            await self.release(self.queue.popleft(), "the worker stopped before it began")
+            await self.release(self.queue.popleft(), reason)
+
+    async def release_stuck(self, patience: float) -> bool:
+        """Hands back what was claimed ahead and waits behind runs longer than those before; tells whether any did."""
+        stuck = bool(self.queue) and self._clock.monotonic() - self.taken_at > patience
+        if stuck:
+            await self.release_queued("it would have waited behind longer runs")
+        return stuck
 
     async def release(self, claim: Claim, reason: str) -> None:
         """Hands back one run; where that cannot be written, it is taken over when we are gone."""

@@ -84,6 +84,20 @@ class Owner(Protocol):
 class Journal:
     """Records the facts of one claim."""
 
+    __slots__ = (
+        "_ack",
+        "_backend",
+        "_claim",
+        "_loop",
+        "_owner",
+        "_ride",
+        "_timer",
+        "_waiting",
+        "broken",
+        "position",
+        "writing",
+    )
+
     def __init__(self, backend: Backend, claim: Claim, owner: Owner) -> None:
         self._backend = backend
         self._claim = claim

@@ -93,7 +93,7 @@ def diagram() -> str:
     return "\n".join(lines)
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of a run: what its submission fixed, and the fold of its facts."""
 
     id: str

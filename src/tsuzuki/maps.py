@@ -82,7 +82,7 @@ class Map:
         run.log.finished(self._step)
         if cancelled or run.stopping is not None:
             if self._source.total is not None:
-                run.cut.never_started += max(self._source.total - self._started, 0)
+                run.calls.cut.never_started += max(self._source.total - self._started, 0)
             raise asyncio.CancelledError
         if self._error is not None:
             raise self._error

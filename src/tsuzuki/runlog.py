@@ -48,6 +48,8 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
 class RunLog:
     """Gathers the lines and the progress of one run until they are flushed."""
 
+    __slots__ = ("_backend", "_clock", "_dropped", "_journal", "_lines", "_run_id", "dirty", "progress")
+
     def __init__(self, backend: Backend, run_id: str, clock: Clock, journal: Journal) -> None:
         self._backend = backend
         self._run_id = run_id

@@ -36,8 +36,7 @@ async def execute(run: Execution, flow: Flow[..., Any] | None, compiled: Compile
         if ending is not None:
             if run.log.waiting:
                 await run.log.flush()
-            await run.journal.end(ending)
-            run.ending = ending
+            await run.end(ending)
     finally:
         if not run.given_up:
             run.journal.close()
@@ -108,7 +107,7 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
     run.failure = error
     if run.given_up:
         return None
-    if run.stopping is None and run.under_way:  # branches that the flow has left behind
+    if run.stopping is None and run.has_calls:  # branches that the flow has left behind
         run.stop("ended")
     if run.stopping is not None:
         if run.stopping != "lost":

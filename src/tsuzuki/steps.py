@@ -106,7 +106,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         await run.journal.conclude(outcome, begun, alone=run.alone)
         work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
-    if work.content is not None and task.name not in run.told:
+    if work.content is not None and task.name not in run.calls.told:
         _compare(run, work, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
     await run.journal.conclude(
@@ -135,7 +135,7 @@ def _compare(run: Execution, work: Call, content: bytes) -> None:
         return
     if changed:
         frame = work.frame
-        run.told.add(frame.name)
+        run.calls.told.add(frame.name)
         run.log.line(_CHANGED.format(frame.name), "warning", step=frame.step, name=frame.name, key=frame.key)
 
 
@@ -323,12 +323,12 @@ async def _on_thread(run: Execution, work: Call) -> Any:
 
 def _finished(run: Execution, frame: CallFrame) -> None:
     if run.stopping is not None and frame.step:
-        run.cut.finished_anyway += 1
+        run.calls.cut.finished_anyway += 1
 
 
 def _interrupted(run: Execution, frame: CallFrame) -> None:
     if run.stopping is not None and frame.step:
-        run.cut.interrupted += 1
+        run.calls.cut.interrupted += 1
 
 
 def _settled(run: Execution, frame: CallFrame, work: Work) -> Any:
@@ -352,5 +352,5 @@ def leave_if_stopping(run: Execution) -> None:
 def refuse_when_stopping(run: Execution) -> None:
     """Starts nothing in a run that is being stopped."""
     if run.stopping is not None:
-        run.cut.never_started += 1
+        run.calls.cut.never_started += 1
         raise asyncio.CancelledError

@@ -174,7 +174,7 @@ class Worker:
         while not self._stopping.is_set():
             room = self._appetite.room(len(self._running), len(self._queue))
             claims = await self._claim(room) if room > 0 else []
-            self._queue.extend(claims)
+            self._held.take(claims)
             self._start_queued()
             if not claims:
                 await self._rest(full=room <= 0)
@@ -342,6 +342,8 @@ class Worker:
                     await self._look_for_the_dead()
                     if self._badge.outdated(self._current()):
                         await self._beat()
+                    if await self._held.release_stuck(LOOK):
+                        self._appetite = Appetite(self._concurrency)  # what it has learned is not true any more
                     await self._take_up_again()
                     await self._take_strays()
 

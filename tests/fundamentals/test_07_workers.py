@@ -127,3 +127,37 @@ async def test_two_workers_of_one_store_cannot_have_the_same_name(runs: Runs) ->
     async with Worker(runs.backend, name=name):
         with pytest.raises(Conflict, match="its own name"):
             await Worker(runs.backend, name=name).__aenter__()
+
+
+async def test_what_was_claimed_ahead_is_handed_back_when_runs_take_longer_than_those_before(runs: Runs) -> None:
+    stuck, executed = asyncio.Event(), []
+
+    @flow
+    async def short(number: int) -> None:
+        executed.append(number)
+
+    @flow
+    async def long() -> None:
+        await stuck.wait()
+
+    async with Worker(runs.backend, [short, long], concurrency=2, name=f"w-{uuid4()}") as worker:
+        for number in range(50):  # so that it learns to claim ahead
+            await runs.submit(short, {"number": number})
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(30):
+            while len(executed) < 50:
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                await runs.submit(long, {})
+            for number in range(50, 60):
+                await runs.submit(short, {"number": number})
+            async with Worker(runs.backend, [short], name=f"w-{uuid4()}") as other:
+                helping = asyncio.create_task(other.run())
+                while len(executed) < 60:
+                    await asyncio.sleep(0.01)
+                other.stop()
+                await helping
+        assert sorted(executed) == list(range(60))
+        stuck.set()
+        worker.stop()
+        await working

@@ -59,7 +59,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0
 
 
-class Claim(msgspec.Struct, frozen=True):
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """A worker's lease on a run; its attempt is the fencing number, `was` the fingerprint of the claim before."""
 
     run: Run

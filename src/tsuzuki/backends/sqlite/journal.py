@@ -36,11 +36,12 @@ class Errand:
 class Append:
     """A batch of facts of a holder; batches of outcomes that wait together are written together."""
 
-    __slots__ = ("claim", "columns", "facts", "first", "future", "heavy")
+    __slots__ = ("claim", "columns", "facts", "first", "future", "heavy", "only_outcomes")
 
     def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any], *, first: bool) -> None:
         self.claim, self.facts, self.future, self.heavy = claim, facts, future, False
         self.first = first  # nothing was appended under this claim before: its row is known
+        self.only_outcomes = only_outcomes(facts)
         self.columns = [fact_columns(fact) for fact in facts]
 
     def drop_recorded(self, transaction: Transaction, number: int) -> None:
@@ -64,7 +65,7 @@ def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
     completed: list[Append] = []
     for job in jobs:
         if isinstance(job, Append):
-            if only_outcomes(job.facts):
+            if job.only_outcomes:
                 claim = job.claim
                 outcomes.setdefault((claim.run.id, claim.worker, claim.attempt), []).append(job)
                 continue

@@ -172,13 +172,13 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND number > ? ORDER BY numbe
 UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT priority, number, flow FROM runs INDEXED BY runs_waiting
+SELECT -priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
     AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder, the most urgent first.
-SELECT priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
+SELECT -priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
     AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number;
 
@@ -250,13 +250,15 @@ WHERE holder IS NULL AND shelf = :shelf AND status = :status {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
 -- list_by_shelves: Lists runs that nobody holds, on many shelves with few runs.
-SELECT updated_at, number FROM json_each(:shelves) CROSS JOIN runs INDEXED BY runs_on_shelves ON shelf = json_each.value
+SELECT updated_at, number FROM (SELECT value AS place FROM json_each(:shelves))
+    CROSS JOIN runs INDEXED BY runs_on_shelves ON shelf = place
 WHERE holder IS NULL AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
 -- few_by_shelf: Counts the runs that nobody holds, on some shelves, as far as it matters.
 SELECT count(*) FROM (
-    SELECT 1 FROM json_each(:shelves) CROSS JOIN runs INDEXED BY runs_on_shelves ON shelf = json_each.value
+    SELECT 1 FROM (SELECT value AS place FROM json_each(:shelves))
+        CROSS JOIN runs INDEXED BY runs_on_shelves ON shelf = place
     WHERE holder IS NULL LIMIT :few
 );
 

@@ -52,7 +52,7 @@ def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
 
 
 def shelf_of(execute: Callable[..., sqlite3.Cursor], run: Run) -> int:
-    """Gives the shelf of the runs that agree with a run in what lists are filtered by; a new one where there is none."""
+    """Gives the shelf of runs that agree with this one in what lists filter by; makes it for the first of them."""
     alike = (run.flow, run.tag, run.tenant, run.private)
     found = execute(SQL["shelf"], alike).fetchall() or execute(SQL["put_up_shelf"], alike).fetchall()
     number: int = found[0][0]
@@ -100,17 +100,18 @@ class Candidate(NamedTuple):
 
 def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[Candidate]:
     """Finds runs that may be claimed, by priority, then age; a list per tag, merged."""
-    found: set[Candidate] = set()
+    found: list[Candidate] = []
     flows = None if wanted.flows is None else text(list(wanted.flows))
     values = {"now": now, "version": f.VERSION, "flows": flows, "limit": limit}
     for tag in wanted.tags:
-        for priority, number, flow in execute(SQL["waiting"], {**values, "tag": tag}).fetchall():
-            found.add(Candidate(-priority, number, flow))
+        found += map(Candidate._make, execute(SQL["waiting"], {**values, "tag": tag}).fetchall())
     for holder in wanted.dead:
-        for priority, number, flow, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
+        for *candidate, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
             if tag in wanted.tags:
-                found.add(Candidate(-priority, number, flow))
-    return sorted(found)[:limit]
+                found.append(Candidate._make(candidate))
+    if len(wanted.tags) > 1 or wanted.dead:  # several lists: put in order, each run once
+        found = sorted(set(found))
+    return found[:limit]
 
 
 def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:

@@ -35,7 +35,7 @@ from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line
 from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Run, RunUpdateResult, only_outcomes
+from tsuzuki.lifecycle import Run, RunUpdateResult
 from tsuzuki.settled import Settled
 
 Answer = TypeVar("Answer")
@@ -91,16 +91,15 @@ class SqliteBackend:
     def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool = False) -> Awaitable[int]:
         future = Settled(loop=self._loop)
         begun = (claim.run.id, claim.attempt)
-        first = begun not in self._begun
-        if only_outcomes(facts):
-            self._begun.add(begun)
-        else:
-            self._begun.discard(begun)
         try:
-            job = journal.Append(claim, facts, future, first=first)
+            job = journal.Append(claim, facts, future, first=begun not in self._begun)
         except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
             future.set_exception(error)
         else:
+            if job.only_outcomes:
+                self._begun.add(begun)
+            elif not job.first:
+                self._begun.discard(begun)
             self._writer.put(job, alone=alone and len(self._begun) == 1)
         return future
 

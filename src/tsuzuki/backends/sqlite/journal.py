@@ -110,23 +110,12 @@ def append_outcomes(transaction: Transaction, batches: Sequence[Append]) -> list
         batches[0].drop_recorded(transaction, claim.run.number)
     facts = [fact for batch in batches for fact in batch.facts]
     tally = f.tally(facts)
-    counted = {
-        "id": claim.run.id,
-        "holder": claim.worker,
-        "attempt": claim.attempt,
-        "updated_at": transaction.stamp(),
-        "facts": len(facts),
-        "done": tally.done,
-        "failed": tally.failed,
-        "skipped": tally.skipped,
-        "steps": tally.steps,
-        "outcomes": tally.outcomes,
-    }
-    found = transaction.execute(SQL["count_outcomes"], counted).fetchall()
+    number = claim.run.number
+    counted = (len(facts), tally.done, tally.failed, tally.skipped, tally.steps, tally.outcomes, transaction.stamp())
+    found = transaction.execute(SQL["count_outcomes"], (*counted, number, claim.worker, claim.attempt)).fetchall()
     if not found:
         raise claim_lost(claim)
-    number, last = found[0]
-    position = last - len(facts)
+    position = found[0][0] - len(facts)
     columns = [columns for batch in batches for columns in batch.columns]
     insert(transaction, number, position, columns)
     transaction.runs.add(claim.run.id)

@@ -113,15 +113,15 @@ WHERE number = ? AND holder = ? AND attempt = ? AND position = ?;
 
 -- count_outcomes: Fences outcomes, makes room for them and counts them, in one statement and without a read.
 UPDATE runs SET
-    position = position + :facts,
-    done = done + :done,
-    failed = failed + :failed,
-    skipped = skipped + :skipped,
-    steps = steps + :steps,
-    barren = CASE WHEN :outcomes THEN 0 ELSE barren END,
-    updated_at = :updated_at
-WHERE id = :id AND holder = :holder AND attempt = :attempt
-RETURNING number, position;
+    position = position + ?,
+    done = done + ?,
+    failed = failed + ?,
+    skipped = skipped + ?,
+    steps = steps + ?,
+    barren = CASE WHEN ? THEN 0 ELSE barren END,
+    updated_at = ?
+WHERE number = ? AND holder = ? AND attempt = ?
+RETURNING position;
 
 -- insert_claims: Adds the same fact to the journals of runs that were claimed for the first time.
 INSERT INTO facts (run, position, kind, attempt, body)

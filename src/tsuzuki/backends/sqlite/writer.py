@@ -39,6 +39,9 @@ PATIENCE: Final = 10.0
 LONGEST_TURN: Final = 30.0
 """How long a write waits for its turn, before it is refused."""
 
+LOOK: Final = 0.1
+"""How often a writer looks whether its file is still there (seconds)."""
+
 REFUSALS: Final = (ClaimLost, Conflict)
 """What a job may raise before it has written anything; the others in its group are not harmed."""
 
@@ -141,7 +144,7 @@ class Writer:
         committed: Callable[[AbstractSet[str], bool], None],
     ) -> None:
         self._connection, self._turnstile, self._path = connection, turnstile, path
-        self._file = path.stat()
+        self._file, self._seen = path.stat(), _seconds()
         self._times = Times(connection, clock)
         self._perform, self._committed = perform, committed
         self._loop = asyncio.get_running_loop()
@@ -290,9 +293,16 @@ class Writer:
             return self._one_by_one(jobs)
 
     def _removed(self) -> StoreUnavailable | None:
-        """A file that was removed or replaced still takes writes, but nobody would ever find them."""
+        """A file that was removed or replaced still takes writes, but nobody would ever find them.
+
+        It is looked at a few times a second: what was written just before it went is gone as well.
+        """
+        now = _seconds()
+        if now - self._seen < LOOK:
+            return None
         try:
             if samestat(self._path.stat(), self._file):
+                self._seen = now
                 return None
         except OSError:
             pass

@@ -290,6 +290,12 @@ class Execution:
         await asyncio.sleep(MOMENT)
         return self.active <= 0 and self.begun == begun and not self.journal.writing
 
+    async def catch_up(self) -> None:
+        """Reads what this attempt has recorded so far, so that a call which is made again finds what it had done."""
+        if self.replay is NOTHING_DONE:
+            self.replay = Replay()
+        await self.replay.catch_up(self.backend, self.run_id)
+
     async def blob(self, data: bytes) -> tuple[bytes, str]:
         """Gives JSON as it goes into a fact: itself, or null and the blob that holds it."""
         if len(data) <= LARGE:

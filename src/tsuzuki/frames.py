@@ -25,28 +25,54 @@ _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
 """Inputs that can be read at any time, by anybody."""
 
 
+_ALIKE: Final = (
+    "several branches of this flow begin with {0}.map over a stream, and can only be told apart by their order. "
+    "When the run goes on after a crash, that order may be another one, and one may get the results of another: "
+    "give each of them a name, {0}.map(…, name=…)"
+)
+
+
 class RunFrame:
     """The frame of a flow, a step or an item in a run."""
 
-    __slots__ = ("_branches", "_item", "_made", "blocking", "key", "name", "owner", "run", "saved", "step", "tries")
+    __slots__ = (
+        "_branches",
+        "_item",
+        "_made",
+        "_origin",
+        "_unnamed",
+        "blocking",
+        "key",
+        "name",
+        "owner",
+        "run",
+        "saved",
+        "since",
+        "step",
+        "tries",
+    )
 
-    def __init__(self, run: Execution, step: str, key: str, name: str, *, item: bool, blocking: bool) -> None:
+    def __init__(
+        self, run: Execution, step: str, key: str, name: str, *, item: bool = False, blocking: bool, since: int = 0
+    ) -> None:
         self.run = run
-        self.step = step
+        self.step = self._origin = step
+        self._item = item
+        self.since = since
         self.key = key
         self.name = name
         self.blocking = blocking
         self.tries = 1
-        self._item = item
         self.saved: list[f.Artifact] = []
         self.owner: asyncio.Task[Any] | None = None
         self._made: dict[tuple[str | bytes, ...], int] | None = None
+        self._unnamed: dict[tuple[str, str], asyncio.Task[Any]] | None = None
         self._branches: WeakKeyDictionary[asyncio.Task[Any], str] | None = None
 
     @property
     def id(self) -> str:
-        """What the calls made in this frame know it by."""
-        return digest(self.step, self.key) if self._item else self.step
+        """What the calls made in this frame know it by; when it is made again, it is recorded under another id."""
+        return digest(self._origin, self.key) if self._item else self._origin
 
     @property
     def context(self) -> RunContext:
@@ -105,6 +131,17 @@ class RunFrame:
             return ""
         return digest(arguments((items if isinstance(items, set | frozenset) else list(items),), {}))
 
+    def _tell_alike(self, name: str, mark: str) -> None:
+        """Tells of maps over streams that begin several branches: only their order tells which is which."""
+        task = self._task()
+        if task is None:
+            return
+        if self._unnamed is None:
+            self._unnamed = {}
+        if self._unnamed.setdefault((name, mark), task) is not task and name not in self.run.calls.told:
+            self.run.calls.told.add(name)
+            self.run.log.line(_ALIKE.format(name), "warning", step=self.step, name=name)
+
     def _opens(self, step: str) -> None:
         """Lets a call name its branch if it is the first one there."""
         task = self._task()
@@ -113,11 +150,16 @@ class RunFrame:
                 self._branches = WeakKeyDictionary()
             self._branches.setdefault(task, step)
 
-    def begin(self, tries: int) -> None:
-        """Begins a try: its calls are counted anew, so that they find what the try before recorded."""
-        self.tries = tries
+    def begin(self, tries: int, since: int) -> bool:
+        """Begins a try: its calls are counted anew, so that they find what was recorded; tells whether there were any.
+
+        What failed up to a position is made again.
+        """
+        called = self._made is not None
+        self.tries, self.since = tries, since
         self._made = None
         self._branches = None
+        return called
 
     # Calls
 
@@ -130,7 +172,7 @@ class RunFrame:
         content = content_of(args, kwargs) if key is None else _content_of_a_key(key)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
-        frame = RunFrame(self.run, step, key or "", known.name, item=False, blocking=not known.is_async)
+        frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
         seen = None if key is not None or unchangeable(args, kwargs) else content
         work = call(self.run, known, Call(known, frame, args, kwargs, seen), self.step)
         return Bridge(self.run).wait(work) if self.blocking else work
@@ -180,16 +222,18 @@ class RunFrame:
         known = self._known(task)
         mark = digest(arguments((how.name,), shared))
         branch = self._branch() or self._input_of_a_branch(items)
+        if not branch and not how.name:
+            self._tell_alike(known.name, mark)
         step = step_id(self.id, known.name, f"map:{mark}:{branch}", self._ordinal(known.name, mark, branch))
         self._opens(step)
         blocking = not known.is_async
-        frame = partial(_item_frame, self.run, step, known.name, blocking=blocking)
+        frame = partial(_item_frame, self.run, step, known.name, blocking=blocking, since=self.since)
         source: Callable[[], Source] = partial(Source, items)
         if bridge is not None and not isinstance(items, _AT_HAND):
             if not isinstance(items, Iterable):
                 raise BadUsage(f"{known.name}.map: an async iterable needs an async flow")
             source = partial(Pumped, items, bridge)
-        call = MapCall(self.run, known, step, self.step, shared, how, frame)
+        call = MapCall(self.run, known, step, self.step, shared, how, frame, self.since)
         return lambda sink: Map(call, source(), sink)
 
 
@@ -211,10 +255,10 @@ def _content_of_a_key(key: str) -> bytes:
     return said if len(said) <= LONG else digest(said).encode()
 
 
-def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool) -> RunFrame:
-    return RunFrame(run, step, key, name, item=True, blocking=blocking)
+def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool, since: int) -> RunFrame:
+    return RunFrame(run, step, key, name, item=True, blocking=blocking, since=since)
 
 
 def root_frame(run: Execution, name: str, *, blocking: bool) -> RunFrame:
     """Gives the frame of the flow itself; its id is the same in every run."""
-    return RunFrame(run, "", "", name, item=False, blocking=blocking)
+    return RunFrame(run, "", "", name, blocking=blocking)

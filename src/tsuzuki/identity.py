@@ -78,6 +78,11 @@ def step_id(parent: str, name: str, content: bytes | str, ordinal: int) -> str:
     return _digested(b"%b\0%b\0%b\0%d" % (parent.encode(), name.encode("utf-8", "surrogatepass"), text, ordinal))
 
 
+def again(step: str) -> str:
+    """Gives the id under which a step that failed is recorded when what called it is tried again."""
+    return _digested(b"%b\0again" % step.encode())
+
+
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
     """Gives a digest of the source of functions, so that a changed flow is noticed."""
     return digest(*(_source(function) for function in functions))

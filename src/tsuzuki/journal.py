@@ -14,6 +14,7 @@ import msgspec
 from tsuzuki.backends import Backend, Claim, Entry
 from tsuzuki.errors import ClaimLost, NotAStore, StoreError, TsuzukiError
 from tsuzuki.facts import FAILURES, Fact, ItemDone, ItemFailed, ItemSkipped, Outcome, StepDone, StepFailed
+from tsuzuki.identity import again
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.settled import Settled
 
@@ -41,6 +42,7 @@ class Replay:
     def __init__(self, expected: int = 0) -> None:
         self._index = KeyIndex(expected)
         self._retried_before = 0
+        self._read_to = 0
 
     def __len__(self) -> int:
         return len(self._index)
@@ -48,16 +50,20 @@ class Replay:
     @classmethod
     async def load(cls, backend: Backend, run_id: str, *, items_only: bool = False, expected: int = 0) -> "Replay":
         """Reads the outcomes of a run, in batches, without their values; about as many as are expected."""
-        replay, after = cls(expected), 0
-        while marks := await backend.outcomes(run_id, after=after, limit=PAGE):
+        replay = cls(expected)
+        await replay.catch_up(backend, run_id, items_only=items_only)
+        return replay
+
+    async def catch_up(self, backend: Backend, run_id: str, *, items_only: bool = False) -> None:
+        """Reads the outcomes that were recorded since."""
+        while marks := await backend.outcomes(run_id, after=self._read_to, limit=PAGE):
             for position, kind, step, key in map(msgspec.structs.astuple, marks):
                 if kind == "ResumeAsked":
-                    replay._retried_before = position
+                    self._retried_before = position
                 elif not items_only or kind in ("ItemDone", "ItemSkipped"):
-                    replay._index.put(step, key, position * 2 + (kind in FAILURES))
-            after = marks[-1].position
+                    self._index.put(step, key, position * 2 + (kind in FAILURES))
+            self._read_to = marks[-1].position
             await asyncio.sleep(0)  # other runs of this worker have their turn
-        return replay
 
     def find(self, step: str, key: str) -> Recorded | None:
         """Finds the outcome that counts; a failure that is to be tried again does not."""
@@ -66,6 +72,16 @@ class Replay:
             return None
         position, failed = code >> 1, bool(code & 1)
         return None if failed and position < self._retried_before else Recorded(position, failed)
+
+    def answer(self, step: str, key: str, since: int) -> tuple[str, Recorded | None]:
+        """Finds the outcome that answers a call in a try that began after a position; gives under which id.
+
+        Where the call failed in a try before, it is made again, and recorded under another id: of one id there is one
+        outcome in an attempt.
+        """
+        while (found := self.find(step, key)) is not None and found.failed and found.position <= since:
+            step = again(step)
+        return step, found
 
 
 NOTHING_DONE: Final = Replay()

@@ -13,7 +13,7 @@ from tsuzuki.context import MapOptions, brief, item_key
 from tsuzuki.errors import DuplicateItem, ItemsFailure, StepFailure
 from tsuzuki.execution import LANE, Execution
 from tsuzuki.flow import Task
-from tsuzuki.journal import LARGE, failure_of, success_of
+from tsuzuki.journal import LARGE, Recorded, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
 from tsuzuki.results import Collected, Counts, Failure
@@ -35,6 +35,8 @@ class MapCall:
     shared: Mapping[str, Any]
     how: MapOptions
     frame: Callable[[str], CallFrame]
+    since: int = 0
+    """Items that failed up to this position of the journal are tried again: what maps is."""
 
 
 class Map:
@@ -48,11 +50,13 @@ class Map:
         self._shared = call.shared
         self._how = call.how
         self._frame = call.frame
+        self._since = call.since
+        self._steps = {call.step}
         self._source = source
         self._sink = sink
         self._counted = isinstance(sink, CountOnly)
         self._seen = KeyIndex()
-        self._known: list[tuple[int, str, int, bool, bool]] = []
+        self._known: list[tuple[int, str, str, Recorded, bool]] = []
         self._started = 0
         self._error: BaseException | None = None
         lanes, total = call.how.concurrency, source.total
@@ -63,16 +67,7 @@ class Map:
     async def work(self) -> None:
         """Runs the lanes until the input is used up; raises the first failure after the others have settled."""
         run = self._run
-        run.journal.note(
-            run.fact(
-                f.StepStarted,
-                step=self._step,
-                name=self._task.name,
-                parent=self._parent,
-                map=True,
-                total=self._source.total,
-            )
-        )
+        self._note(self._step)
         if not self._task.is_async:
             run.threads.at_least(self._lanes)
         lanes = [asyncio.create_task(self._lane(), name=LANE + self._task.name) for _ in range(self._lanes)]
@@ -88,6 +83,14 @@ class Map:
             raise self._error
         if any(lane.cancelled() for lane in lanes):
             raise RuntimeError(f"{self._task.name} cancelled the task it runs in, and with it items that follow")
+
+    def _note(self, step: str) -> None:
+        """Notes that a step has begun: the map itself, or the items of it that are tried again."""
+        run = self._run
+        self._steps.add(step)
+        total = self._source.total if step == self._step else None
+        named = {"step": step, "name": self._task.name, "parent": self._parent}
+        run.journal.note(run.fact(f.StepStarted, **named, map=True, total=total))
 
     async def _lane(self) -> None:
         plain, run, sink = self._source.plain, self._run, self._sink
@@ -108,13 +111,14 @@ class Map:
                     continue
                 self._started += 1
                 number = sink.open()
-                if done_before and self._knows(number, key):
+                step = self._knows(number, key) if done_before else self._step
+                if not step:
                     if self._started % BATCH == 0:
                         await self._flush()
                 else:
                     if self._known:
                         await self._flush()
-                    await self._item(number, key, item, me)
+                    await self._item(number, key, item, step, me)
             await self._flush()
         except asyncio.CancelledError:
             raise
@@ -137,39 +141,39 @@ class Map:
 
     # What the journal has
 
-    def _knows(self, number: int, key: str) -> bool:
-        """Tells whether the journal has an item, or that of the run which this one continues; then it is noted."""
+    def _knows(self, number: int, key: str) -> str:
+        """Notes an item that the journal has, or that of the run which this one continues; else gives its step."""
         run, inherited = self._run, False
-        found = run.replay.find(self._step, key)
+        step, found = run.replay.answer(self._step, key, self._since)
         if found is None and run.inherited is not None:
             found, inherited = run.inherited.find(self._step, key), True
         if found is None:
-            return False
+            return step
         if self._counted and not inherited and not found.failed:
             self._sink.put(number, None)
             self._progress.done += 1
         else:
-            self._known.append((number, key, found.position, found.failed, inherited))
-        return True
+            self._known.append((number, key, self._step if inherited else step, found, inherited))
+        return ""
 
     async def _flush(self) -> None:
         """Gives what is known of items on, with the values that are fetched for them."""
         known, self._known = self._known, []
         run = self._run
-        own = {p for _, _, p, _, inherited in known if not inherited}
-        theirs = {p for _, _, p, _, inherited in known if inherited}
+        own = {found.position for _, _, _, found, inherited in known if not inherited}
+        theirs = {found.position for _, _, _, found, inherited in known if inherited}
         entries = {e.position: e for e in await run.journal.fetch(sorted(own))} if own else {}
         carried: dict[int, Entry] = {}
         if theirs and run.claim.run.continues:
             carried = {e.position: e for e in await run.backend.fetch(run.claim.run.continues, sorted(theirs))}
-        for number, key, position, failed, inherited in known:
+        for number, key, step, found, inherited in known:
             if inherited:
-                await self._carry_over(number, key, carried[position])
-            elif failed:
-                fact = failure_of(entries[position], self._step, key)
+                await self._carry_over(number, key, carried[found.position])
+            elif found.failed:
+                fact = failure_of(entries[found.position], step, key)
                 self._failed(number, key, fact.error, fact.tries, None)
             else:
-                success = success_of(entries[position], self._step, key)
+                success = success_of(entries[found.position], step, key)
                 data = bytes(success.result)
                 if success.blob:
                     data = await run.recorded(run.run_id, data, success.blob)
@@ -201,8 +205,10 @@ class Map:
 
     # What is done now
 
-    async def _item(self, number: int, key: str, item: Any, lane: "asyncio.Task[Any] | None") -> None:
+    async def _item(self, number: int, key: str, item: Any, step: str, lane: "asyncio.Task[Any] | None") -> None:
         run, task, progress = self._run, self._task, self._progress
+        if step not in self._steps:
+            self._note(step)
         frame = self._frame(key)
         frame.owner = lane
         progress.running += 1
@@ -210,7 +216,7 @@ class Map:
         try:
             done = await perform(run, task, call)
         except Failed as failed:
-            await self._fail(number, key, failed)
+            await self._fail(number, key, step, failed)
             call.leave_if_interrupted()
             return
         finally:
@@ -220,7 +226,7 @@ class Map:
             f.ItemDone(
                 at=run.clock.now(),
                 attempt=run.claim.attempt,
-                step=self._step,
+                step=step,
                 key=key,
                 took=done.took,
                 tries=done.tries,
@@ -238,9 +244,9 @@ class Map:
         if call.interrupted:
             call.leave_if_interrupted()
 
-    async def _fail(self, number: int, key: str, failed: Failed) -> None:
+    async def _fail(self, number: int, key: str, step: str, failed: Failed) -> None:
         kept = problem(failed.error)
-        fact = self._run.fact(f.ItemFailed, step=self._step, key=key, error=kept, took=failed.took, tries=failed.tries)
+        fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=failed.took, tries=failed.tries)
         await self._run.journal.record(fact)
         self._progress.seconds += failed.took
         self._run.log.dirty = True

@@ -34,9 +34,10 @@ class CallFrame(Frame, Protocol):
     name: str
     saved: list[f.Artifact]
     owner: "asyncio.Task[Any] | None"
+    since: int
 
-    def begin(self, tries: int) -> None:
-        """Begins a try."""
+    def begin(self, tries: int, since: int) -> bool:
+        """Begins a try, or the same one once more; tells whether calls were made before."""
         ...
 
 
@@ -82,7 +83,7 @@ class Failed(Exception):
 async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
     """Answers a call of a task from the journal, or performs and records it."""
     frame = work.frame
-    found = run.replay.find(frame.step, frame.key)
+    frame.step, found = run.replay.answer(frame.step, frame.key, frame.since)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
     frame.owner = asyncio.current_task()
@@ -175,27 +176,34 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
         while True:
             run.begun += 1
             tries += 1
-            if tries > 1:
-                work.frame.begin(tries)
             started = clock.monotonic()
             try:
                 value = await (_limited(run, task, work) if task.limited else invoke(run, work))
                 data, value = task.codec.record(value)
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
-                tries -= 1
                 work.leave_if_interrupted()
                 await run.postpone(later.seconds)
+                await _begin(run, work, tries, since=work.frame.since)
+                tries -= 1
             except (ClaimLost, StoreError, Abandoned):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever user code raises is its failure
-                if isinstance(error, TsuzukiError) or not task.retry.again(tries, error):
+                ours = isinstance(error, TsuzukiError) and not isinstance(error, StepFailure)
+                if ours or not task.retry.again(tries, error):
                     raise Failed(error, clock.monotonic() - started, tries) from None
                 leave_if_stopping(run)
                 work.leave_if_interrupted()
                 await _pause(run, task, work.frame, tries, error)
+                await _begin(run, work, tries + 1, since=run.journal.position)
     finally:
         run.active -= 1
+
+
+async def _begin(run: Execution, work: Call, tries: int, since: int) -> None:
+    """Begins a try: what its calls did before is found; those that failed before a position are made again."""
+    if work.frame.begin(tries, since):
+        await run.catch_up()
 
 
 async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: int, error: Exception) -> None:

@@ -6,6 +6,7 @@ Tests keep their files under pytest's `tmp_path`; there is no other place to wri
 import asyncio
 import inspect
 import multiprocessing
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests import example_application
 from tests.nats_server import NatsServer
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
@@ -52,6 +54,21 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the application of the docs installed in it: on the path of a process, it is there."""
+    return example_application.install(tmp_path_factory.mktemp("greetings"), example_application.files())
+
+
+@pytest.fixture
+def greetings(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The application of the docs, installed for this process while a test runs."""
+    monkeypatch.syspath_prepend(site)
+    yield site
+    for name in [name for name in sys.modules if name.partition(".")[0] == "greetings"]:
+        del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ import none. What is heavy is given as a function and called only where it is ne
 stays light.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS: Final = "tsuzuki.apps"
 """The group of entry points by which an installed package offers an application."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,29 @@ class Application:
     pages: Pages | None = None
 
 
+def names() -> list[str]:
+    """Gives the names that the installed packages offer; nothing is loaded."""
+    return sorted({entry.name for entry in metadata.entry_points(group=ENTRY_POINTS)})
+
+
 def applications() -> list[tuple[str, "Application | Exception"]]:
-    """Gives what the installed packages offer, by entry point; one that cannot be loaded as its error."""
-    return [(entry.name, _loaded(entry)) for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=_name)]
+    """Gives what the installed packages offer, by name; one that cannot be loaded as its error."""
+    return [(name, found) for name in names() if (found := application(name)) is not None]
 
 
-def _name(entry: metadata.EntryPoint) -> str:
-    return entry.name
+def application(name: str) -> "Application | Exception | None":
+    """Gives one application, or why it cannot be loaded; None where nobody offers that name. Others are not loaded."""
+    entries = tuple(metadata.entry_points(group=ENTRY_POINTS, name=name))
+    if len({entry.value for entry in entries}) > 1:
+        places = " and ".join(sorted(entry.value for entry in entries))
+        return ValueError(f"two packages offer an application of that name ({places})")
+    return _loaded(entries[0]) if entries else None
+
+
+def told(name: str, error: Exception) -> str:
+    """Says that an application cannot be used, and what to do."""
+    why = f"{type(error).__name__}: {error}"
+    return f"the application {name} cannot be used: {why}; mend, upgrade or remove the package that brings it"
 
 
 def _loaded(entry: metadata.EntryPoint) -> "Application | Exception":
@@ -65,6 +83,13 @@ def _loaded(entry: metadata.EntryPoint) -> "Application | Exception":
         found = entry.load()
     except Exception as error:  # noqa: BLE001 - a package of somebody else: it must not stop the rest
         return error
-    if isinstance(found, Application):
-        return found
-    return TypeError(f"the entry point {entry.name!r} of {ENTRY_POINTS} names {found!r}, which is no Application")
+    except SystemExit as error:
+        return ImportError(f"{entry.value} leaves while it is imported ({error})")
+    if not isinstance(found, Application):
+        return TypeError(f"its entry point {entry.value} names {found!r}, which is no Application")
+    if found.name != entry.name or not _NAME.fullmatch(found.name):
+        return ValueError(
+            f"its entry point is called {entry.name!r} and it {found.name!r}: "
+            "both must be the same, of letters, digits and -"
+        )
+    return found

@@ -8,7 +8,8 @@ import difflib
 import functools
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,9 @@ _OPTIONS: Final = {
     "dashboard_lang": "TSUZUKI_DASHBOARD_LANG",
 }
 """The options of the gateway, and the settings that say them."""
+
+_flags: Final[dict[str, str]] = {}
+"""What the flags of this process say, by the name of the setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,18 @@ def effective(flags: Mapping[str, str | None] | None = None) -> list[Effective]:
         Effective(setting, setting.read(given[name]), "flag") if name in given else _effective(setting)
         for name, setting in SETTINGS.items()
     ]
+
+
+@contextmanager
+def flagged(**flags: str | None) -> Iterator[None]:
+    """Lets flags count most in this whole process, threads and flows included, until the end of the block."""
+    before = dict(_flags)
+    _flags.update({name: text for name, text in flags.items() if text})
+    try:
+        yield
+    finally:
+        _flags.clear()
+        _flags.update(before)
 
 
 def check() -> None:
@@ -106,6 +122,8 @@ def _tell_once(refusal: str) -> None:
 
 def _text(name: str) -> tuple[str, str]:
     """Gives what is written somewhere for a setting, and where."""
+    if text := _flags.get(name, ""):
+        return text, "flag"
     if text := os.environ.get(name, "").strip():
         return text, "environment"
     found, file = _dotenv()
@@ -144,7 +162,7 @@ def _read_dotenv(file: str, folder: str, changed: int, size: int) -> Mapping[str
 
 
 def data_dir(given: str | os.PathLike[str] | None = None) -> Path:
-    """Gives the data directory: as given, as set, or `.tsuzuki` in the current folder."""
+    """Gives the data directory: as given, as a flag of this process says, as set, or `.tsuzuki` here."""
     return Path(given or value("TSUZUKI_DATA_DIR"))
 
 
@@ -157,6 +175,8 @@ def backend_url(given: str | None = None, directory: str | os.PathLike[str] | No
 
 
 def _backend() -> str | None:
+    if "TSUZUKI_DATA_DIR" in _flags and "TSUZUKI_BACKEND" not in _flags:
+        return None  # a folder that was named counts more than an address in the environment
     return value("TSUZUKI_BACKEND") or ("nats" if _text("TSUZUKI_NATS_URL")[0] else None)
 
 

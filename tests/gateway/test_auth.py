@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,18 +30,25 @@ async def key_of(house: House, tenant: str) -> dict[str, str]:
 
 
 def routes() -> list[tuple[str, str]]:
-    app = create_app(options=Options(auth=True))
-    return sorted((route.path_format, method.lower()) for route in api_routes(app) for method in route.methods)
+    """Every route, those of applications included, as the document lists them."""
+    paths = create_app(options=Options(auth=True)).openapi()["paths"]
+    return sorted((path, method) for path, operations in paths.items() for method in operations)
 
 
-def test_every_route_is_protected_or_known_to_be_open() -> None:
+def test_every_route_is_protected_or_known_to_be_open(greetings: Path) -> None:
     app = create_app(options=Options())
-    assert set(routes()) - set(protected(app)) == OPEN
+    own = sorted((route.path_format, method.lower()) for route in api_routes(app) for method in route.methods)
+    applied = [route for route in routes() if route[0].startswith("/api/")]
+    assert sorted([*own, *applied]) == routes()
+    assert ("/api/greetings/book", "get") in applied
+    assert set(own) - set(protected(app)) == OPEN
     assert len(protected(app)) > 20
+    paths = app.openapi()["paths"]
+    assert {(path, method) for path, method in routes() if "security" not in paths[path][method]} == OPEN
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_every_protected_route_asks_for_a_key(locked: House) -> None:
+async def test_every_protected_route_asks_for_a_key(greetings: Path, locked: House) -> None:
     wrong = ["x", "tsz_", f"tsz_{'0' * 12}_{'a' * 43}", "Bearer x", "日本".encode().decode("latin-1")]
     for path, method in routes():
         url = path.replace("{run_id}", EXAMPLE).replace("{letter_id}", "1").replace("{worker_id}", "w")
@@ -55,6 +63,7 @@ async def test_every_protected_route_asks_for_a_key(locked: House) -> None:
             assert (answer.status_code, answer.json()["detail"]) == (403, "invalid api key"), (path, method, text)
             assert answer.json()["error_id"] == "ERR-TSUZUKI-0015"
     assert (await locked.client.get("/")).status_code == 200
+    assert (await locked.client.get("/apps/greetings/main.js")).status_code == 200
 
 
 async def test_a_run_belongs_to_the_tenant_whose_key_started_it(locked: House) -> None:

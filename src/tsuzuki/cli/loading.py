@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from tsuzuki import application
 from tsuzuki.errors import BadUsage, FlowNotFound
 from tsuzuki.flow import Flow, Task
 from tsuzuki.flowset import Resolver
@@ -143,8 +144,11 @@ def load_flows(places: Iterable[str], *, entry_points: bool = True) -> Loaded:
     loaded = Loaded()
     for place in places:
         _load_place(loaded, place)
-    for entry in metadata.entry_points(group=ENTRY_POINTS) if entry_points else ():
-        _load_entry(loaded, entry)
+    if entry_points:
+        for entry in metadata.entry_points(group=ENTRY_POINTS):
+            _load_entry(loaded, entry)
+        for name, found in application.applications():
+            _load_application(loaded, name, found)
     return loaded
 
 
@@ -180,6 +184,25 @@ def _load_entry(loaded: Loaded, entry: metadata.EntryPoint) -> None:
         return
     for flow in [flows] if isinstance(flows, Flow) else flows:
         loaded.add(sys.modules[flow.function.__module__], [flow])
+
+
+def _load_application(loaded: Loaded, name: str, found: application.Application | Exception) -> None:
+    """Loads the flows of an application; one that cannot be used is told of, and the worker does the rest."""
+    try:
+        if isinstance(found, Exception):
+            raise found  # noqa: TRY301 - told of below, as what goes wrong a line later is
+        flows = list(found.flows())
+        modules = [sys.modules[flow.function.__module__] for flow in flows]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a package of somebody else: it must not stop the rest
+        why = error if isinstance(error, Exception) else ImportError(f"it leaves while it is loaded ({error})")
+        click.echo(f"warning: {application.told(name, why)}", err=True)
+        return
+    taken = {flow.name: flow for flow in loaded.flows}
+    for flow, module in zip(flows, modules, strict=True):
+        if taken.setdefault(flow.name, flow) is flow:
+            loaded.add(module, [flow])
+        else:
+            click.echo(f"warning: flow {flow.name} of the application {name} is left out: the name is taken", err=True)
 
 
 def load_resolver(target: str) -> Resolver:

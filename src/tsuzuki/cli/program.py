@@ -10,6 +10,7 @@ import click
 
 from tsuzuki import __version__, processes
 from tsuzuki.cli import (
+    applications,
     asking,
     config,
     dlq,
@@ -54,9 +55,13 @@ class Program(click.Group):
     """A group of commands that ends with our exit codes, and tells errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Lists the commands in the order in which people meet them."""
+        """Lists the commands in the order in which people meet them, then those of applications."""
         del ctx
-        return list(self.commands)
+        return [*self.commands, *(name for name in applications.names() if name not in self.commands)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Gives a command; applications are looked for only where we have none of that name."""
+        return super().get_command(ctx, cmd_name) or applications.command_of(cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keeps the arguments as they were written: of some options the order counts, and click forgets it."""

@@ -25,6 +25,8 @@ class Store:
     """The store that the options name; nothing is opened yet."""
 
     url: str
+    flags: tuple[str, ...] = ()
+    """The options that said so: with them another process finds the same."""
 
     @property
     def file(self) -> Path | None:
@@ -74,7 +76,10 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @debug_option
     @functools.wraps(command)
     def opened(data_dir: str | None, backend: str | None, **options: Any) -> Any:
-        return command(store=Store(settings.backend_url(backend, data_dir)), **options)
+        said = (("--data-dir", data_dir), ("--backend", backend))
+        flags = tuple(word for name, value in said if value for word in (name, value))
+        with settings.flagged(TSUZUKI_DATA_DIR=data_dir, TSUZUKI_BACKEND=backend):
+            return command(store=Store(settings.backend_url(backend, data_dir), flags), **options)
 
     return opened
 

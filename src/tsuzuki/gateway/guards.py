@@ -78,7 +78,7 @@ class Careful:
                 headers = list(message["headers"])
                 named = {name for name, _ in headers}
                 headers += [pair for pair in SECURITY if pair[0] not in named]
-                if b"cache-control" not in named and not scope["path"].startswith("/static"):
+                if b"cache-control" not in named:
                     headers.append((b"cache-control", b"no-store"))
                 message["headers"] = headers
             await send(message)

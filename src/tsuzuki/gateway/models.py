@@ -304,6 +304,29 @@ class Problem(BaseModel):
     run_id: Annotated[str | None, Field(description="The active run that holds the key.")] = None
 
 
+class Title(BaseModel):
+    """How people call an application, by language."""
+
+    en: str
+    ja: str
+
+
+class ApplicationView(BaseModel):
+    """An installed application."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "commits", "title": {"en": "Commits", "ja": "コミット"}, "module": "/apps/commits/main.js"}
+            ]
+        }
+    )
+
+    name: str
+    title: Title
+    module: Annotated[str | None, Field(description="The module of its pages, where it has pages.")]
+
+
 class Letter(BaseModel):
     """A run that failed, kept for those who look after the system."""
 

@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from tsuzuki import __version__
 from tsuzuki.gateway.answers import answer, problems
@@ -15,6 +16,29 @@ from tsuzuki.gateway.session import Gateway
 router: Final = APIRouter(tags=["health"])
 
 FOLDER: Final = Path(__file__).parent / "static"
+
+KINDS: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+"""The types that a browser insists on; what the machine's own tables say of them differs."""
+
+
+class Files(StaticFiles):
+    """A folder of files, served as they are; a browser asks each time whether one has changed."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Answers with a file, or with 404."""
+        response = await super().get_response(path, scope)
+        if (kind := KINDS.get(Path(path).suffix.lower())) and "content-type" in response.headers:
+            response.headers["content-type"] = kind
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 @router.get("/health", summary="Is the gateway alive?", response_model=Health)
@@ -39,4 +63,4 @@ async def index() -> Response:
 
 def install(app: FastAPI) -> None:
     """Serves the files of the page."""
-    app.mount("/static", StaticFiles(directory=FOLDER), name="static")
+    app.mount("/static", Files(directory=FOLDER), name="static")

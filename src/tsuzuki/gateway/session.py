@@ -6,6 +6,7 @@ route cannot forget to be protected.
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -35,6 +36,8 @@ class Gateway:
     scenes: Scenes
     keyring: Keyring
     options: Options
+    data_dir: Path
+    """Where applications keep their files."""
 
 
 @dataclass(frozen=True, slots=True)

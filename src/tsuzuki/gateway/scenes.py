@@ -23,6 +23,8 @@ LOOK: Final = 2.0
 """Without news the row is looked at this often (seconds)."""
 PACE: Final = 0.05
 """Changes within so many seconds are one change to those who watch."""
+BREATH: Final = 0.005
+"""After a look that found nothing new the next comes no sooner (seconds)."""
 
 
 class Scene:
@@ -58,19 +60,19 @@ class Scene:
                 logger.warning("cannot look at run %s: %s", self.row.id, error, extra={"run_id": self.row.id})
                 await asyncio.sleep(LOOK)
                 continue
-            if row is not None:
-                self.show(row)
-            await asyncio.sleep(PACE)
+            shown = row is not None and self.show(row)
+            await asyncio.sleep(PACE if shown else BREATH)
 
-    def show(self, row: Run) -> None:
-        """Tells all who watch of a row that is newer than the one they know."""
+    def show(self, row: Run) -> bool:
+        """Tells all who watch of a row that is newer than the one they know; whether it is."""
         if (row.updated_at, row.position) <= (self.row.updated_at, self.row.position):
-            return
+            return False
         self.row = row
         self.version += 1
         self._encoded.clear()
         self.changed.set()
         self.changed = asyncio.Event()
+        return True
 
 
 class Scenes:

@@ -140,8 +140,8 @@ def _dotenv() -> tuple[Mapping[str, str], str]:
     except ValueError:
         pass  # it is told of where settings are looked up; its default is to read the file
     try:
-        state = Path(file).stat()
-        return _read_dotenv(file, str(Path.cwd()), state.st_mtime_ns, state.st_size), file
+        state = os.stat(file)  # noqa: PTH116 - asked for with every submission, where a Path costs more than the answer
+        return _read_dotenv(file, os.getcwd(), state.st_mtime_ns, state.st_size), file  # noqa: PTH109 - the same
     except OSError as error:
         if named:
             _tell_once(f"TSUZUKI_ENV_FILE={named!r} cannot be read ({error.strerror}): it is ignored")

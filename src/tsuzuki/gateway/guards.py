@@ -6,6 +6,7 @@ where nobody is asked for a key also its `Host`, which tells of names that were 
 """
 
 import contextlib
+import functools
 import ipaddress
 from typing import Final
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ SECURITY: Final = (
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+@functools.lru_cache(maxsize=64)  # the same few hosts in every request
 def is_loopback(host: str) -> bool:
     """Tells whether only this machine can reach an address; a name that is not an address has to be localhost."""
     if host == "localhost":

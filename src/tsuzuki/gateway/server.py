@@ -149,6 +149,7 @@ def make_server(app: FastAPI, options: Options, **more: Any) -> Server:
         ws="none",
         lifespan="on",
         server_header=False,
+        proxy_headers=False,  # nothing here depends on who a proxy says it speaks for
         access_log=False,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=DRAIN,

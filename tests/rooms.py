@@ -18,7 +18,7 @@ PATIENCE = 60.0
 Thing = TypeVar("Thing")
 FLOWS = """
 import asyncio, pathlib
-from tsuzuki import flow, task
+from tsuzuki import current, flow, task
 
 @task
 async def gate(name: str) -> str:
@@ -44,6 +44,17 @@ def maybe(number: int) -> int:
 @flow
 def partly(numbers: int = 9) -> int:
     return len(maybe.map(range(numbers), on_error="collect").succeeded)
+
+@task
+async def paced(number: int, gate: str) -> int:
+    while number and not pathlib.Path(f"{gate}.{number}").exists():
+        await asyncio.sleep(0.01)
+    current().log.info("item %s is through", number)
+    return number
+
+@flow
+async def paces(name: str) -> int:
+    return len(await paced.map(range(8), gate=name, concurrency=1))
 
 @flow
 async def fails() -> None:

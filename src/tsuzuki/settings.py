@@ -256,3 +256,8 @@ def server_is_set() -> bool:
 def api_key(given: str | None = None) -> str | None:
     """Gives the API key to show the gateway."""
     return given or value("TSUZUKI_API_KEY")
+
+
+def colourless() -> bool:
+    """Tells whether people want no colours: https://no-color.org, or a terminal that has none."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"

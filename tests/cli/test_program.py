@@ -86,6 +86,24 @@ def test_bad_usage_is_exit_code_1_in_one_line(arguments: list[str]) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["lst"], "Did you mean 'list'?"),
+        (["list", "--stattus", "failed"], "Did you mean '--status'?"),
+        (["dlq", "lits"], "Did you mean 'list'?"),
+        (["submit"], "for example `tsuzuki submit sample --param sentences=40 --watch`"),
+        (["get"], "for example `tsuzuki get 1`"),
+        (["list", "--status", "odd"], "is not one of 'pending'"),
+        (["watch", "1", "2"], "for example `tsuzuki watch 12`"),
+    ],
+)
+def test_bad_usage_says_how_it_is_said_rightly(arguments: list[str], hint: str) -> None:
+    ended = CliRunner().invoke(main, arguments)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert hint in ended.stderr
+
+
 def test_something_unexpected_is_a_sentence_and_a_traceback_only_with_debug(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> str:
         raise ZeroDivisionError("oh")

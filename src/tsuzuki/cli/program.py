@@ -95,8 +95,7 @@ class Program(click.Group):
             click.echo(error.format_message(), err=True)
             code = 1
         except click.UsageError as error:
-            where = error.ctx.command_path if error.ctx else "tsuzuki"
-            code = _told(f"{error.format_message().rstrip('.')}; `{where} --help` tells more", BadUsage.error_id)
+            code = _told(_advised(error), BadUsage.error_id)
         except click.ClickException as error:
             code = _told(error.format_message(), TsuzukiError.error_id)
         except TsuzukiError as error:
@@ -112,6 +111,23 @@ def _told(message: str, error_id: str = "", code: int = 1) -> int:
     line = " ".join(message.split())
     click.echo(f"error: {line} [{error_id}]" if error_id else line, err=True)
     return code
+
+
+def _advised(error: click.UsageError) -> str:
+    """Says what is wrong with arguments, how it is said rightly, and where to read on."""
+    said = error.format_message().rstrip(".")
+    where = error.ctx.command_path if error.ctx else "tsuzuki"
+    example = "" if "id you mean" in said or "for example" in said else _example(error.ctx)
+    return f"{said}; {example}`{where} --help` tells more"
+
+
+def _example(ctx: click.Context | None) -> str:
+    """Gives the first example in the help of a command."""
+    if ctx is None or isinstance(ctx.command, click.Group):
+        return ""
+    lines = (line.strip().removeprefix("$ ") for line in (ctx.command.help or "").splitlines())
+    found = next((line for line in lines if line.startswith(f"{ctx.command_path} ") and "  " not in line), "")
+    return f"for example `{found}`; " if found else ""
 
 
 def _reader_left() -> int:

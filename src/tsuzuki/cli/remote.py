@@ -28,6 +28,15 @@ def connect(server: str | None, api_key: str | None) -> "Client":
         raise BadUsage(f"--server {server}: {error}; for example --server http://127.0.0.1:8000") from error
 
 
+def spoken(client: "Client", command: str, *, store: bool = False) -> str:
+    """Gives a command as people would type it next: with --server where it would not find this gateway by itself.
+
+    Those that also look at a `store` do so unless a gateway is named.
+    """
+    known = settings.server() == client.server and (settings.server_is_set() or not store)
+    return f"`tsuzuki {command}`" if known else f"`tsuzuki {command} --server {client.server}`"
+
+
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that name the gateway."""
     key = click.option("--api-key", metavar="KEY", help="The API key [default: TSUZUKI_API_KEY].")

@@ -1,18 +1,20 @@
 """How runs, numbers, times and tables look to people."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 from unicodedata import east_asian_width
 
 import click
 import msgspec
 
+from tsuzuki import settings
 from tsuzuki.lifecycle import ACTIVE, Run
 from tsuzuki.runs import plain
 
@@ -27,6 +29,17 @@ _WIDEST: Final = 60
 _WIDEST_LAST: Final = 400
 _ENOUGH: Final = 4096
 """More of a text than this is not even looked at."""
+COLOURS: Final = {
+    "COMPLETED": "green",
+    "FAILED": "red",
+    "failed": "red",
+    "CANCELLED": "yellow",
+    "CANCELLING": "yellow",
+    INTERRUPTED: "yellow",
+    "DISCONNECTED": "yellow",
+    "RUNNING": "cyan",
+}
+"""Words that are easier to find in colour."""
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -121,9 +134,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[s
     source = ([shortened(cell, _WIDEST if at < last else _WIDEST_LAST) for at, cell in enumerate(row)] for row in rows)
     sample = list(islice(source, _SAMPLE))
     widths = [max(columns(row[at]) for row in (head, *sample)) for at in range(len(head))]
-    for row in chain([head], sample, source):
+
+    def line(row: Sequence[str]) -> str:
         cells = [padded(cell, width, right=name in right) for name, cell, width in zip(head, row, widths, strict=True)]
-        yield fitted("  ".join(cells).rstrip())
+        return fitted("  ".join(cells).rstrip())
+
+    yield line(head)
+    for row in chain(sample, source):
+        words = [cell for cell in row if cell in COLOURS]
+        yield painted(line(row), words[0], sys.stdout) if words else line(row)
 
 
 def shortened(text: str, width: int = NARROW) -> str:
@@ -153,6 +172,13 @@ def fitted(line: str) -> str:
     if not sys.stdout.isatty():
         return line
     return clipped(line, shutil.get_terminal_size().columns)
+
+
+def painted(line: str, word: str, stream: TextIO) -> str:
+    """Colours a word of a line, where the stream is a terminal and colours are wanted."""
+    if word not in COLOURS or not stream.isatty() or settings.colourless():
+        return line
+    return re.sub(rf"(?<!\w){word}(?!\w)", lambda found: click.style(found[0], fg=COLOURS[word]), line, count=1)
 
 
 def clipped(line: str, width: int) -> str:

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from tsuzuki.cli import render
-from tsuzuki.cli.remote import output_option, over_http
+from tsuzuki.cli.remote import output_option, over_http, spoken
 from tsuzuki.cli.store import ARGUMENTS
 from tsuzuki.cli.watching import watched
 from tsuzuki.errors import BadUsage
@@ -148,7 +148,8 @@ def _accepted(client: "Client", run: Any, output: str, *, watch: bool) -> int:
     else:
         click.echo(run["run_id"])
         if not watch:
-            click.echo(f"run {run.get('number', '')} is {run['status']}; `tsuzuki watch {run['run_id']}`", err=True)
+            watch_it = spoken(client, f"watch {run.get('number', run['run_id'])}")
+            click.echo(f"run {run.get('number', '')} is {run['status']}; {watch_it} watches it", err=True)
     return watched(client, run["run_id"], output="status") if watch else 0
 
 

@@ -8,7 +8,7 @@ import click
 
 from tsuzuki.cli import render
 from tsuzuki.cli.progress import MOST_LINES, PLAIN, Pace, finished_in, step_line
-from tsuzuki.cli.remote import output_option, over_http, reference
+from tsuzuki.cli.remote import output_option, over_http, reference, spoken
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import RunFailure, RunStopped
 
@@ -34,13 +34,13 @@ class Screen:
         """Shows a snapshot."""
         now = self._clock.monotonic()
         steps = self._steps(snapshot, now)
+        before, self._status = self._status, snapshot["status"]
         if self._live:
             self._draw([self._headline(snapshot), *steps, *self._lines(snapshot)])
-        elif snapshot["status"] != self._status or now - self._told >= PLAIN:
+        elif self._status != before or now - self._told >= PLAIN:
             self._told = now
             for line in [self._headline(snapshot), *steps]:
                 click.echo(line, err=True)
-        self._status = snapshot["status"]
 
     def _headline(self, snapshot: Any) -> str:
         tasks = snapshot["tasks"]
@@ -65,7 +65,9 @@ class Screen:
     def _draw(self, lines: list[str]) -> None:
         width = shutil.get_terminal_size().columns - 1
         above = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
-        sys.stderr.write(above + "".join(f"{render.clipped(render.one_line(line), width)}\n" for line in lines))
+        shown = [render.clipped(render.one_line(line), width) for line in lines]
+        shown[0] = render.painted(shown[0], self._status, sys.stderr)
+        sys.stderr.write(above + "".join(f"{line}\n" for line in shown))
         sys.stderr.flush()
         self._drawn = len(lines)
 
@@ -80,14 +82,27 @@ def watched(client: "Client", run_id: str, *, output: str, timeout_sec: float | 
             else:
                 screen.see(snapshot)
     except KeyboardInterrupt:
-        click.echo(f"not watching any more; the run goes on: `tsuzuki watch {run_id}`", err=True)
+        again = spoken(client, f"watch {run_id if snapshot is None else snapshot.get('number', run_id)}")
+        click.echo(f"not watching any more; the run goes on: {again} watches it again", err=True)
         return 130
     if snapshot is None:
         return 0
     if output == "status":
+        _advise(client, snapshot)
         click.echo(snapshot["status"])
     some_failed = bool((snapshot.get("counts") or {}).get("failed"))
     return _EXIT.get(snapshot["status"], _SOME_FAILED if some_failed and snapshot["status"] == "COMPLETED" else 0)
+
+
+def _advise(client: "Client", snapshot: Any) -> None:
+    """Says what can be done next with a run that did not end well."""
+    number, failed = snapshot.get("number", snapshot["run_id"]), (snapshot.get("counts") or {}).get("failed")
+    if failed:
+        say = spoken(client, f"items {number} --failed", store=True)
+        click.echo(f"{render.counted(failed, 'item')} failed: {say} shows why", err=True)
+    if snapshot["status"] in _EXIT or (failed and snapshot["status"] == "COMPLETED"):
+        what = "tries only that again" if failed else "goes on; what has finished is not done again"
+        click.echo(f"{spoken(client, f'resume {number}', store=True)} {what}", err=True)
 
 
 @click.command(short_help="Watch a run of a gateway.")

@@ -26,10 +26,10 @@ help:
 	@echo "make clean   remove the environment and all caches"
 
 up: $(RUNTIME)
-	$(BIN)/tsuzuki up $(ARGS)
+	@$(BIN)/tsuzuki up $(ARGS)
 
 demo: $(RUNTIME)
-	$(BIN)/python -m tsuzuki.demo
+	@$(BIN)/python -m tsuzuki.demo
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
@@ -56,11 +56,13 @@ clean:
 
 # The stamps are written last, so that an interrupted installation is done again.
 $(RUNTIME): pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@echo "installing into .venv: this takes a minute, and happens once"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install -qq --editable '.[all]'
 	@touch $@
 
 $(DEV): $(RUNTIME)
-	$(BIN)/python -m pip install --quiet --group dev
+	@echo "installing what tests and checks need into .venv"
+	@$(BIN)/python -m pip install -qq --group dev
 	@touch $@

@@ -237,6 +237,7 @@ class Map:
         )
         progress.done += 1
         progress.seconds += done.took
+        progress.timed += 1
         run.log.dirty = True
         self._sink.put(number, done.value)
         if run.stopping is not None:
@@ -249,6 +250,7 @@ class Map:
         fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=failed.took, tries=failed.tries)
         await self._run.journal.record(fact)
         self._progress.seconds += failed.took
+        self._progress.timed += 1
         self._run.log.dirty = True
         self._failed(number, key, kept, failed.tries, failed.error)
         leave_if_stopping(self._run)

@@ -37,9 +37,10 @@ class Program:
     """Whether it is a `tsuzuki` that ends with its parent by itself."""
 
 
-def tsuzuki(name: str, *arguments: str) -> Program:
+def tsuzuki(name: str, *arguments: str, log_format: str = "") -> Program:
     """Gives a command of ours as a program."""
-    return Program(name, [sys.executable, "-m", "tsuzuki.cli", "--end-with-parent", *arguments])
+    first = ["--end-with-parent", *(["--log-format", log_format] if log_format else [])]
+    return Program(name, [sys.executable, "-m", "tsuzuki.cli", *first, *arguments])
 
 
 def end_with_parent() -> None:

@@ -31,17 +31,17 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
     text: str = ""
     lanes: int = 1
     seconds: float = 0.0
-    """How long the items took together; nobody but `shown` looks at it."""
+    """How long items took together, and how many they were: what the journal had took no time."""
+    timed: int = 0
 
     def shown(self) -> dict[str, Any]:
         """Gives what people see of it, with an estimate from how long its items took."""
-        ended = self.done + self.failed
-        if self.total is not None and self.seconds:
-            left = max(self.total - ended - self.skipped, 0)
-            self.eta = round(left * self.seconds / max(ended, 1) / self.lanes, 3)
+        if self.total is not None and self.timed:
+            left = max(self.total - self.done - self.failed - self.skipped, 0)
+            self.eta = round(left * self.seconds / self.timed / self.lanes, 3)
         plain: dict[str, Any] = msgspec.to_builtins(self)
-        plain.pop("seconds", None)
-        plain.pop("lanes", None)
+        for name in ("seconds", "timed", "lanes"):
+            plain.pop(name, None)
         return plain
 
 

@@ -92,6 +92,11 @@ def strangers() -> dict[str, str]:
     return {name: next(iter(difflib.get_close_matches(name, SETTINGS, 1)), "") for name in sorted(names)}
 
 
+def is_set(name: str) -> bool:
+    """Tells whether somebody set it, to whatever."""
+    return bool(_text(name)[0])
+
+
 def value(name: str) -> Any:
     """Gives the value of a setting that holds; None where nothing is set and there is no default."""
     found = _effective(SETTINGS[name])
@@ -250,7 +255,7 @@ def server(given: str | None = None) -> str:
 
 def server_is_set() -> bool:
     """Tells whether somebody chose a gateway: commands then speak to it instead of the store."""
-    return bool(_text("TSUZUKI_SERVER")[0])
+    return is_set("TSUZUKI_SERVER")
 
 
 def api_key(given: str | None = None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from tsuzuki import __version__, processes
+from tsuzuki import __version__, processes, settings
 from tsuzuki.cli import (
     applications,
     asking,
@@ -144,8 +144,11 @@ def _reader_left() -> int:
 )
 @click.version_option(__version__, message="tsuzuki %(version)s")
 @click.option("--end-with-parent", is_flag=True, hidden=True, help="End when whoever holds our stdin is gone.")
-def main(*, end_with_parent: bool = False) -> None:
+@click.option("--log-format", type=click.Choice(["json", "text"]), hidden=True, help="As TSUZUKI_LOG_FORMAT.")
+@click.pass_context
+def main(ctx: click.Context, *, end_with_parent: bool = False, log_format: str | None = None) -> None:
     """Durable runs for Python."""
+    ctx.with_resource(settings.flagged(TSUZUKI_LOG_FORMAT=log_format))
     if end_with_parent:
         processes.end_with_parent()
 

@@ -39,7 +39,9 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
     logs.configure(logs.GATEWAY)
     with _listening(host, port) as listening:
         at = f"http://{_shown(host)}:{listening.getsockname()[1]}"
-        serve_runs(store.open, options, listening, lambda: click.echo(f"serving {store.shown} at {at}", err=True))
+        alone = not click.get_current_context().find_root().params.get("end_with_parent")
+        told = f"serving {store.shown} at {at}"
+        serve_runs(store.open, options, listening, lambda: click.echo(told, err=True) if alone else None)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shlex
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ from typing import Any, Final
 import click
 
 from tsuzuki import settings
-from tsuzuki.cli.render import counted
+from tsuzuki.cli.render import counted, near
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.worker import split
 from tsuzuki.clock import SystemClock
@@ -51,7 +52,7 @@ def say(text: str) -> None:
 def up(store: Store, **options: Any) -> int:
     """Start the gateway and workers on this machine, and keep them alive until Ctrl-C or SIGTERM.
 
-    A worker that dies is started again. The log of all parts, JSON lines, goes to stdout.
+    A worker that dies is started again. The log of all parts goes to stdout: JSON lines, or text on a terminal.
 
     \b
       tsuzuki up
@@ -90,7 +91,7 @@ class Parts:
         arguments = ["serve", "--host", self.host, "--port", f"{self.port}", *self.store.flags]
         arguments += ["--dashboard-lang", self.dashboard_lang] if self.dashboard_lang else []
         arguments += ["--allow-unauthenticated"] if self.allow_unauthenticated else []
-        return tsuzuki("the gateway", *arguments)
+        return tsuzuki("the gateway", *arguments, log_format=_log_format())
 
     def worker(self, number: int) -> Program:
         """Gives the command of a worker."""
@@ -100,7 +101,12 @@ class Parts:
             for value in split(values):
                 arguments += [name, value]
         arguments += ["--flow-resolver", self.flow_resolver] if self.flow_resolver else []
-        return tsuzuki(f"worker {number}", *arguments)
+        return tsuzuki(f"worker {number}", *arguments, log_format=_log_format())
+
+
+def _log_format() -> str:
+    """Chooses lines for people where their terminal shows the log, unless somebody has chosen."""
+    return "text" if sys.stdout.isatty() and not settings.is_set("TSUZUKI_LOG_FORMAT") else ""
 
 
 async def _up(parts: Parts, nats_port: int | None) -> int:
@@ -156,15 +162,23 @@ async def _answers(place: str, question: bytes, wanted: bytes, stopping: asyncio
 
 def _tell(parts: Parts) -> None:
     known = ", ".join(parts.flows) or parts.flow_resolver or "the sample"
-    command = "tsuzuki" if shutil.which("tsuzuki") else f"{Path(sys.executable).parent / 'tsuzuki'}"
-    there = "" if parts.server == "http://127.0.0.1:8000" else f" --server {parts.server}"
+    command, there = _command(), "" if parts.server == settings.server() else f" --server {parts.server}"
     many = counted(parts.workers, "worker")
     say(f"Tsuzuki is up: {parts.server}  ({many}, flows of {known}, store {parts.store.shown})")
-    say(f"  look at it   open {parts.server} in a browser")
-    say(f"  its flows    {command} flows{there}")
-    if not parts.flows and not parts.flow_resolver:
-        say(f"  a first run  {command} submit sample --param sentences=40 --watch{there}")
-    say("  stop it      Ctrl-C")
+    say(f"  open       {parts.server}")
+    if parts.flows or parts.flow_resolver:
+        say(f"  flows      {command} flows{there}")
+    else:
+        say(f"  submit     {command} submit sample --param sentences=200 --watch{there}")
+    say("  stop       Ctrl-C; what is under way goes on with the next start")
+
+
+def _command() -> str:
+    """Gives how `tsuzuki` is called from the current folder."""
+    beside, found = Path(sys.executable).with_name("tsuzuki"), shutil.which("tsuzuki")
+    if found is not None and (not beside.exists() or Path(found).resolve() == beside.resolve()):
+        return "tsuzuki"
+    return shlex.quote(near(str(beside)))
 
 
 def _nats(parts: Parts, port: int) -> Child:

@@ -1,12 +1,16 @@
 """`tsuzuki up`: everything on one machine, kept alive, ended in order, and no orphans."""
 
 import os
+import re
+import shlex
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
 from tests.rooms import Process, Room
+from tests.terminals import Terminal
 from tsuzuki import Client, Runs, Status
 
 
@@ -132,3 +136,27 @@ def test_a_run_under_way_is_handed_back_when_everything_stops(room: Room) -> Non
         return found.status.value, found.holder
 
     assert room.asked(row) == ("PENDING", None)
+
+
+def test_what_it_says_on_a_terminal_is_all_one_has_to_know(room: Room) -> None:
+    terminal = Terminal(room.folder, "up", "--port", "0", TSUZUKI_GRACE_SECONDS="50")
+    try:
+        terminal.until("Tsuzuki is up", "stop ", "takes runs tagged default")
+        screen = "\n".join(terminal.screen)
+        assert "{" not in screen, "lines for people, not for programs"
+        [server] = re.findall(r"^  open +(http://\S+)$", screen, re.MULTILINE)
+        [command] = re.findall(r"^  submit +(.*)$", screen, re.MULTILINE)
+        assert command.endswith(f"tsuzuki submit sample --param sentences=200 --watch --server {server}")
+        answer = subprocess.run(
+            shlex.split(command.replace(" --watch", "")), cwd=room.folder, capture_output=True, text=True, check=True
+        )
+        with Client(server) as client:
+            run_id = answer.stdout.strip()
+            room.until(lambda: client.get_run(run_id)["counts"]["done"], "the sample is under way")
+        terminal.type(b"\x03")
+        terminal.until("has 50 s to finish", "again ends it at once")
+        terminal.type(b"\x03")
+        assert terminal.ended() == 0
+        assert "Traceback" not in terminal.said
+    finally:
+        terminal.leave()

@@ -34,7 +34,7 @@ def spoken(client: "Client", command: str, *, store: bool = False) -> str:
     Those that also look at a `store` do so unless a gateway is named.
     """
     known = settings.server() == client.server and (settings.server_is_set() or not store)
-    return f"`tsuzuki {command}`" if known else f"`tsuzuki {command} --server {client.server}`"
+    return f"`{render.ourselves()} {command}{'' if known else f' --server {client.server}'}`"
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:

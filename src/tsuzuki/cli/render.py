@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -210,6 +211,14 @@ def users_part(trace: str) -> str:
         if not ours:
             kept.append(line)
     return "\n".join(kept)
+
+
+def ourselves() -> str:
+    """Gives how `tsuzuki` is called from the current folder: by its name where that is this very program."""
+    beside, found = Path(sys.executable).with_name("tsuzuki"), shutil.which("tsuzuki")
+    if not beside.exists() or (found is not None and Path(found).resolve() == beside.resolve()):
+        return "tsuzuki"
+    return shlex.quote(near(str(beside)))
 
 
 def near(path: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shlex
 import shutil
 import signal
 import socket
@@ -16,7 +15,7 @@ from typing import Any, Final
 import click
 
 from tsuzuki import settings
-from tsuzuki.cli.render import counted, near
+from tsuzuki.cli.render import counted, ourselves
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.worker import split
 from tsuzuki.clock import SystemClock
@@ -25,6 +24,8 @@ from tsuzuki.processes import Child, Program, tsuzuki
 
 PATIENCE: Final = 60.0
 """How long the parts may take to answer for the first time (seconds)."""
+HURRY: Final = 0.2
+"""How often the parts are told again to end, once nobody wants to wait for them (seconds)."""
 SAMPLE: Final = "tsuzuki.sample"
 CLOCK: Final = SystemClock()
 
@@ -112,21 +113,34 @@ def _log_format() -> str:
 async def _up(parts: Parts, nats_port: int | None) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def hurry() -> None:
+        for child in parts.children:
+            child.signal(signal.SIGTERM)
+        loop.call_later(HURRY, hurry)  # a worker may not have heard the first one yet
+
+    def stop() -> None:
+        if stopping.is_set():  # told again: nobody waits for what is under way
+            hurry()
+        stopping.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        loop.add_signal_handler(number, stop)
     parts.port = parts.port or _free_port(parts.host)
     async with _kept([] if nats_port is None else [_nats(parts, nats_port)]):
         if nats_port is not None:
             await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
         _refuse_taken(parts.host, parts.port)
         workers = [Child(parts.worker(number), say, CLOCK.monotonic) for number in range(1, parts.workers + 1)]
-        async with _kept([Child(parts.gateway(), say, CLOCK.monotonic), *workers]):
+        parts.children = [Child(parts.gateway(), say, CLOCK.monotonic), *workers]
+        async with _kept(parts.children):
             place = parts.server.removeprefix("http://")
             question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
             if await _answers(place, question, b"200", stopping):
                 _tell(parts)
             await stopping.wait()
-            say("stopping: what is under way may finish, what cannot is handed back")
+            grace = f"{settings.grace_period():g} s"
+            say(f"stopping: what is under way has {grace} to finish, then it is handed back; again ends it at once")
     return 0
 
 
@@ -162,7 +176,7 @@ async def _answers(place: str, question: bytes, wanted: bytes, stopping: asyncio
 
 def _tell(parts: Parts) -> None:
     known = ", ".join(parts.flows) or parts.flow_resolver or "the sample"
-    command, there = _command(), "" if parts.server == settings.server() else f" --server {parts.server}"
+    command, there = ourselves(), "" if parts.server == settings.server() else f" --server {parts.server}"
     many = counted(parts.workers, "worker")
     say(f"Tsuzuki is up: {parts.server}  ({many}, flows of {known}, store {parts.store.shown})")
     say(f"  open       {parts.server}")
@@ -171,14 +185,6 @@ def _tell(parts: Parts) -> None:
     else:
         say(f"  submit     {command} submit sample --param sentences=200 --watch{there}")
     say("  stop       Ctrl-C; what is under way goes on with the next start")
-
-
-def _command() -> str:
-    """Gives how `tsuzuki` is called from the current folder."""
-    beside, found = Path(sys.executable).with_name("tsuzuki"), shutil.which("tsuzuki")
-    if found is not None and (not beside.exists() or Path(found).resolve() == beside.resolve()):
-        return "tsuzuki"
-    return shlex.quote(near(str(beside)))
 
 
 def _nats(parts: Parts, port: int) -> Child:

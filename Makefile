@@ -57,6 +57,8 @@ clean:
 # The stamps are written last, so that an interrupted installation is done again.
 $(RUNTIME): pyproject.toml
 	@echo "installing into .venv: this takes a minute, and happens once"
+	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: PYTHON=python3.12 make up"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install -qq --editable '.[all]'

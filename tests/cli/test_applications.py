@@ -3,8 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
 from tests import example_application
 from tests.cli.conftest import Terminal
+from tsuzuki.cli import main
 from tsuzuki.errors import BadUsage
 
 LOADED = """
@@ -63,6 +67,13 @@ def test_a_broken_application_says_so_and_stops_nothing_else(terminal: Terminal,
     )
     assert "no click command" in terminal.tsuzuki("odd", code=1).stderr
     assert "No such command" in terminal.tsuzuki("telltale", code=1).stderr
+
+
+def test_without_flows_and_applications_a_worker_knows_nothing_to_execute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsuzuki.cli.loading.application.applications", list)
+    told = CliRunner().invoke(main, ["worker"])
+    assert told.exit_code == 1
+    assert "nothing to execute" in told.stderr
 
 
 def test_two_packages_may_not_have_the_same_name(terminal: Terminal, tmp_path: Path) -> None:

@@ -36,11 +36,11 @@ def workers_of(process: Process) -> list[int]:
 
 def test_it_says_what_to_open_and_a_first_command_that_works(room: Room) -> None:
     process, server = room.up("--workers", "2")
-    assert f"open {server}" in process.said
+    assert f"open       {server}" in process.said
     assert "submit sample" in process.said
     with Client(server) as client:
         room.until(lambda: len(client.list_workers()) == 2, "both workers are there")
-        assert [flow["name"] for flow in client.list_flows()] == ["sample"]
+        assert "sample" in [flow["name"] for flow in client.list_flows()]
         run = client.submit_run("sample", {"sentences": 5, "seconds": 0.01})
         *_, last = client.watch_run(run["run_id"])
     assert (last["status"], last["result"]) == ("COMPLETED", "5 sentences, from 'sentence 1' to 'sentence 5'")

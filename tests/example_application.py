@@ -47,6 +47,14 @@ def install(folder: Path, found: dict[str, str]) -> Path:
     return site
 
 
+def unpack(folder: Path, found: dict[str, str]) -> Path:
+    """Does by hand what pip does with a wheel, for those tests that need several."""
+    site = folder / f"site-{len(list(folder.iterdir()))}"
+    with zipfile.ZipFile(wheel(folder, found)) as archive:
+        archive.extractall(site)
+    return site
+
+
 def broken(name: str, code: str) -> dict[str, str]:
     """Gives the files of an application with this code in it."""
     points = f'[project.entry-points."tsuzuki.apps"]\n{name} = "{name}_app:application"\n'

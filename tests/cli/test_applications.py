@@ -30,7 +30,7 @@ def path_of(*sites: Path) -> dict[str, str]:
 
 def made(folder: Path, name: str, code: str) -> Path:
     (folder / name).mkdir()
-    return example_application.install(folder / name, example_application.broken(name, code))
+    return example_application.unpack(folder / name, example_application.broken(name, code))
 
 
 def test_the_command_of_an_application_is_a_command(terminal: Terminal, site: Path) -> None:
@@ -84,6 +84,6 @@ def test_two_packages_may_not_have_the_same_name(terminal: Terminal, tmp_path: P
         found = example_application.broken("twin", "from tsuzuki.application import Application")
         found["pyproject.toml"] = found["pyproject.toml"].replace('name = "twin"', f'name = "{folder.name}"')
         found["pyproject.toml"] = found["pyproject.toml"].replace("twin_app:application", f"{folder.name}:application")
-        sites.append(example_application.install(folder, found))
+        sites.append(example_application.unpack(folder, found))
     terminal.environment |= path_of(*sites)
     assert "two packages offer an application of that name" in terminal.tsuzuki("twin", code=1).stderr

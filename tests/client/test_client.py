@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -126,16 +128,27 @@ def test_workers_flows_metrics_and_health_are_there(client: Client) -> None:
     assert client.health()["status"] == "ok"
 
 
+def letter_of(client: Client, run_id: str) -> Any:
+    """Gives the letter of a run; on NATS it comes a moment after the end of the run."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for letter in client.list_letters():
+            if letter["run_id"] == run_id:
+                return letter
+        time.sleep(0.02)
+    raise AssertionError(f"there is no dead letter of {run_id}")
+
+
 def test_a_dead_letter_is_shown_replayed_and_dropped(client: Client) -> None:
     run = client.submit_run("fails")
     *_, last = client.watch_run(run["run_id"])
     assert last["status"] == "FAILED"
-    letter = next(letter for letter in client.list_letters() if letter["run_id"] == run["run_id"])
+    letter = letter_of(client, run["run_id"])
     assert client.get_letter(letter["id"])["reason"] == "execution_error"
     client.replay_letter(letter["id"])
     *_, last = client.watch_run(run["run_id"])
     assert last["attempt"] == 2
-    again = next(letter for letter in client.list_letters() if letter["run_id"] == run["run_id"])
+    again = letter_of(client, run["run_id"])
     client.drop_letter(again["id"])
     assert run["run_id"] not in {letter["run_id"] for letter in client.list_letters()}
     client.delete_run(run["run_id"])

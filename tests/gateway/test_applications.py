@@ -161,9 +161,7 @@ async def test_a_broken_one_is_told_of_and_left_out(
 ) -> None:
     for name, code in BROKEN.items():
         (tmp_path / name).mkdir()
-        monkeypatch.syspath_prepend(
-            example_application.install(tmp_path / name, example_application.broken(name, code))
-        )
+        monkeypatch.syspath_prepend(example_application.unpack(tmp_path / name, example_application.broken(name, code)))
     async with opened(f"sqlite:{tmp_path / 'store.db'}") as runs, served(runs, Options()) as house:
         assert not {app["name"] for app in await house.get("/apps")} & {*BROKEN, "other"}
         assert (await house.client.get("/api/greetings/book")).status_code == 200

@@ -37,10 +37,8 @@ def test_a_broken_application_stops_no_worker(room: Room, tmp_path: Path) -> Non
     )
     (tmp_path / "c").mkdir()
     sites = (
-        example_application.install(
-            tmp_path / "b", example_application.broken("raises", "import nothing_of_that_name")
-        ),
-        example_application.install(tmp_path / "c", example_application.broken("clash", clash)),
+        example_application.unpack(tmp_path / "b", example_application.broken("raises", "import nothing_of_that_name")),
+        example_application.unpack(tmp_path / "c", example_application.broken("clash", clash)),
     )
     worker = room.worker("--data-dir", room.store, PYTHONPATH=":".join(map(str, sites)))
     assert "the application raises cannot be used: ModuleNotFoundError" in worker.said

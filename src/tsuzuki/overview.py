@@ -4,11 +4,9 @@ The gateway calls these beside `Runs`; rules stay below, in the port and the lif
 """
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
-
-import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry, Line, WorkerRecord
@@ -147,9 +145,13 @@ class Overview:
         """Gives the workers that live."""
         return [seen.record for seen in await self.workers() if seen.state in ALIVE]
 
-    async def published_flows(self) -> dict[str, dict[str, Any]]:
+    async def published_flows(self) -> dict[str, bytes]:
         """Gives what workers have published of their flows, by name."""
-        return {name: msgspec.json.decode(body) for name, body in await self._backend.records(FLOWS)}
+        return dict(await self._backend.records(FLOWS))
+
+    def monotonic(self) -> float:
+        """Gives a time that only grows, for those who remember what they read (seconds)."""
+        return self._backend.clock.monotonic()
 
     async def figures(self) -> Figures:
         """Gives the figures of the store as it is now."""
@@ -185,15 +187,6 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"
     return item
-
-
-def known_flows(workers: Sequence[WorkerRecord]) -> dict[str, list[WorkerRecord]]:
-    """Gives the flows that these workers know, each with who knows it."""
-    flows: dict[str, list[WorkerRecord]] = {}
-    for record in workers:
-        for name in record.flows:
-            flows.setdefault(name, []).append(record)
-    return dict(sorted(flows.items()))
 
 
 def checked_item_status(text: str | None) -> str | None:

@@ -123,7 +123,7 @@ class Badge:
     """What a worker tells of itself with its heartbeats."""
 
     def __init__(
-        self, presence: Presence, worker: str, tags: Sequence[str], flows: Iterable[str], clock: Clock
+        self, presence: Presence, worker: str, tags: Sequence[str], flows: Iterable[str], clock: Clock, **more: Any
     ) -> None:
         self._clock = clock
         self._always = WorkerRecord(
@@ -134,6 +134,7 @@ class Badge:
             flows=tuple(flows),
             started_at=clock.now(),
             instance_id=uuid.uuid4().hex,
+            **more,
         )
         self._shown: str | None = None
         self._last: dict[str, Any] = {}

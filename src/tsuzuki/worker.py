@@ -108,7 +108,6 @@ class Worker:
                 await opened.close()
             raise
         worker._opened = opened if given is None else None
-        await known.publish(opened)
         return worker
 
     async def close(self) -> None:
@@ -124,8 +123,10 @@ class Worker:
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
         self._fingerprints = self._flows.fingerprints()
-        self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock)
         try:
+            told = await self._flows.told(self._backend) if self.tags else {}
+            able = self._workflows is not None
+            self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock, workflows=able, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
             await self._look_for_the_dead()
@@ -170,7 +171,7 @@ class Worker:
     async def run(self) -> None:
         """Claims and executes until stopped."""
         self._looping = True
-        await self._flows.publish(self._backend)
+        await self._flows.publish(self._backend)  # again, where the store was away when we came
         while not self._stopping.is_set():
             room = self._appetite.room(len(self._running), len(self._queue))
             claims = await self._claim(room) if room > 0 else []
@@ -232,6 +233,7 @@ class Worker:
                 self.id,
                 tags=self.tags,
                 flows=self._flows.claimable,
+                workflows=self._workflows is not None,
                 limit=limit,
                 dead=self._dead,
                 fingerprints=self._fingerprints,
@@ -357,7 +359,7 @@ class Worker:
             )
             self._dropped.discard(run_id)
             for claim in claims:
-                if claim.run.workflow or claim.run.flow in self._flows:
+                if self._workflows if claim.run.workflow else claim.run.flow in self._flows:
                     self._queue.append(claim)
                 else:  # it was known to a worker of our name before us
                     await self._held.release(claim, "its worker was killed, and does not know the flow any more")

@@ -143,6 +143,7 @@ class MemoryBackend:
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
@@ -153,7 +154,8 @@ class MemoryBackend:
             if len(claims) >= limit:
                 break
             run = record.row
-            if claimable(run, now, dead) and (flows is None or run.flow in flows or run.workflow):
+            suits = workflows if run.workflow else flows is None or run.flow in flows
+            if claimable(run, now, dead) and (suits or run_id is not None):
                 self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, "")))
                 if not record.row.status.terminal:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))

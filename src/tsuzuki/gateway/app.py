@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tsuzuki import __version__
+from tsuzuki.catalogue import Catalogue
 from tsuzuki.gateway import contract, items, letters, metrics, pages, problems, runs, watch, workers, workflows
 from tsuzuki.gateway.guards import Careful
 from tsuzuki.gateway.options import Options, from_environment
@@ -74,5 +75,6 @@ def _gateway(opened: Runs, options: Options) -> Gateway:
         streams=Streams(options.max_streams),
         scenes=Scenes(overview, snapshots),
         keyring=Keyring(opened.backend),
+        catalogue=Catalogue(overview),
         options=options,
     )

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from fastapi import FastAPI, Request
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from tsuzuki.errors import (
     BadListQuery,
+    BadParams,
     BadRequest,
     BadWorkersRequest,
     KeyHeld,
@@ -70,6 +71,12 @@ class Invalid(BadRequest):
 def invalid_body(error: ValidationError) -> Invalid:
     """Says what pydantic found wrong with a body, as FastAPI names it."""
     return Invalid({**found, "loc": ("body", *found["loc"])} for found in error.errors())
+
+
+def misplaced(error: BadParams, place: tuple[str | int, ...]) -> Invalid:
+    """Says which params do not fit their flow, by their place in the body."""
+    found = ({**one, "loc": (*place, *cast("list[str | int]", one["loc"]))} for one in error.problems)
+    return Invalid(found, str(error))
 
 
 def answer(

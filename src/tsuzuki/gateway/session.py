@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
+from tsuzuki.catalogue import Catalogue
 from tsuzuki.errors import KeyRefused, KeyRequired, RunNotFound
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.scenes import Scenes
@@ -34,6 +35,7 @@ class Gateway:
     streams: Streams
     scenes: Scenes
     keyring: Keyring
+    catalogue: Catalogue
     options: Options
 
 

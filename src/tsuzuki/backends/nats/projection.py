@@ -175,13 +175,20 @@ class Projection:
         return found[0] if found else 0
 
     def candidates(
-        self, tags: Sequence[str], flows: Collection[str] | None, now: float, dead: frozenset[str], limit: int
+        self,
+        tags: Sequence[str],
+        flows: Collection[str] | None,
+        now: float,
+        dead: frozenset[str],
+        limit: int,
+        *,
+        workflows: bool = True,
     ) -> list[Candidate]:
         """Finds the runs that may be claimed, by priority, then age."""
         self._settle()
         found: set[Candidate] = set()
         named = None if flows is None else msgspec.json.encode(list(flows)).decode()
-        values = {"now": now, "version": f.VERSION, "flows": named, "limit": limit}
+        values = {"now": now, "version": f.VERSION, "flows": named, "workflows": workflows, "limit": limit}
         for tag in tags:
             for priority, number, run_id, of, flow, waits in self._database.execute(
                 SQL["waiting"], {**values, "tag": tag}

@@ -91,16 +91,19 @@ SELECT {columns} FROM {joined} WHERE runs.id = ?;
 -- position: Tells how far a run is known to have come.
 SELECT position FROM runs WHERE id = ?;
 
+-- dealt_with: The flow of a group of tickets; runs that bring their workflow are dealt out apart, whatever it is called.
+iif(workflow = '', flow, '')
+
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT priority, number, id, tag, flow, not_before = 0 FROM runs INDEXED BY runs_waiting
+SELECT priority, number, id, tag, {dealt_with}, not_before = 0 FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
-    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder.
-SELECT priority, number, id, tag, flow FROM runs INDEXED BY runs_held
+SELECT priority, number, id, tag, {dealt_with} FROM runs INDEXED BY runs_held
 WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
-    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)));
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 
 -- due: Tells when the next delayed run is due.
 SELECT min(not_before) FROM runs INDEXED BY runs_delayed

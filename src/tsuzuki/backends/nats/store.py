@@ -152,11 +152,12 @@ class NatsBackend:
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
-        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows)
+        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows)
         with self._faults():
             await self._parts.loaded()
             if run_id is not None:

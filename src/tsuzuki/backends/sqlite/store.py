@@ -135,12 +135,13 @@ class SqliteBackend:
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         # A look without a transaction: an idle worker writes nothing.
-        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows)
+        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows, workflows)
         with self._reading_faults():
             if run_id is None and not queue.candidates(self._reading.execute, wanted, self._clock.now(), 1):
                 return []

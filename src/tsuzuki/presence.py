@@ -14,6 +14,7 @@ import platform
 import tempfile
 import uuid
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -155,6 +156,7 @@ class Badge:
             current_run_id=current,
             stopped_at=now if stopped else None,
             stop_reason=stopped or None,
+            tallies=deepcopy(self._always.tallies),  # as they are now: they go on growing
             **self._last,
         )
 

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Self
 
 from tsuzuki import facts as f
@@ -29,6 +28,7 @@ from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import Compile, execute
 from tsuzuki.strays import Look, Unattended
+from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads
 
 logger: Final = logging.getLogger("tsuzuki.worker")
@@ -73,6 +73,7 @@ class Worker:
         self._dropped: set[str] = set()
         self._unattended = Unattended()
         self._appetite = Appetite(concurrency)
+        self._tallies = Tallies(writes=backend.writes)
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
         self._looping = False
@@ -125,8 +126,8 @@ class Worker:
         self._fingerprints = self._flows.fingerprints()
         try:
             told = await self._flows.told(self._backend) if self.tags else {}
-            able = self._workflows is not None
-            self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock, workflows=able, **told)
+            told |= {"workflows": self._workflows is not None, "tallies": self._tallies}
+            self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
             await self._look_for_the_dead()
@@ -140,9 +141,7 @@ class Worker:
         ]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         self._stopping.set()
         try:
             await self._held.hand_back()
@@ -248,7 +247,10 @@ class Worker:
             self._start(self._queue.popleft(), self._ended)
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
-        run = Execution(self._backend, claim, self._clock, self._threads, self._limits, ended, grace=self._grace)
+        self._tallies.claims += 1
+        run = Execution(
+            self._backend, claim, self._clock, self._threads, self._limits, ended, self._grace, self._tallies
+        )
         self._running[claim.run.id] = run
         run.start(execute(run, self._flows.get(claim.run.flow), self._workflows))
 
@@ -263,6 +265,7 @@ class Worker:
         if self._running.get(run.run_id) is run:  # not another attempt at it, after this one was lost
             del self._running[run.run_id]
             self._badge.ended = run.run_id
+            self._tallies.ended(run.ending, self._clock.monotonic() - run.began)
         self._freed.set()
         if run.interrupted:  # by its own code, as if by Ctrl-C
             self.interrupt()
@@ -354,9 +357,8 @@ class Worker:
         for run_id in tuple(self._dropped):
             if self._stopping.is_set():
                 return  # others may have it as soon as we have left
-            claims = await self._backend.claim(
-                self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
-            )
+            mine = frozenset({self.id})
+            claims = await self._backend.claim(self.id, run_id=run_id, dead=mine, fingerprints=self._fingerprints)
             self._dropped.discard(run_id)
             for claim in claims:
                 if self._workflows if claim.run.workflow else claim.run.flow in self._flows:

@@ -21,6 +21,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Fact, RunFailed, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.tallies import Histogram
 
 _KILO: Final = 1024
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -181,6 +182,11 @@ class Backend(Protocol):
         """The clock that all who use the store agree on: times of runs are read and written by it."""
         ...
 
+    @property
+    def writes(self) -> Histogram:
+        """How much went together into each write of this process: what callers wrote at the same time, or facts."""
+        ...
+
     # The journal
 
     def append(self, claim: Claim, facts: Sequence[Fact], *, alone: bool = False) -> Awaitable[int]:
@@ -295,11 +301,18 @@ class Backend(Protocol):
         ...
 
     async def waiting_since(self) -> float | None:
-        """Tells since when the run that waits longest has waited; None: none waits."""
+        """Tells since when the run that waits longest could have been claimed; None: none can be.
+
+        A private run waits for nobody, and a delayed one not before its time.
+        """
         ...
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         """Lists dead letters, the newest first; with `before` those older than that one."""
+        ...
+
+    async def count_letters(self) -> int:
+        """Counts the dead letters."""
         ...
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from tsuzuki.tallies import Tallies
+
 
 class WorkerState(StrEnum):
     """What a worker is doing; DISCONNECTED is never stored, but seen by who looks (`presence.state_of`)."""
@@ -51,6 +53,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it finds flows by a resolver too, so that it may take a run of any name."""
     workflows: bool = False
     """Whether it executes runs that bring their workflow."""
+    tallies: Tallies | None = None
+    """What it has counted of its work in this life."""
 
     def mark(self, flow: str) -> str:
         """Tells by which mark what it has published of a flow is known; empty: it has published nothing of it."""

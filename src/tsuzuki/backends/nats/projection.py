@@ -236,11 +236,11 @@ class Projection:
         self._settle()
         return dict(self._database.execute(SQL["counts"], (updated_after,)).fetchall())
 
-    def waiting_since(self) -> float | None:
-        """Tells since when the run that waits longest has waited."""
+    def waiting_since(self, now: float) -> float | None:
+        """Tells since when the run that waits longest could have been claimed."""
         self._settle()
-        found: float | None = self._database.execute(SQL["waiting_since"]).fetchall()[0][0]
-        return found
+        found = self._database.execute(SQL["waiting_since"], (now,)).fetchall()
+        return min((since for (since,) in found if since is not None), default=None)
 
     def _kind(self, query: Query, values: Mapping[str, Any]) -> str:
         """Says which of the lists a query asks for."""

@@ -197,8 +197,11 @@ SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix ||
 -- counts: Counts runs by status, those that changed after a time.
 SELECT status, count(*) FROM runs WHERE updated_at > ? GROUP BY status;
 
--- waiting_since: Finds the waiting run that changed longest ago.
-SELECT min(updated_at) FROM runs WHERE status = 'PENDING';
+-- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
+SELECT min(updated_at) FROM runs INDEXED BY runs_unclaimed WHERE status = 'PENDING' AND private = 0 AND not_before = 0
+UNION ALL
+SELECT min(max(updated_at, not_before)) FROM runs INDEXED BY runs_delayed
+WHERE status = 'PENDING' AND not_before > 0 AND not_before <= ? AND private = 0;
 
 -- failed: Lists the ids of runs that failed.
 SELECT row FROM runs WHERE status = 'FAILED';

@@ -324,8 +324,17 @@ SELECT status, count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AN
 UNION ALL
 SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 GROUP BY status;
 
--- waiting_since: Finds the waiting run that changed longest ago.
-SELECT min(updated_at) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING';
+-- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
+SELECT (
+    SELECT updated_at FROM runs INDEXED BY runs_listed
+    WHERE holder IS NULL AND status = 'PENDING' AND private = 0 AND not_before = 0 ORDER BY updated_at LIMIT 1
+)
+UNION ALL
+SELECT min(max(updated_at, not_before)) FROM runs INDEXED BY runs_delayed
+WHERE status = 'PENDING' AND not_before > 0 AND not_before <= ? AND private = 0;
+
+-- count_letters: Counts the dead letters.
+SELECT count(*) FROM dead_letters;
 
 -- insert_dead_letter: Keeps what is known of a run that failed.
 INSERT INTO dead_letters (body) VALUES (?);

@@ -37,6 +37,7 @@ from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
 from tsuzuki.settled import Settled
+from tsuzuki.tallies import Histogram
 
 Answer = TypeVar("Answer")
 
@@ -85,6 +86,10 @@ class SqliteBackend:
     def url(self) -> str:
         """The address that opens this store again."""
         return f"sqlite:{self._path}"
+
+    @property
+    def writes(self) -> Histogram:
+        return self._writer.sizes
 
     # The journal
 
@@ -195,12 +200,15 @@ class SqliteBackend:
         return counts
 
     async def waiting_since(self) -> float | None:
-        found: float | None = self._rows("waiting_since")[0][0]
-        return found
+        found = [since for (since,) in self._rows("waiting_since", self._clock.now()) if since is not None]
+        return min(found, default=None)
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         older_than = 2**62 if before is None else _number(before)
         return [_letter_from(row) for row in self._rows("dead_letters", older_than, limit)]
+
+    async def count_letters(self) -> int:
+        return int(self._rows("count_letters")[0][0])
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:
         rows = self._rows("dead_letter", _number(letter))

@@ -27,6 +27,7 @@ class KeepingContract:
     ) -> None:
         failed = [(await b.ended(backend, Status.FAILED)).id for _ in range(6)]
         letters = await backend.dead_letters()
+        assert await backend.count_letters() == len(letters)
         assert [letter.run_id for letter in letters] == failed[::-1]
         assert await backend.drop_letter(letters[2].id)
         assert not await backend.drop_letter(letters[2].id)

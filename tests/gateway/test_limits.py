@@ -128,7 +128,7 @@ async def test_an_unexpected_error_tells_nothing_of_our_insides(small: House) ->
     async def surprise(*_: object, **__: object) -> None:
         raise RuntimeError("the secret is 42")
 
-    setattr(small.runs.backend, "counts", surprise)  # noqa: B010 - a bound method of a real store, for this test
+    setattr(small.runs.backend, "workers", surprise)  # noqa: B010 - a bound method of a real store, for this test
     answer = await small.client.get("/health/ready")
     assert answer.status_code == 500
     assert json.loads(answer.text) == {

@@ -194,11 +194,14 @@ SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
--- counts: Counts runs by status, those that changed after a time.
-SELECT status, count(*) FROM runs WHERE updated_at > ? GROUP BY status;
+-- counts: Counts the runs of a status that changed after a time.
+SELECT count(*) FROM runs INDEXED BY runs_by_status WHERE status = ? AND updated_at > ?;
 
 -- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
-SELECT min(updated_at) FROM runs INDEXED BY runs_unclaimed WHERE status = 'PENDING' AND private = 0 AND not_before = 0
+SELECT (
+    SELECT updated_at FROM runs INDEXED BY runs_by_status
+    WHERE status = 'PENDING' AND private = 0 AND not_before = 0 ORDER BY updated_at LIMIT 1
+)
 UNION ALL
 SELECT min(max(updated_at, not_before)) FROM runs INDEXED BY runs_delayed
 WHERE status = 'PENDING' AND not_before > 0 AND not_before <= ? AND private = 0;

@@ -319,8 +319,14 @@ SELECT updated_at, number FROM runs
 WHERE number = :number AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- counts: Counts runs by status, those that changed after a time.
-SELECT status, count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND updated_at > ?1 GROUP BY status
+-- counts: Counts runs by status, those that changed after a time: a range of an index for each, without sorting.
+SELECT 'PENDING', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING' AND updated_at > ?1
+UNION ALL
+SELECT 'COMPLETED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'COMPLETED' AND updated_at > ?1
+UNION ALL
+SELECT 'FAILED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'FAILED' AND updated_at > ?1
+UNION ALL
+SELECT 'CANCELLED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'CANCELLED' AND updated_at > ?1
 UNION ALL
 SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 GROUP BY status;
 

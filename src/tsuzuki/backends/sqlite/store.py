@@ -197,7 +197,7 @@ class SqliteBackend:
         counts: dict[str, int] = {}
         for status, count in self._rows("counts", updated_after):
             counts[status] = counts.get(status, 0) + count
-        return counts
+        return {status: count for status, count in counts.items() if count}
 
     async def waiting_since(self) -> float | None:
         found = [since for (since,) in self._rows("waiting_since", self._clock.now()) if since is not None]

@@ -156,11 +156,23 @@ async def opened(address: str) -> AsyncIterator[Runs]:
         await backend.close()
 
 
+@pytest.fixture
+def own_nats(tmp_path: Path) -> Iterator[NatsServer]:
+    """A NATS server that a test may kill, with little room."""
+    server = NatsServer(tmp_path / "nats", jetstream="max_file_store: 8000000")
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(params=["sqlite", "nats"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "nats":
         server: NatsServer = request.getfixturevalue("nats_server")
         return f"{server.url}?prefix={server.fresh()}"
+    if request.param == "of its own":
+        own: NatsServer = request.getfixturevalue("own_nats")
+        return f"{own.url}?prefix={own.fresh()}&max_log_bytes=1000000"
     return f"sqlite:{tmp_path / 'store.db'}"
 
 
@@ -199,7 +211,9 @@ def serving(tmp_path: Path, address: str) -> Iterator[Serving]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **environment: str) -> tuple["subprocess.Popen[str]", str]:
-        process = command("serve", "--port", "0", "--backend", address, *arguments, folder=tmp_path, **environment)
+        with (tmp_path / "log").open("a") as log:  # a pipe that nobody reads would hold it up
+            store = ("--backend", address)
+            process = command("serve", "--port", "0", *store, *arguments, folder=tmp_path, out=log, **environment)
         started.append(process)
         assert process.stderr is not None
         for line in process.stderr:

@@ -5,18 +5,21 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 Serving = Callable[..., tuple["subprocess.Popen[str]", str]]
 PATIENCE = 30
 
 
-def command(*arguments: str, folder: Path, **environment: str) -> "subprocess.Popen[str]":
+def command(
+    *arguments: str, folder: Path, out: int | IO[str] = subprocess.PIPE, **environment: str
+) -> "subprocess.Popen[str]":
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
     return subprocess.Popen(
         [sys.executable, "-m", "tsuzuki.cli", *arguments],
         cwd=folder,
         env=clean | environment,
-        stdout=subprocess.PIPE,
+        stdout=out,
         stderr=subprocess.PIPE,
         text=True,
     )

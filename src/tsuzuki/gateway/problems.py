@@ -150,8 +150,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(TsuzukiError)
     async def ours(request: Request, error: TsuzukiError) -> Response:
-        status = error.http_status
-        if isinstance(error, StoreError) or status >= TsuzukiError.http_status:
+        refused = isinstance(error, TooBusy)  # as many as come: a line for each would fill the disk
+        if not refused and (isinstance(error, StoreError) or error.http_status >= TsuzukiError.http_status):
             logger.error("%s %s: %s", request.method, request.url.path, error, extra={"err_id": error.error_id})
         return answer_of(error, nats=nats(request))
 

@@ -5,7 +5,6 @@ same of the flow, and none finds flows by a resolver. A flow that nobody has pub
 """
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
@@ -16,7 +15,7 @@ import pydantic
 
 from tsuzuki.backends import WorkerRecord
 from tsuzuki.codec import plain_params
-from tsuzuki.errors import BadParams, StoreError
+from tsuzuki.errors import BadParams
 from tsuzuki.flowset import mark_of
 from tsuzuki.overview import Overview
 from tsuzuki.schemas import LOOSE, Checker
@@ -83,8 +82,7 @@ class Catalogue:
 
     async def find(self, name: str) -> PublishedFlow | None:
         """Gives a flow, where a living worker has published it."""
-        with contextlib.suppress(StoreError):  # nothing is known, then: whoever writes will tell
-            await self._freshen()
+        await self._freshen()
         return self._flows.get(name)
 
     async def checked(self, name: str, tag: str, params: Mapping[str, Any]) -> Any:

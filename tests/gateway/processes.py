@@ -5,15 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 Serving = Callable[..., tuple["subprocess.Popen[str]", str]]
 PATIENCE = 30
 
 
-def command(
-    *arguments: str, folder: Path, out: int | IO[str] = subprocess.PIPE, **environment: str
-) -> "subprocess.Popen[str]":
+def command(*arguments: str, folder: Path, out: Any = subprocess.PIPE, **environment: str) -> "subprocess.Popen[str]":
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
     return subprocess.Popen(
         [sys.executable, "-m", "tsuzuki.cli", *arguments],

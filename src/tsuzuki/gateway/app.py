@@ -9,7 +9,7 @@ from tsuzuki import __version__
 from tsuzuki.catalogue import Catalogue
 from tsuzuki.gateway import contract, items, letters, metrics, pages, problems, runs, watch, workers, workflows
 from tsuzuki.gateway.guards import Careful
-from tsuzuki.gateway.options import Options, from_environment
+from tsuzuki.gateway.options import STORE_WAIT, Options, from_environment
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.session import Gateway
 from tsuzuki.gateway.snapshots import Snapshots
@@ -39,7 +39,7 @@ def create_app(
             yield
             app.state.gateway.streams.close()
             return
-        async with Runs.open(backend, data_dir=data_dir) as opened:
+        async with Runs.open(backend, data_dir=data_dir, timeout=STORE_WAIT) as opened:
             app.state.gateway = _gateway(opened, chosen)
             yield
             app.state.gateway.streams.close()

@@ -117,15 +117,17 @@ class Process:
 class Room:
     """A folder in which processes work."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, backend: str | None = None) -> None:
         self.folder = folder
+        self.backend = backend
         self.store = str(folder / ".tsuzuki")
         (folder / "flows.py").write_text(FLOWS)
         self._processes: list[Process] = []
         self._numbers = count(1)
 
     def start(self, *arguments: str, **variables: str) -> Process:
-        process = Process(self.folder, next(self._numbers), *arguments, **variables)
+        store = {} if self.backend is None else {"TSUZUKI_BACKEND": self.backend}
+        process = Process(self.folder, next(self._numbers), *arguments, **(store | variables))
         self._processes.append(process)
         return process
 
@@ -157,7 +159,7 @@ class Room:
 
     def asked(self, ask: Callable[[Runs], Awaitable[Thing]]) -> Thing:
         async def work() -> Thing:
-            async with Runs.open(data_dir=self.store) as runs:
+            async with Runs.open(self.backend, data_dir=None if self.backend else self.store) as runs:
                 return await ask(runs)
 
         return asyncio.run(work())

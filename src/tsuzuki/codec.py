@@ -15,6 +15,7 @@ import pydantic
 import pydantic_core
 import typing_extensions
 
+from tsuzuki import schemas
 from tsuzuki.errors import BadParams, BadUsage, NotJSON, ValueChanged
 from tsuzuki.identity import digest
 from tsuzuki.results import Collected
@@ -225,8 +226,9 @@ class Params:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the params."""
-        return self._adapter.json_schema()
+        """The JSON schema of the params, with their defaults."""
+        parameters = self._signature.parameters.values()
+        return schemas.of_params(self._adapter, {p.name: p.default for p in parameters if p.default is not p.empty})
 
     def encode(self, given: Mapping[str, Any]) -> bytes:
         """Checks params given as Python values, fills in defaults, and gives their JSON."""

@@ -19,6 +19,7 @@ from tsuzuki.leaving import gave_up
 from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
 from tsuzuki.settled import Settled
+from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads, Work
 
 Stop: TypeAlias = Literal["cancel", "release", "lost", "ended"]
@@ -73,6 +74,7 @@ class Execution:
     limits: Limits
     ended: Callable[["Execution", BaseException | None], None]
     grace: float = 30.0
+    tallies: Tallies = field(default_factory=Tallies)
     replay: Replay = NOTHING_DONE
     inherited: Replay | None = None
     active: int = 0

@@ -1,5 +1,6 @@
 """The flows that a worker can execute: those it was given, and what a resolver finds by name."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,8 @@ class FlowSet(Mapping[str, Flow[..., Any]]):
 
     def __init__(self, flows: Iterable[Flow[..., Any]] = (), resolver: Resolver | None = None) -> None:
         self._resolver = resolver
+        self._bodies: dict[str, bytes] = {}
+        self._told = False
         self._known: dict[str, Flow[..., Any]] = {}
         for flow in options.instances("Worker(flows=…)", flows, Flow, "flows, functions under @flow"):
             if self._known.setdefault(flow.name, flow) is not flow:
@@ -46,6 +49,11 @@ class FlowSet(Mapping[str, Flow[..., Any]]):
         return len(self._known)
 
     @property
+    def resolves(self) -> bool:
+        """Whether a resolver may know any name."""
+        return self._resolver is not None
+
+    @property
     def claimable(self) -> Collection[str] | None:
         """The names to claim by; None: any."""
         return None if self._resolver is not None else self._known.keys()
@@ -56,13 +64,28 @@ class FlowSet(Mapping[str, Flow[..., Any]]):
 
     async def publish(self, backend: Backend) -> None:
         """Tells others what these flows are, as records of the store; what is told already is left alone."""
+        self._bodies = self._bodies or {
+            name: msgspec.json.encode(published(flow)) for name, flow in self._known.items()
+        }
+        if self._told:
+            return
         try:
-            for name, flow in self._known.items():
-                body = msgspec.json.encode(published(flow))
+            for name, body in self._bodies.items():
                 if await backend.record(RECORDS, name) != body:
                     await backend.put_record(RECORDS, name, body)
+            self._told = True
         except StoreError as error:
             logger.warning("cannot publish the flows just now: %s", error)
+
+    async def told(self, backend: Backend) -> dict[str, Any]:
+        """Publishes these flows, and gives what a worker tells of them: so that others see when workers differ."""
+        await self.publish(backend)
+        return {"marks": tuple(mark_of(body) for body in self._bodies.values()), "resolves": self.resolves}
+
+
+def mark_of(body: bytes) -> str:
+    """Gives by what a published flow is known."""
+    return hashlib.sha256(body).hexdigest()[:12]
 
 
 def published(flow: Flow[..., Any]) -> dict[str, Any]:

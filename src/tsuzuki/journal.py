@@ -17,6 +17,7 @@ from tsuzuki.facts import FAILURES, Fact, ItemDone, ItemFailed, ItemSkipped, Out
 from tsuzuki.identity import again
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.settled import Settled
+from tsuzuki.tallies import Tallies
 
 LINGER: Final = 0.002
 """How long a write waits for company while many calls are under way (seconds)."""
@@ -92,6 +93,7 @@ class Owner(Protocol):
     """Whose journal it is: how many calls are under way there, and who is told that nothing more can be recorded."""
 
     active: int
+    tallies: Tallies
 
     def broken(self) -> None:
         """Stops."""
@@ -107,6 +109,7 @@ class Journal:
         "_loop",
         "_owner",
         "_ride",
+        "_tallies",
         "_timer",
         "_waiting",
         "broken",
@@ -118,6 +121,7 @@ class Journal:
         self._backend = backend
         self._claim = claim
         self._owner: Owner | None = owner
+        self._tallies = owner.tallies
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Fact] = []
         self._ack: Settled | None = None
@@ -179,6 +183,7 @@ class Journal:
             kept: Awaitable[Any] = self.record(fact)
         else:
             facts, self._waiting = [*self._waiting, fact], []
+            self._tallies.wrote(facts)
             kept = self._backend.append(self._claim, facts)
         self.close()
         return kept
@@ -217,6 +222,7 @@ class Journal:
         self._timer = None
         facts, ack = self._waiting, self._ack
         self._waiting, self._ack = [], None
+        self._tallies.wrote(facts)
         self.writing = True
         written = asyncio.ensure_future(self._backend.append(self._claim, facts, alone=alone))
         if written.done():

@@ -120,6 +120,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     status: Status = Status.PENDING
     attempt: int = 1
     holder: str | None = None
+    worker: str = ""
+    """Who claimed it last; it stays when the run has ended."""
     not_before: float = 0.0
     started_at: str | None = None
     finished_at: str | None = None
@@ -232,6 +234,7 @@ def _claimed(run: Run, fact: f.Claimed) -> Run:
     return msgspec.structs.replace(
         run,
         holder=fact.worker,
+        worker=fact.worker,
         attempt=fact.attempt,
         barren=run.barren + 1,
         started_at=run.started_at or stamp(fact.at),

@@ -4,11 +4,9 @@ The gateway calls these beside `Runs`; rules stay below, in the port and the lif
 """
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
-
-import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry, Line, WorkerRecord
@@ -16,6 +14,7 @@ from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import BadRequest, MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
 from tsuzuki.runs import Runs
+from tsuzuki.tallies import Histogram, Odometer, Tallies
 
 OUTCOMES: Final = {
     "ItemDone": "done",
@@ -28,7 +27,6 @@ OUTCOMES: Final = {
 FLOWS: Final = "flow"
 """The kind of the records in which workers publish their flows."""
 DAY: Final = 86_400
-_MOST_COUNTED: Final = 10_000
 _PAGE: Final = 2000
 _MOST_READ: Final = 50_000
 """A page of items looks at no more facts than this; with a rare filter it is short, and its cursor goes on."""
@@ -64,6 +62,8 @@ class Figures:
     letters: int
     queue_age: float
     """For how long the run that waits longest has waited (seconds)."""
+    tallies: Tallies
+    """What all workers have counted, and what this process has written."""
 
 
 class Overview:
@@ -72,6 +72,7 @@ class Overview:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._backend = runs.backend
+        self._odometer = Odometer()
 
     # A run as it goes
 
@@ -147,19 +148,28 @@ class Overview:
         """Gives the workers that live."""
         return [seen.record for seen in await self.workers() if seen.state in ALIVE]
 
-    async def published_flows(self) -> dict[str, dict[str, Any]]:
+    async def published_flows(self) -> dict[str, bytes]:
         """Gives what workers have published of their flows, by name."""
-        return {name: msgspec.json.decode(body) for name, body in await self._backend.records(FLOWS)}
+        return dict(await self._backend.records(FLOWS))
+
+    def monotonic(self) -> float:
+        """Gives a time that only grows, for those who remember what they read (seconds)."""
+        return self._backend.clock.monotonic()
 
     async def figures(self) -> Figures:
         """Gives the figures of the store as it is now."""
         now, waiting = self._runs.now(), await self._backend.waiting_since()
+        workers = await self.workers()
+        told = [(w.record.instance_id, w.record.tallies) for w in workers if w.record.tallies is not None]
+        writes = self._backend.writes
+        own = ("", Tallies(writes=Histogram([*writes.counts], writes.total)))  # as it is now: it goes on growing
         return Figures(
             runs=await self._backend.counts(),
             today=await self._backend.counts(updated_after=now - now % DAY),
-            workers=await self.workers(),
-            letters=len(await self._backend.dead_letters(limit=_MOST_COUNTED)),
+            workers=workers,
+            letters=await self._backend.count_letters(),
             queue_age=0.0 if waiting is None else max(now - waiting, 0.0),
+            tallies=self._odometer.look([*told, own]),
         )
 
     async def hide(self, worker_id: str, *, hidden: bool) -> None:
@@ -185,15 +195,6 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"
     return item
-
-
-def known_flows(workers: Sequence[WorkerRecord]) -> dict[str, list[WorkerRecord]]:
-    """Gives the flows that these workers know, each with who knows it."""
-    flows: dict[str, list[WorkerRecord]] = {}
-    for record in workers:
-        for name in record.flows:
-            flows.setdefault(name, []).append(record)
-    return dict(sorted(flows.items()))
 
 
 def checked_item_status(text: str | None) -> str | None:

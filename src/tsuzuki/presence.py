@@ -14,6 +14,7 @@ import platform
 import tempfile
 import uuid
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -123,7 +124,7 @@ class Badge:
     """What a worker tells of itself with its heartbeats."""
 
     def __init__(
-        self, presence: Presence, worker: str, tags: Sequence[str], flows: Iterable[str], clock: Clock
+        self, presence: Presence, worker: str, tags: Sequence[str], flows: Iterable[str], clock: Clock, **more: Any
     ) -> None:
         self._clock = clock
         self._always = WorkerRecord(
@@ -134,6 +135,7 @@ class Badge:
             flows=tuple(flows),
             started_at=clock.now(),
             instance_id=uuid.uuid4().hex,
+            **more,
         )
         self._shown: str | None = None
         self._last: dict[str, Any] = {}
@@ -154,6 +156,7 @@ class Badge:
             current_run_id=current,
             stopped_at=now if stopped else None,
             stop_reason=stopped or None,
+            tallies=deepcopy(self._always.tallies),  # as they are now: they go on growing
             **self._last,
         )
 

@@ -45,12 +45,17 @@ class Runs:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, url: str | None = None, *, data_dir: str | None = None, clock: Clock | None = None
+        cls,
+        url: str | None = None,
+        *,
+        data_dir: str | None = None,
+        clock: Clock | None = None,
+        timeout: float | None = None,
     ) -> AsyncIterator["Runs"]:
-        """Opens a store by its address, or the default one, and closes it at the end."""
+        """Opens a store by its address, or the default one, and closes it at the end; `timeout` is for its server."""
         options.text("the address of Runs.open(…)", url, optional=True)
         options.folder("Runs.open(data_dir=…)", data_dir)
-        backend = await open_backend(settings.backend_url(url, data_dir), clock=clock)
+        backend = await open_backend(settings.backend_url(url, data_dir), clock=clock, timeout=timeout)
         try:
             yield cls(backend, clock=clock)
         finally:

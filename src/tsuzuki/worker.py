@@ -8,7 +8,6 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Self
 
 from tsuzuki import facts as f
@@ -29,6 +28,7 @@ from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import Compile, execute
 from tsuzuki.strays import Look, Unattended
+from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads
 
 logger: Final = logging.getLogger("tsuzuki.worker")
@@ -73,6 +73,7 @@ class Worker:
         self._dropped: set[str] = set()
         self._unattended = Unattended()
         self._appetite = Appetite(concurrency)
+        self._tallies = Tallies(writes=backend.writes)
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
         self._looping = False
@@ -108,7 +109,6 @@ class Worker:
                 await opened.close()
             raise
         worker._opened = opened if given is None else None
-        await known.publish(opened)
         return worker
 
     async def close(self) -> None:
@@ -124,8 +124,10 @@ class Worker:
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
         self._fingerprints = self._flows.fingerprints()
-        self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock)
         try:
+            told = await self._flows.told(self._backend) if self.tags else {}
+            told |= {"workflows": self._workflows is not None, "tallies": self._tallies}
+            self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
             await self._look_for_the_dead()
@@ -139,9 +141,7 @@ class Worker:
         ]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         self._stopping.set()
         try:
             await self._held.hand_back()
@@ -170,7 +170,7 @@ class Worker:
     async def run(self) -> None:
         """Claims and executes until stopped."""
         self._looping = True
-        await self._flows.publish(self._backend)
+        await self._flows.publish(self._backend)  # again, where the store was away when we came
         while not self._stopping.is_set():
             room = self._appetite.room(len(self._running), len(self._queue))
             claims = await self._claim(room) if room > 0 else []
@@ -232,6 +232,7 @@ class Worker:
                 self.id,
                 tags=self.tags,
                 flows=self._flows.claimable,
+                workflows=self._workflows is not None,
                 limit=limit,
                 dead=self._dead,
                 fingerprints=self._fingerprints,
@@ -246,7 +247,10 @@ class Worker:
             self._start(self._queue.popleft(), self._ended)
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
-        run = Execution(self._backend, claim, self._clock, self._threads, self._limits, ended, grace=self._grace)
+        self._tallies.claims += 1
+        run = Execution(
+            self._backend, claim, self._clock, self._threads, self._limits, ended, self._grace, self._tallies
+        )
         self._running[claim.run.id] = run
         run.start(execute(run, self._flows.get(claim.run.flow), self._workflows))
 
@@ -261,6 +265,7 @@ class Worker:
         if self._running.get(run.run_id) is run:  # not another attempt at it, after this one was lost
             del self._running[run.run_id]
             self._badge.ended = run.run_id
+            self._tallies.ended(run.ending, self._clock.monotonic() - run.began)
         self._freed.set()
         if run.interrupted:  # by its own code, as if by Ctrl-C
             self.interrupt()
@@ -352,12 +357,11 @@ class Worker:
         for run_id in tuple(self._dropped):
             if self._stopping.is_set():
                 return  # others may have it as soon as we have left
-            claims = await self._backend.claim(
-                self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
-            )
+            mine = frozenset({self.id})
+            claims = await self._backend.claim(self.id, run_id=run_id, dead=mine, fingerprints=self._fingerprints)
             self._dropped.discard(run_id)
             for claim in claims:
-                if claim.run.workflow or claim.run.flow in self._flows:
+                if self._workflows if claim.run.workflow else claim.run.flow in self._flows:
                     self._queue.append(claim)
                 else:  # it was known to a worker of our name before us
                     await self._held.release(claim, "its worker was killed, and does not know the flow any more")

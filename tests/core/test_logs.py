@@ -3,14 +3,15 @@
 import io
 import json
 import logging
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 
-from tsuzuki import logs
+from tsuzuki import flow, logs, task
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.testing import run_flow
 
 
 @pytest.fixture
@@ -103,16 +104,32 @@ def test_whatever_is_logged_is_one_line_of_json(written: io.StringIO) -> None:
     assert second["exc_message"] == "<its str() raised ValueError>"
 
 
-def test_the_ids_of_a_trace_are_told_where_there_is_one(written: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Span:
-        is_valid, trace_id, span_id = True, 10, 11
-
-        def get_span_context(self) -> "Span":
-            return self
-
-    tracing = type(sys)("opentelemetry.trace")
-    monkeypatch.setattr(tracing, "get_current_span", Span, raising=False)
-    monkeypatch.setitem(sys.modules, "opentelemetry.trace", tracing)
+def test_the_ids_of_a_trace_are_told_where_there_is_one(written: io.StringIO) -> None:
     logs.configure(logs.WORKER, stream=written)
-    logging.getLogger("mine").info("traced")
-    assert lines(written)[0]["trace_id"] == f"{10:032x}"
+    place = trace.SpanContext(trace_id=10, span_id=11, is_remote=False)
+    with trace.use_span(trace.NonRecordingSpan(place)):
+        logging.getLogger("mine").info("traced")
+        logging.getLogger("mine").info("by hand", extra={"trace_id": "mine"})
+    logging.getLogger("mine").info("outside")
+    traced, by_hand, outside = lines(written)
+    assert (traced["trace_id"], traced["span_id"]) == (f"{10:032x}", f"{11:016x}")
+    assert by_hand["trace_id"] == "mine"
+    assert not {"trace_id", "span_id"} & outside.keys()
+
+
+async def test_the_log_of_a_run_tells_of_the_trace_that_its_task_is_in(written: io.StringIO) -> None:
+    @task
+    async def traced() -> int:
+        place = trace.SpanContext(trace_id=20, span_id=21, is_remote=True)
+        with trace.use_span(trace.NonRecordingSpan(place)):
+            logging.getLogger("mine").warning("inside")
+        return 1
+
+    @flow
+    async def follows() -> int:
+        return await traced()
+
+    logs.configure(logs.WORKER, stream=written)
+    run = await run_flow(follows)
+    [line] = [line for line in lines(written) if line["message"] == "inside"]
+    assert (line["trace_id"], line["flow_name"], line["run_id"]) == (f"{20:032x}", "follows", run.id)

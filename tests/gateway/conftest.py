@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.gateway import processes
 from tests.gateway.flows import FLOWS
+from tests.gateway.processes import Serving, command
 from tests.nats_server import NatsServer
 from tsuzuki import Runs
 from tsuzuki.backends.address import open_backend
@@ -152,11 +156,23 @@ async def opened(address: str) -> AsyncIterator[Runs]:
         await backend.close()
 
 
+@pytest.fixture
+def own_nats(tmp_path: Path) -> Iterator[NatsServer]:
+    """A NATS server that a test may kill, with little room."""
+    server = NatsServer(tmp_path / "nats", jetstream="max_file_store: 8000000")
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(params=["sqlite", "nats"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "nats":
         server: NatsServer = request.getfixturevalue("nats_server")
         return f"{server.url}?prefix={server.fresh()}"
+    if request.param == "of its own":
+        own: NatsServer = request.getfixturevalue("own_nats")
+        return f"{own.url}?prefix={own.fresh()}&max_log_bytes=1000000"
     return f"sqlite:{tmp_path / 'store.db'}"
 
 
@@ -187,3 +203,26 @@ async def serve(address: str) -> AsyncIterator[Serve]:
             return await stack.enter_async_context(served(runs, options))
 
         yield serve
+
+
+@pytest.fixture
+def serving(tmp_path: Path, address: str) -> Iterator[Serving]:
+    """Starts gateways of one store, and ends them with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **environment: str) -> tuple["subprocess.Popen[str]", str]:
+        with (tmp_path / "log").open("a") as log:  # a pipe that nobody reads would hold it up
+            store = ("--backend", address)
+            process = command("serve", "--port", "0", *store, *arguments, folder=tmp_path, out=log, **environment)
+        started.append(process)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if found := re.search(r"at (http://\S+)", line):
+                return process, found[1]
+        raise AssertionError("it did not start")
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=processes.PATIENCE)

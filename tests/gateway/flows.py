@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Any
 
-from tsuzuki import flow, task
+from tsuzuki import Retry, flow, task
 from tsuzuki.flow import Flow
 
 
@@ -95,4 +95,20 @@ async def repeats(size: int) -> str:
     return "x" * size
 
 
-FLOWS: list[Flow[..., Any]] = [sums, fails, many, steps_of_50_ms, hangs, sleeps, nothing, large, repeats]
+TRIED: list[int] = []
+
+
+@task(retry=Retry(attempts=3, backoff=0.001))
+async def stubborn() -> int:
+    TRIED.append(1)
+    if len(TRIED) % 3:
+        raise ValueError("not yet")
+    return len(TRIED)
+
+
+@flow
+async def tries() -> int:
+    return await stubborn()
+
+
+FLOWS: list[Flow[..., Any]] = [sums, fails, many, steps_of_50_ms, hangs, sleeps, nothing, large, repeats, tries]

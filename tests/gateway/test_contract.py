@@ -76,12 +76,12 @@ def test_every_reference_leads_somewhere() -> None:
     assert {name.rpartition("/")[2] for name in references(found)} <= set(schemas)
 
 
-async def test_no_request_makes_it_fail_or_break_its_word(small: House) -> None:
+async def test_no_request_makes_it_fail_or_break_its_word(house: House) -> None:
     """Sends what the document allows, and what it does not; nothing is a 500, and every answer has its shape."""
-    await small.work()
-    await small.ended(await small.submit("sums"))
-    await small.ended(await small.submit("fails"), "FAILED")
-    await asyncio.to_thread(prove, small.url)
+    await house.work()
+    await house.ended(await house.submit("sums"))
+    await house.ended(await house.submit("fails"), "FAILED")
+    await asyncio.to_thread(prove, house.url)
 
 
 def prove(url: str) -> None:

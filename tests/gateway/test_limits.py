@@ -83,23 +83,23 @@ def unfinished(house: House) -> list[Any]:
     return [one for one in connections if one.cycle and not one.cycle.response_complete]
 
 
-async def test_a_client_that_does_not_read_is_let_go(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_is_let_go(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "STALL", 0.3)
-    await small.work()
-    run_id = await small.submit("repeats", {"size": 20_000_000})
-    await small.ended(run_id)
-    host, _, port = small.url.removeprefix("http://").partition(":")
+    await house.work()
+    run_id = await house.submit("repeats", {"size": 20_000_000})
+    await house.ended(run_id)
+    host, _, port = house.url.removeprefix("http://").partition(":")
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.setblocking(False)
         await asyncio.get_running_loop().sock_connect(deaf, (host, int(port)))
         deaf.send(f"GET /runs/{run_id}/result HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         async with asyncio.timeout(20):
-            while not unfinished(small):
+            while not unfinished(house):
                 await asyncio.sleep(0.005)
-            while unfinished(small):
+            while unfinished(house):
                 await asyncio.sleep(0.02)
-    assert (await small.get("/health"))["status"] == "ok"
+    assert (await house.get("/health"))["status"] == "ok"
 
 
 async def test_a_store_that_is_gone_is_told_as_503(nats_server: NatsServer, serve: Serve) -> None:
@@ -128,7 +128,7 @@ async def test_an_unexpected_error_tells_nothing_of_our_insides(small: House) ->
     async def surprise(*_: object, **__: object) -> None:
         raise RuntimeError("the secret is 42")
 
-    setattr(small.runs.backend, "counts", surprise)  # noqa: B010 - a bound method of a real store, for this test
+    setattr(small.runs.backend, "workers", surprise)  # noqa: B010 - a bound method of a real store, for this test
     answer = await small.client.get("/health/ready")
     assert answer.status_code == 500
     assert json.loads(answer.text) == {
@@ -140,14 +140,14 @@ async def test_an_unexpected_error_tells_nothing_of_our_insides(small: House) ->
     }
 
 
-async def test_a_page_from_elsewhere_can_change_nothing(small: House) -> None:
-    run_id = await small.submit("nothing")
+async def test_a_page_from_elsewhere_can_change_nothing(house: House) -> None:
+    run_id = await house.submit("nothing")
     for origin in ("http://elsewhere.example", "null", "http://127.0.0.1", "http://[", ""):
-        answer = await small.client.post(f"/runs/{run_id}/cancel", headers={"Origin": origin})
+        answer = await house.client.post(f"/runs/{run_id}/cancel", headers={"Origin": origin})
         assert answer.status_code == 403, origin
         assert answer.headers["content-type"] == "application/problem+json"
-    assert (await small.get(f"/runs/{run_id}"))["status"] == "PENDING"
-    answer = await small.client.post(f"/runs/{run_id}/cancel", headers={"Origin": small.url})
+    assert (await house.get(f"/runs/{run_id}"))["status"] == "PENDING"
+    answer = await house.client.post(f"/runs/{run_id}/cancel", headers={"Origin": house.url})
     assert answer.json()["status"] == "CANCELLED"
 
 

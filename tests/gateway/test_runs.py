@@ -55,10 +55,10 @@ async def test_a_waiting_run_has_no_tasks(house: House) -> None:
 
 
 @pytest.mark.parametrize("word", ["records", "task_records", "full", "all"])
-async def test_records_come_when_they_are_asked_for(small: House, word: str) -> None:
-    await small.work()
-    run_id = await small.submit("fails", {"number": 7})
-    run = await small.ended(run_id, "FAILED", include=word)
+async def test_records_come_when_they_are_asked_for(house: House, word: str) -> None:
+    await house.work()
+    run_id = await house.submit("fails", {"number": 7})
+    run = await house.ended(run_id, "FAILED", include=word)
     assert run["task_records_truncated"] is False
     assert run["tasks"] == {"load": "SUCCEEDED", "broken": "FAILED"}
     load, broken = run["task_records"]["load"], run["task_records"]["broken"]
@@ -67,7 +67,7 @@ async def test_records_come_when_they_are_asked_for(small: House, word: str) -> 
     assert broken["error"] == "ValueError: cannot take 7"
     assert "ValueError" in broken["traceback"]
     assert broken["duration_ms"] >= 0
-    tasks = await small.get(f"/runs/{run_id}/tasks")
+    tasks = await house.get(f"/runs/{run_id}/tasks")
     assert set(tasks) == {"run_id", "flow_name", "status", "tasks", "task_records", "task_records_truncated"}
     assert tasks["task_records"] == run["task_records"]
     assert run["error"] == "StepFailure: broken failed: ValueError: cannot take 7"

@@ -2,61 +2,17 @@
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2
-import pytest
 
-Serving = Callable[..., tuple["subprocess.Popen[str]", str]]
-PATIENCE = 30
-
-
-def command(*arguments: str, folder: Path, **environment: str) -> "subprocess.Popen[str]":
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "tsuzuki.cli", *arguments],
-        cwd=folder,
-        env=clean | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def told(*arguments: str, folder: Path, code: int = 0, **environment: str) -> tuple[str, str]:
-    process = command(*arguments, folder=folder, **environment)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code, err
-    return out, err
-
-
-@pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Serving]:
-    """Starts gateways, and ends them with the test."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*arguments: str, **environment: str) -> tuple["subprocess.Popen[str]", str]:
-        process = command("serve", "--port", "0", *arguments, folder=tmp_path, **environment)
-        started.append(process)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if found := re.search(r"at (http://\S+)", line):
-                return process, found[1]
-        raise AssertionError("it did not start")
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=PATIENCE)
+from tests.gateway.processes import PATIENCE, Serving, told
 
 
 def test_it_serves_until_it_is_told_to_stop_also_while_somebody_watches(serving: Serving) -> None:
@@ -106,7 +62,7 @@ def test_a_repeated_submission_after_a_crash_gives_the_same_run(serving: Serving
     assert f'tsuzuki_runs_total{{status="PENDING"}} {len(set(again.values()))}.0' in listed
 
 
-def test_two_gateways_serve_one_file(serving: Serving) -> None:
+def test_two_gateways_serve_one_store(serving: Serving) -> None:
     (_, first), (_, second) = serving(), serving()
     run_id = httpx2.post(f"{first}/runs", json={"flow_name": "x"}).json()["run_id"]
     with httpx2.stream("GET", f"{second}/runs/{run_id}/watch", timeout=PATIENCE) as answer:
@@ -138,32 +94,32 @@ def test_a_port_that_is_taken_and_a_store_that_is_gone_are_told_in_a_line(tmp_pa
     assert "Traceback" not in err
 
 
-def test_keys_are_made_listed_used_and_revoked(serving: Serving, tmp_path: Path) -> None:
-    key, err = told("keys", "create", "--tenant", "lab", "--name", "laptop", folder=tmp_path)
+def test_keys_are_made_listed_used_and_revoked(serving: Serving, address: str, tmp_path: Path) -> None:
+    key, err = told("keys", "create", "--backend", address, "--tenant", "lab", "--name", "laptop", folder=tmp_path)
     assert "shown this once" in err
     headers = {"X-API-Key": key.strip()}
     _, url = serving("--host", "127.0.0.1", TSUZUKI_HTTP_AUTH="api_key")
     assert httpx2.get(f"{url}/runs").status_code == 401
     assert httpx2.get(f"{url}/runs", headers=headers).json() == []
-    out, _ = told("keys", "list", "--json", folder=tmp_path)
+    out, _ = told("keys", "list", "--backend", address, "--json", folder=tmp_path)
     [record] = json.loads(out)
     assert (record["tenant"], record["name"], record["revoked_at"]) == ("lab", "laptop", None)
     assert key.strip() not in out
-    told("keys", "revoke", record["id"], folder=tmp_path)
+    told("keys", "revoke", "--backend", address, record["id"], folder=tmp_path)
     deadline = time.monotonic() + 1
     while httpx2.get(f"{url}/runs", headers=headers).status_code == 200:
         assert time.monotonic() < deadline
-    assert "revoked" in told("keys", "list", folder=tmp_path)[0]
-    told("keys", "revoke", "nothing", folder=tmp_path, code=1)
-    told("keys", "create", "--tenant", "a b", folder=tmp_path, code=1)
+    assert "revoked" in told("keys", "list", "--backend", address, folder=tmp_path)[0]
+    told("keys", "revoke", "--backend", address, "nothing", folder=tmp_path, code=1)
+    told("keys", "create", "--backend", address, "--tenant", "a b", folder=tmp_path, code=1)
 
 
-def test_any_server_can_run_the_factory(tmp_path: Path) -> None:
+def test_any_server_can_run_the_factory(address: str, tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     arguments = ["uvicorn", "tsuzuki.gateway:create_app", "--factory", "--port", str(port)]
-    environment = os.environ | {"TSUZUKI_DATA_DIR": str(tmp_path)}
+    environment = os.environ | {"TSUZUKI_DATA_DIR": str(tmp_path), "TSUZUKI_BACKEND": address}
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

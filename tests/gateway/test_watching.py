@@ -46,12 +46,12 @@ async def test_a_watch_ends_at_its_time_with_the_last_snapshot_and_heartbeats(ho
     assert names == ["snapshot", "heartbeat"]
 
 
-async def test_since_leaves_older_snapshots_out(small: House) -> None:
-    run_id = await small.submit("nothing")
-    updated_at = (await small.get(f"/runs/{run_id}"))["updated_at"]
+async def test_since_leaves_older_snapshots_out(house: House) -> None:
+    run_id = await house.submit("nothing")
+    updated_at = (await house.get(f"/runs/{run_id}"))["updated_at"]
     path = f"/runs/{run_id}/watch"
-    assert [e.name async for e in small.events(path, timeout_sec=1, since=updated_at)] == ["snapshot"]
-    assert [e.name async for e in small.events(path, timeout_sec=1, since=updated_at + 1)] == []
+    assert [e.name async for e in house.events(path, timeout_sec=1, since=updated_at)] == ["snapshot"]
+    assert [e.name async for e in house.events(path, timeout_sec=1, since=updated_at + 1)] == []
 
 
 @pytest.mark.parametrize("params", [{"timeout_sec": 0}, {"timeout_sec": 601}, {"since": "x"}, {"since": "nan"}])
@@ -59,9 +59,9 @@ async def test_a_watch_that_makes_no_sense_is_refused(small: House, params: dict
     await small.get(f"/runs/{await small.submit('nothing')}/watch", 422, **params)
 
 
-async def test_lines_end_in_lf_and_the_name_comes_before_the_data(small: House) -> None:
-    run_id = await small.submit("nothing")
-    async with small.client.stream("GET", f"/runs/{run_id}/watch", params={"timeout_sec": 1}) as answer:
+async def test_lines_end_in_lf_and_the_name_comes_before_the_data(house: House) -> None:
+    run_id = await house.submit("nothing")
+    async with house.client.stream("GET", f"/runs/{run_id}/watch", params={"timeout_sec": 1}) as answer:
         assert answer.headers["cache-control"] == "no-cache"
         text = (await answer.aread()).decode()
     assert "\r" not in text
@@ -69,8 +69,8 @@ async def test_lines_end_in_lf_and_the_name_comes_before_the_data(small: House) 
     assert text.endswith("}\n\n")
 
 
-async def test_500_watchers_of_one_run_see_a_change_together(small: House) -> None:
-    run_id = await small.submit("nothing")
+async def test_500_watchers_of_one_run_see_a_change_together(house: House) -> None:
+    run_id = await house.submit("nothing")
     ready = asyncio.Semaphore(0)
     loop = asyncio.get_running_loop()
 
@@ -85,13 +85,13 @@ async def test_500_watchers_of_one_run_see_a_change_together(small: House) -> No
         raise AssertionError("the change did not come")
 
     limits = httpx2.Limits(max_connections=None)
-    async with httpx2.AsyncClient(base_url=small.url, timeout=60, limits=limits) as client:
+    async with httpx2.AsyncClient(base_url=house.url, timeout=60, limits=limits) as client:
         watchers = [asyncio.create_task(watch(client)) for _ in range(500)]
         for _ in watchers:
             await ready.acquire()
-        await small.post(f"/runs/{run_id}/cancel")
+        await house.post(f"/runs/{run_id}/cancel")
         await asyncio.gather(*watchers)
-    await all_closed(small)
+    await all_closed(house)
 
 
 async def test_the_journal_comes_with_ids_and_an_end(house: House) -> None:
@@ -111,10 +111,10 @@ async def test_the_journal_comes_with_ids_and_an_end(house: House) -> None:
     assert [e.name for e in after] == ["end"]
 
 
-async def test_a_silent_journal_has_a_heartbeat(small: House) -> None:
-    run_id = await small.submit("nothing")
+async def test_a_silent_journal_has_a_heartbeat(house: House) -> None:
+    run_id = await house.submit("nothing")
     names = []
-    async with aclosing(small.events(f"/runs/{run_id}/events")) as events:
+    async with aclosing(house.events(f"/runs/{run_id}/events")) as events:
         async for event in events:
             names.append(event.name)
             if event.name == "heartbeat":

@@ -103,6 +103,35 @@ async def test_metrics_are_told_as_prometheus_reads_them(house: House) -> None:
     assert "# TYPE tsuzuki_runs_total gauge" in answer.text
 
 
+async def measured(house: House) -> dict[str, float]:
+    """The figures without labels, and the counts of histograms."""
+    text = (await house.client.get("/metrics")).text
+    families = text_string_to_metric_families(text)
+    return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+
+
+async def test_metrics_tell_how_long_runs_and_steps_took_and_what_waits(house: House) -> None:
+    worker = await house.work()
+    await house.ended(await house.submit("many", {"count": 5}))
+    await house.ended(await house.submit("tries"))
+    async with asyncio.timeout(20):
+        while (figures := await measured(house))["tsuzuki_run_duration_seconds_count"] < 2:
+            await asyncio.sleep(0.05)
+    assert figures["tsuzuki_claims_total"] == 2
+    assert figures["tsuzuki_retries_total"] == 2
+    assert figures["tsuzuki_step_duration_seconds_count"] == 6
+    assert figures["tsuzuki_write_batch_size_count"] > 0
+    assert figures["tsuzuki_write_batch_size_sum"] >= figures["tsuzuki_write_batch_size_count"]
+    assert figures["tsuzuki_queue_age_seconds"] == 0
+    await house.submit("nothing", tag="nobody")
+    async with asyncio.timeout(20):
+        while (await measured(house))["tsuzuki_queue_age_seconds"] <= 0:
+            await asyncio.sleep(0.01)
+    worker.stop()
+    await worker.close()
+    assert (await measured(house))["tsuzuki_run_duration_seconds_count"] == 2
+
+
 async def test_dead_letters_are_listed_replayed_and_dropped(house: House) -> None:
     await house.work(name="w")
     run_id = await house.submit("fails", tags=["a"])

@@ -65,8 +65,11 @@ async def test_a_text_that_is_no_workflow_fails_the_run_and_says_where(backend: 
     assert [letter.reason for letter in await backend.dead_letters()] == ["invalid_job"]
 
 
-async def test_a_worker_that_runs_no_workflows_says_so() -> None:
+async def test_a_worker_that_runs_no_workflows_says_so_of_one_it_is_told_to_carry_out() -> None:
     backend = await open_backend("memory:")
-    status, _, message = await ended(backend, Worker(backend), TEXT)
-    assert status is Status.FAILED
-    assert "runs no YAML flows" in message
+    run = await Runs(backend).submit("theirs", {"n": 20}, workflow=TEXT)
+    async with Worker(backend) as worker:
+        row = await worker.carry_out(run.id)
+    assert row.status is Status.FAILED
+    assert row.error is not None
+    assert "runs no YAML flows" in row.error.message

@@ -21,6 +21,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Fact, RunFailed, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.tallies import Histogram
 
 _KILO: Final = 1024
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -181,6 +182,11 @@ class Backend(Protocol):
         """The clock that all who use the store agree on: times of runs are read and written by it."""
         ...
 
+    @property
+    def writes(self) -> Histogram:
+        """How much went together into each write of this process: what callers wrote at the same time, or facts."""
+        ...
+
     # The journal
 
     def append(self, claim: Claim, facts: Sequence[Fact], *, alone: bool = False) -> Awaitable[int]:
@@ -239,14 +245,15 @@ class Backend(Protocol):
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         """Claims runs by priority, then age: those that wait, and those whose holder is dead.
 
-        By tag it gives shared runs only, of `flows` where those are named or bringing their own workflow; by id it
-        also gives a private one.
+        By tag it gives shared runs only: of `flows` where those are named, and with `workflows` those that bring their
+        own workflow, whatever their flow is called; by id it also gives a private one.
         What `lifecycle.claim_facts` ends instead of claiming is not given. `fingerprints` tells, by flow, what the
         worker's code is.
         """
@@ -294,11 +301,18 @@ class Backend(Protocol):
         ...
 
     async def waiting_since(self) -> float | None:
-        """Tells since when the run that waits longest has waited; None: none waits."""
+        """Tells since when the run that waits longest could have been claimed; None: none can be.
+
+        A private run waits for nobody, and a delayed one not before its time.
+        """
         ...
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         """Lists dead letters, the newest first; with `before` those older than that one."""
+        ...
+
+    async def count_letters(self) -> int:
+        """Counts the dead letters."""
         ...
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:

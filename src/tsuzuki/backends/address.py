@@ -9,25 +9,28 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.redact import redact
 
 
-async def open_backend(url: str, *, clock: Clock | None = None) -> Backend:
-    """Opens a store: `sqlite:PATH`, a path that ends in .db, `nats://HOST:PORT`, or `memory:`."""
+async def open_backend(url: str, *, clock: Clock | None = None, timeout: float | None = None) -> Backend:
+    """Opens a store: `sqlite:PATH`, a path that ends in .db, `nats://HOST:PORT`, or `memory:`.
+
+    `timeout` says how long a server is waited for where the address does not say it (seconds).
+    """
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         return MemoryBackend(clock=clock)
     if scheme == "sqlite" and rest:
         return await SqliteBackend.open(rest.removeprefix("//"), clock=clock)
     if scheme in ("nats", "tls"):
-        return await _open_nats(url, clock)
+        return await _open_nats(url, clock, {} if timeout is None else {"timeout": str(timeout)})
     if url.endswith(".db"):
         return await SqliteBackend.open(url, clock=clock)
     raise BadUsage(f"{redact(url)!r} is no address of a store; use sqlite:PATH/tsuzuki.db, nats://HOST:4222 or memory:")
 
 
-async def _open_nats(url: str, clock: Clock | None) -> Backend:
+async def _open_nats(url: str, clock: Clock | None, more: dict[str, str]) -> Backend:
     try:
         from tsuzuki.backends.nats import NatsBackend  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "nats":
             raise
         raise BadUsage(f"{redact(url)} needs the client of NATS: pip install 'tsuzuki[nats]'") from error
-    return await NatsBackend.open(url, clock=clock, defaults=settings.nats_credentials())
+    return await NatsBackend.open(url, clock=clock, defaults=settings.nats_credentials() | more)

@@ -44,6 +44,7 @@ from tsuzuki.lifecycle import (
     holder_facts,
     request_facts,
 )
+from tsuzuki.tallies import SIZES, sizes
 
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
@@ -70,6 +71,7 @@ class MemoryBackend:
         self._places: dict[str, Counter[str]] = {}
         self._number = 0
         self._updated_at = 0.0
+        self.writes = sizes()
 
     # The journal
 
@@ -143,6 +145,7 @@ class MemoryBackend:
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
@@ -153,7 +156,8 @@ class MemoryBackend:
             if len(claims) >= limit:
                 break
             run = record.row
-            if claimable(run, now, dead) and (flows is None or run.flow in flows or run.workflow):
+            suits = workflows if run.workflow else flows is None or run.flow in flows
+            if claimable(run, now, dead) and (suits or run_id is not None):
                 self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, "")))
                 if not record.row.status.terminal:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
@@ -222,14 +226,18 @@ class MemoryBackend:
         return dict(Counter(row.status.value for row in rows if row.updated_at > updated_after))
 
     async def waiting_since(self) -> float | None:
-        rows = (record.row for record in self._records.values())
-        return min((row.updated_at for row in rows if row.status is Status.PENDING), default=None)
+        now, rows = self.clock.now(), (record.row for record in self._active.values())
+        waiting = (row for row in rows if row.status is Status.PENDING and not row.private and row.not_before <= now)
+        return min((max(row.updated_at, row.not_before) for row in waiting), default=None)
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         older = (
             letter for letter in reversed(self._letters.values()) if before is None or int(letter.id) < int(before)
         )
         return list(islice(older, limit))
+
+    async def count_letters(self) -> int:
+        return len(self._letters)
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:
         return self._letters.get(letter)
@@ -327,6 +335,7 @@ class MemoryBackend:
     def _write(self, record: Record, facts: Sequence[f.Fact]) -> None:
         """Folds first, then keeps: a refused fact leaves no trace of its batch."""
         facts = holder_facts(record.row, facts)
+        self.writes.add(1, SIZES)
         before = row = record.row
         encoded = [f.encode(fact) for fact in facts]
         for raw in encoded:

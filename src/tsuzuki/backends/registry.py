@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from tsuzuki.tallies import Tallies
+
 
 class WorkerState(StrEnum):
     """What a worker is doing; DISCONNECTED is never stored, but seen by who looks (`presence.state_of`)."""
@@ -45,6 +47,18 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     stopped_at: float | None = None
     stop_reason: str | None = None
     hidden: bool = False
+    marks: tuple[str, ...] = ()
+    """By which what it has published of each of `flows` is known, in their order."""
+    resolves: bool = False
+    """Whether it finds flows by a resolver too, so that it may take a run of any name."""
+    workflows: bool = False
+    """Whether it executes runs that bring their workflow."""
+    tallies: Tallies | None = None
+    """What it has counted of its work in this life."""
+
+    def mark(self, flow: str) -> str:
+        """Tells by which mark what it has published of a flow is known; empty: it has published nothing of it."""
+        return dict(zip(self.flows, self.marks, strict=False)).get(flow, "")
 
     @property
     def stopped(self) -> bool:

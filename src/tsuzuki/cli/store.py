@@ -46,9 +46,9 @@ class Store:
         """Whether there is no store yet."""
         return self.file is not None and not self.file.exists()
 
-    def open(self) -> AbstractAsyncContextManager[Runs]:
-        """Opens the store; it is made when it is not there."""
-        return Runs.open(self.url)
+    def open(self, timeout: float | None = None) -> AbstractAsyncContextManager[Runs]:
+        """Opens the store; it is made when it is not there. `timeout` is for its server (seconds)."""
+        return Runs.open(self.url, timeout=timeout)
 
     def open_existing(self) -> AbstractAsyncContextManager[Runs]:
         """Opens the store, and refuses to make one only to look into it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from tsuzuki import __version__, settings
+from tsuzuki.catalogue import Catalogue
 from tsuzuki.gateway import (
     applications,
     contract,
@@ -21,7 +22,7 @@ from tsuzuki.gateway import (
     workflows,
 )
 from tsuzuki.gateway.guards import Careful
-from tsuzuki.gateway.options import Options, from_environment
+from tsuzuki.gateway.options import STORE_WAIT, Options, from_environment
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.session import Gateway
 from tsuzuki.gateway.snapshots import Snapshots
@@ -52,7 +53,7 @@ def create_app(
             yield
             app.state.gateway.streams.close()
             return
-        async with Runs.open(backend, data_dir=data_dir) as opened:
+        async with Runs.open(backend, data_dir=data_dir, timeout=STORE_WAIT) as opened:
             app.state.gateway = _gateway(opened, chosen, folder)
             yield
             app.state.gateway.streams.close()
@@ -90,6 +91,7 @@ def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
         streams=Streams(options.max_streams),
         scenes=Scenes(overview, snapshots),
         keyring=Keyring(opened.backend),
+        catalogue=Catalogue(overview),
         options=options,
         data_dir=data_dir,
     )

@@ -1,13 +1,15 @@
 """The route of metrics, in the text format of Prometheus; what the store knows is read when it is asked for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 from starlette.responses import Response
 
 from tsuzuki.crew import ALIVE
@@ -15,6 +17,7 @@ from tsuzuki.gateway.answers import problems
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.lifecycle import Status
 from tsuzuki.overview import Figures
+from tsuzuki.tallies import SECONDS, SIZES, Histogram, Tallies
 
 router: Final = APIRouter(tags=["metrics"])
 
@@ -50,6 +53,25 @@ class _Figures(Collector):
         yield _by_status("tsuzuki_runs_total", "Runs in the store, by status.", figures.runs)
         yield _by_status("tsuzuki_runs_today_total", "Runs that changed since midnight UTC, by status.", figures.today)
         yield from _plain(figures, self._streams)
+        yield from _counted(figures.tallies)
+
+
+def _counted(tallies: Tallies) -> Iterator[Metric]:
+    """Gives what workers have counted; they tell it with their heartbeats, so it may be some seconds old."""
+    yield CounterMetricFamily("tsuzuki_claims", "Claims of runs that workers began to execute.", tallies.claims)
+    yield CounterMetricFamily("tsuzuki_retries", "Tries of steps and items after their first.", tallies.retries)
+    yield _histogram("tsuzuki_run_duration_seconds", "How long runs that ended were executed.", tallies.runs, SECONDS)
+    yield _histogram("tsuzuki_step_duration_seconds", "How long steps and items took.", tallies.steps, SECONDS)
+    text = "How much went together into a write of the store: requests on SQLite, facts on NATS."
+    yield _histogram("tsuzuki_write_batch_size", text, tallies.writes, SIZES)
+
+
+def _histogram(name: str, text: str, histogram: Histogram, bounds: Sequence[float]) -> Metric:
+    family = HistogramMetricFamily(name, text)
+    so_far = list(accumulate(histogram.counts))
+    names = [*map(floatToGoString, bounds), "+Inf"]
+    family.add_metric([], list(zip(names, so_far, strict=True)), histogram.total)
+    return family
 
 
 def _plain(figures: Figures, streams: int) -> Iterator[Metric]:

@@ -19,6 +19,16 @@ class Accepted(BaseModel):
     number: Annotated[int | None, Field(description="A small number inside this store, for people.")] = None
 
 
+class FieldError(BaseModel):
+    """One field that does not fit, by its place."""
+
+    type: str
+    loc: list[str | int]
+    msg: str
+    line: int | None = None
+    column: int | None = None
+
+
 class BatchEntry(BaseModel):
     """What became of one run of a batch: its id, or what was wrong with it."""
 
@@ -26,6 +36,7 @@ class BatchEntry(BaseModel):
     status: Status | None = None
     error: str | None = None
     error_id: str | None = None
+    errors: Annotated[list[FieldError], Field(description="The fields that do not fit, by their place.")] = []
 
 
 class BatchAnswer(BaseModel):
@@ -266,16 +277,6 @@ class Health(BaseModel):
 
     status: str
     version: str
-
-
-class FieldError(BaseModel):
-    """One field that does not fit, by its place."""
-
-    type: str
-    loc: list[str | int]
-    msg: str
-    line: int | None = None
-    column: int | None = None
 
 
 class Problem(BaseModel):

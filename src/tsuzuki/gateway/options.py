@@ -9,6 +9,8 @@ HEARTBEAT: Final = 2.5
 """A stream that has nothing to tell says so this often (seconds); existing clients give up after five."""
 STALL: Final = 20.0
 """A client that takes nothing for so long (seconds) is let go."""
+STORE_WAIT: Final = 2.0
+"""The server of a store is waited for so long (seconds), unless its address says it: clients give up after five."""
 BODY_WAIT: Final = 30.0
 """A request's body must have arrived after so long (seconds)."""
 

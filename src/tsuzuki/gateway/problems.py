@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from fastapi import FastAPI, Request
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from tsuzuki.errors import (
     BadListQuery,
+    BadParams,
     BadRequest,
     BadWorkersRequest,
     KeyHeld,
@@ -70,6 +71,12 @@ class Invalid(BadRequest):
 def invalid_body(error: ValidationError) -> Invalid:
     """Says what pydantic found wrong with a body, as FastAPI names it."""
     return Invalid({**found, "loc": ("body", *found["loc"])} for found in error.errors())
+
+
+def misplaced(error: BadParams, place: tuple[str | int, ...]) -> Invalid:
+    """Says which params do not fit their flow, by their place in the body."""
+    found = ({**one, "loc": (*place, *cast("list[str | int]", one["loc"]))} for one in error.problems)
+    return Invalid(found, str(error))
 
 
 def answer(
@@ -143,8 +150,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(TsuzukiError)
     async def ours(request: Request, error: TsuzukiError) -> Response:
-        status = error.http_status
-        if isinstance(error, StoreError) or status >= TsuzukiError.http_status:
+        refused = isinstance(error, TooBusy)  # as many as come: a line for each would fill the disk
+        if not refused and (isinstance(error, StoreError) or error.http_status >= TsuzukiError.http_status):
             logger.error("%s %s: %s", request.method, request.url.path, error, extra={"err_id": error.error_id})
         return answer_of(error, nats=nats(request))
 

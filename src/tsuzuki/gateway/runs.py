@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from tsuzuki import settings
 from tsuzuki.backends import Query as RunQuery
-from tsuzuki.errors import BadListQuery, TsuzukiError
+from tsuzuki.errors import BadListQuery, BadParams, TsuzukiError
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems, raw, read, takes
 from tsuzuki.gateway.bodies import CancelRun, ResumeRun, SubmitBatch, SubmitRun
 from tsuzuki.gateway.models import Accepted, BatchAnswer, Removed, RunPage, RunSnapshot, RunSummary, RunTasks
-from tsuzuki.gateway.problems import answer_of
+from tsuzuki.gateway.problems import answer_of, misplaced
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
 from tsuzuki.lifecycle import Run, Status
@@ -50,16 +50,28 @@ def included(include: list[str] | None) -> frozenset[str]:
     return frozenset(word.strip().lower() for text in include or () for word in text.split(","))
 
 
-async def start(session: Session, asked: SubmitRun, idempotency_key: str | None = None) -> Run:
-    """Starts one run for who asks."""
+async def start(
+    session: Session, asked: SubmitRun, idempotency_key: str | None = None, place: tuple[str | int, ...] = ("body",)
+) -> Run:
+    """Starts one run for who asks; where its flow is published, its params must fit, and its tag and key are known."""
     row = None if asked.continues is None else await session.run(asked.continues)
+    catalogue, params = session.gateway.catalogue, asked.params or {}
+    flow = await catalogue.find(asked.flow_name)
+    tag = asked.tag or (None if flow is None else flow.tag) or settings.default_tag()
+    key = asked.key
+    if flow is not None:
+        try:
+            seen = await catalogue.checked(flow.name, tag, params)
+        except BadParams as error:
+            raise misplaced(error, (*place, "params")) from None
+        key = flow.key(seen) if key is None else key
     return await session.runs.submit(
         asked.flow_name,
-        asked.params or {},
-        tag=asked.tag,
-        tags=[asked.tag or settings.default_tag()] if asked.tags is None else asked.tags,
+        params,
+        tag=tag,
+        tags=[tag] if asked.tags is None else asked.tags,
         priority=asked.priority,
-        key=asked.key,
+        key=key,
         idempotency_key=idempotency_key,
         continues=None if row is None else row.id,
         not_before=asked.not_before,
@@ -108,10 +120,11 @@ async def submit_batch(request: Request, session: InSession, idempotency_key: Id
 
 async def _one_of_many(session: Session, asked: SubmitRun, number: int, key: str | None) -> dict[str, Any]:
     try:
-        row = await start(session, asked, None if key is None else f"{key}#{number}")
+        row = await start(session, asked, None if key is None else f"{key}#{number}", ("body", "runs", number))
     except TsuzukiError as error:
         told = msgspec.json.decode(answer_of(error).body)
-        return {"run_id": told.get("run_id"), "status": None, "error": told["detail"], "error_id": told["error_id"]}
+        refused = {"run_id": told.get("run_id"), "status": None, "error": told["detail"], "error_id": told["error_id"]}
+        return refused | {"errors": told.get("errors", [])}
     return {"run_id": row.id, "status": row.status.value, "error": None, "error_id": None}
 
 

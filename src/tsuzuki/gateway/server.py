@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from tsuzuki.errors import BadUsage
 from tsuzuki.gateway.app import create_app
 from tsuzuki.gateway.guards import is_loopback
-from tsuzuki.gateway.options import STALL, Options
+from tsuzuki.gateway.options import STALL, STORE_WAIT, Options
 from tsuzuki.runs import Runs
 
 HEADERS_WAIT: Final = 10.0
@@ -102,7 +102,7 @@ class Server(uvicorn.Server):
 
 
 def serve_runs(
-    open_runs: Callable[[], AbstractAsyncContextManager[Runs]],
+    open_runs: Callable[[float], AbstractAsyncContextManager[Runs]],
     options: Options,
     listening: socket.socket,
     ready: Callable[[], object],
@@ -110,7 +110,7 @@ def serve_runs(
     """Serves a store until the process is told to stop; one that cannot be opened is told before anybody connects."""
 
     async def serve() -> None:
-        async with open_runs() as runs:
+        async with open_runs(STORE_WAIT) as runs:
             server = make_server(create_app(runs, options=options), options, log_level="warning")
             server.ready = ready
             await server.serve([listening])

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
+from tsuzuki.catalogue import Catalogue
 from tsuzuki.errors import KeyRefused, KeyRequired, RunNotFound
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.scenes import Scenes
@@ -35,6 +36,7 @@ class Gateway:
     streams: Streams
     scenes: Scenes
     keyring: Keyring
+    catalogue: Catalogue
     options: Options
     data_dir: Path
     """Where applications keep their files."""

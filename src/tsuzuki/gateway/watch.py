@@ -24,6 +24,9 @@ router: Final = APIRouter(tags=["watching"])
 
 RunId = Annotated[str, Path(description="The id of a run, or its number.")]
 _PAGE: Final = 500
+_FIRST_PAGE: Final = 16
+LUMP: Final = 131_072
+"""About so many bytes of facts are sent at a time: whoever does not take them costs no more than that."""
 
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -119,11 +122,15 @@ async def _facts(session: Session, row: Run, position: int) -> AsyncGenerator[by
     clock, overview, run_id = session.runs.backend.clock, session.overview, row.id
     told = clock.monotonic()
     current: Run | None = row
+    page = _FIRST_PAGE
     while current is not None:
-        entries = await overview.facts(run_id, after=position, limit=_PAGE)
+        entries = await overview.facts(run_id, after=position, limit=page)
         if entries:
             position, told = entries[-1].position, clock.monotonic()
-            yield b"".join(map(_fact, entries))
+            lump, count = b"".join(map(_fact, entries)), len(entries)
+            del entries  # nothing but what is being sent is kept while the client takes its time
+            page = min(max(LUMP * count // len(lump), 1), _PAGE)
+            yield lump
             continue
         if current.status in TERMINAL and current.position <= position:
             end = {"run_id": run_id, "status": current.status.value, "position": position}

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, Final, Literal
 
-import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
@@ -14,7 +13,6 @@ from tsuzuki.gateway.bodies import PatchWorker
 from tsuzuki.gateway.models import FlowView, PatchedWorker, WorkerView
 from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.session import InSession
-from tsuzuki.overview import known_flows
 
 router: Final = APIRouter(tags=["workers"])
 
@@ -120,19 +118,9 @@ def _refused(error: Invalid) -> BadWorkersRequest:
 @router.get("/flows", summary="List flows", response_model=list[FlowView], responses=problems())
 async def list_flows(session: InSession) -> Response:
     """Lists the flows that live workers have published, with the schemas of their parameters."""
-    published = await session.overview.published_flows()
     shown = []
-    for name, workers in known_flows(await session.overview.alive()).items():
-        record = published.get(name, {})
-        tags = sorted({tag for worker in workers for tag in worker.tags})
-        shown.append(
-            {
-                "doc": "",
-                "params": None,
-                **record,
-                "name": name,
-                "tags": tags,
-                "workers": [worker.id for worker in workers],
-            }
-        )
-    return answer(msgspec.to_builtins(shown))
+    for name, flow in (await session.gateway.catalogue.flows()).items():
+        tags = sorted({tag for worker in flow.workers for tag in worker.tags})
+        workers = [worker.id for worker in flow.workers]
+        shown.append({"doc": "", "params": None, **flow.record, "name": name, "tags": tags, "workers": workers})
+    return answer(shown)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from tsuzuki.backends import Backend
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.tallies import Histogram
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -70,6 +71,11 @@ class FaultyBackend:
         """The clock of the store behind it."""
         return self.inner.clock
 
+    @property
+    def writes(self) -> Histogram:
+        """What the store behind it has written."""
+        return self.inner.writes
+
     append = _through(Backend.append)
     read = _through(Backend.read)
     outcomes = _through(Backend.outcomes)
@@ -89,6 +95,7 @@ class FaultyBackend:
     counts = _through(Backend.counts)
     waiting_since = _through(Backend.waiting_since)
     dead_letters = _through(Backend.dead_letters)
+    count_letters = _through(Backend.count_letters)
     dead_letter = _through(Backend.dead_letter)
     drop_letter = _through(Backend.drop_letter)
     put_record = _through(Backend.put_record)

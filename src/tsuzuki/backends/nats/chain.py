@@ -20,6 +20,7 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run
+from tsuzuki.tallies import SIZES, sizes
 
 Read = TypeVar("Read")
 
@@ -65,6 +66,7 @@ class Chain:
         self._writer = uuid.uuid4().hex[:12]
         self._marks = count(1)
         self._under_way: dict[str, tuple[int, Frame] | None] = {}
+        self.sizes = sizes()
         self.on_stray: Callable[[str, int, Frame], None] = _ignore
 
     def mark(self) -> str:
@@ -163,6 +165,7 @@ class Chain:
                 self.on_stray(run_id, *heard)
             raise
         del self._under_way[frame.mark]
+        self.sizes.add(len(frame.facts), SIZES)
         return Tip(seq, frame.first or seq, frame.mark, row)
 
     def heard(self, seq: int, frame: Frame) -> bool:

@@ -44,6 +44,7 @@ class Wanted(msgspec.Struct, frozen=True):
     dead: frozenset[str]
     fingerprints: Mapping[str, str]
     flows: Collection[str] | None = None
+    workflows: bool = True
 
 
 class _Rounds:
@@ -104,7 +105,9 @@ class Claims:
         avoided = rounds.tried | self._reserved
         wide = WINDOW if rounds.beaten or rounds.short else 1
         most = room * wide + len(avoided)
-        found = self._projection.candidates(wanted.tags, wanted.flows, self._clock.now(), wanted.dead, most)
+        found = self._projection.candidates(
+            wanted.tags, wanted.flows, self._clock.now(), wanted.dead, most, workflows=wanted.workflows
+        )
         plan = [c for c in found if c.id not in avoided and (c.group not in rounds.short or self._straight(c, rounds))]
         if rounds.beaten and len(plan) > room:
             return [plan[at] for at in sorted(random.sample(range(len(plan)), room))]

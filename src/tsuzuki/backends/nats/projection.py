@@ -175,13 +175,20 @@ class Projection:
         return found[0] if found else 0
 
     def candidates(
-        self, tags: Sequence[str], flows: Collection[str] | None, now: float, dead: frozenset[str], limit: int
+        self,
+        tags: Sequence[str],
+        flows: Collection[str] | None,
+        now: float,
+        dead: frozenset[str],
+        limit: int,
+        *,
+        workflows: bool = True,
     ) -> list[Candidate]:
         """Finds the runs that may be claimed, by priority, then age."""
         self._settle()
         found: set[Candidate] = set()
         named = None if flows is None else msgspec.json.encode(list(flows)).decode()
-        values = {"now": now, "version": f.VERSION, "flows": named, "limit": limit}
+        values = {"now": now, "version": f.VERSION, "flows": named, "workflows": workflows, "limit": limit}
         for tag in tags:
             for priority, number, run_id, of, flow, waits in self._database.execute(
                 SQL["waiting"], {**values, "tag": tag}
@@ -217,23 +224,32 @@ class Projection:
         self._settle()
         values = _values(query)
         kind = self._kind(query, values)
-        if kind not in _UNLISTED and not self._lists:
+        if kind not in _UNLISTED:
+            self._listed()
+        return [_tip(row) for row in self._database.execute(SQL[kind], values).fetchall()]
+
+    def _listed(self) -> None:
+        """Writes what has gathered, and sees to it that lists have their indexes."""
+        self._settle()
+        if not self._lists:
             self._database.executescript(SQL["listing"])
             self._lists = True
-        return [_tip(row) for row in self._database.execute(SQL[kind], values).fetchall()]
 
     def counts(self, updated_after: float = 0.0) -> dict[str, int]:
         """Counts the runs by status, those that changed after a time."""
         if not updated_after:
             return {status: count for status, count in self._counts.items() if count > 0}
-        self._settle()
-        return dict(self._database.execute(SQL["counts"], (updated_after,)).fetchall())
+        self._listed()
+        counts = {
+            s.value: self._database.execute(SQL["counts"], (s.value, updated_after)).fetchone()[0] for s in Status
+        }
+        return {status: count for status, count in counts.items() if count}
 
-    def waiting_since(self) -> float | None:
-        """Tells since when the run that waits longest has waited."""
-        self._settle()
-        found: float | None = self._database.execute(SQL["waiting_since"]).fetchall()[0][0]
-        return found
+    def waiting_since(self, now: float) -> float | None:
+        """Tells since when the run that waits longest could have been claimed."""
+        self._listed()
+        found = self._database.execute(SQL["waiting_since"], (now,)).fetchall()
+        return min((since for (since,) in found if since is not None), default=None)
 
     def _kind(self, query: Query, values: Mapping[str, Any]) -> str:
         """Says which of the lists a query asks for."""

@@ -91,16 +91,19 @@ SELECT {columns} FROM {joined} WHERE runs.id = ?;
 -- position: Tells how far a run is known to have come.
 SELECT position FROM runs WHERE id = ?;
 
+-- dealt_with: The flow of a group of tickets; runs that bring their workflow are dealt out apart, whatever it is called.
+iif(workflow = '', flow, '')
+
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT priority, number, id, tag, flow, not_before = 0 FROM runs INDEXED BY runs_waiting
+SELECT priority, number, id, tag, {dealt_with}, not_before = 0 FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
-    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder.
-SELECT priority, number, id, tag, flow FROM runs INDEXED BY runs_held
+SELECT priority, number, id, tag, {dealt_with} FROM runs INDEXED BY runs_held
 WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
-    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)));
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 
 -- due: Tells when the next delayed run is due.
 SELECT min(not_before) FROM runs INDEXED BY runs_delayed
@@ -191,11 +194,17 @@ SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
--- counts: Counts runs by status, those that changed after a time.
-SELECT status, count(*) FROM runs WHERE updated_at > ? GROUP BY status;
+-- counts: Counts the runs of a status that changed after a time.
+SELECT count(*) FROM runs INDEXED BY runs_by_status WHERE status = ? AND updated_at > ?;
 
--- waiting_since: Finds the waiting run that changed longest ago.
-SELECT min(updated_at) FROM runs WHERE status = 'PENDING';
+-- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
+SELECT (
+    SELECT updated_at FROM runs INDEXED BY runs_by_status
+    WHERE status = 'PENDING' AND private = 0 AND not_before = 0 ORDER BY updated_at LIMIT 1
+)
+UNION ALL
+SELECT min(max(updated_at, not_before)) FROM runs INDEXED BY runs_delayed
+WHERE status = 'PENDING' AND not_before > 0 AND not_before <= ? AND private = 0;
 
 -- failed: Lists the ids of runs that failed.
 SELECT row FROM runs WHERE status = 'FAILED';

@@ -165,6 +165,10 @@ class Letters:
             last = first - 1
         return found[:limit]
 
+    async def count(self) -> int:
+        """Counts the letters."""
+        return int((await self._wire.api(topology.stream_info(self._topology.letters)))["state"]["messages"])
+
     async def _between(self, first: int, last: int) -> list[DeadLetter]:
         found: list[DeadLetter] = []
         while first <= last:

@@ -34,6 +34,7 @@ from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreClosed, StoreError
 from tsuzuki.lifecycle import Run, RunUpdateResult
+from tsuzuki.tallies import Histogram
 
 _fact: Final = f.decode
 _DIGITS: Final = 18
@@ -83,6 +84,10 @@ class NatsBackend:
     def url(self) -> str:
         """The address that opens this store again; it tells no secret."""
         return self._parts.options.url
+
+    @property
+    def writes(self) -> Histogram:
+        return self._parts.chain.sizes
 
     # The journal
 
@@ -152,11 +157,12 @@ class NatsBackend:
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
-        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows)
+        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows)
         with self._faults():
             await self._parts.loaded()
             if run_id is not None:
@@ -252,11 +258,15 @@ class NatsBackend:
     async def waiting_since(self) -> float | None:
         with self._faults():
             await self._parts.loaded()
-        return self._parts.projection.waiting_since()
+        return self._parts.projection.waiting_since(self._clock.now())
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         with self._faults():
             return await self._parts.letters.read(limit, None if before is None else _number(before))
+
+    async def count_letters(self) -> int:
+        with self._faults():
+            return await self._parts.letters.count()
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:
         with self._faults():

@@ -32,6 +32,10 @@ UNUSED: Final = 24 * 3600
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
 
 
+BROUGHT: Final = ""
+"""Stands for the flow of all runs that bring their workflow, as no flow is called so: not every worker can."""
+
+
 class Group(NamedTuple):
     """What runs have in common whose tickets one consumer deals out, in their order."""
 

@@ -16,7 +16,7 @@ from tsuzuki.backends.nats import tickets, topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.tickets import Dealer, Ticket
-from tsuzuki.backends.nats.topology import Group, Topology
+from tsuzuki.backends.nats.topology import BROUGHT, Group, Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run
@@ -282,4 +282,4 @@ class Work:
 
 def group_of(run: Run) -> Group:
     """Tells among which runs the ticket of a run is dealt out."""
-    return Group(run.tag, run.priority, run.flow)
+    return Group(run.tag, run.priority, BROUGHT if run.workflow else run.flow)

@@ -9,7 +9,7 @@
     runs.heartbeat_at, runs.position, runs.done, runs.failed, runs.skipped, runs.steps, runs.barren,
     runs.fingerprint, runs.blob, runs.cancel_asked_at, runs.cancel_asked_by, runs.cancel_reason, runs.version,
     runs.progress, runs.error, runs.result, (SELECT body FROM params WHERE params.run = runs.number),
-    runs.workflow, runs.workflow_bytes, runs.api_key
+    runs.workflow, runs.workflow_bytes, runs.api_key, runs.worker
 
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
 SELECT count(*) FROM sqlite_schema;
@@ -72,9 +72,10 @@ INSERT INTO runs (
     workflow, workflow_bytes, api_key, shelf,
     status, attempt, holder, not_before, started_at, finished_at, heartbeat_at, position, done, failed, skipped,
     steps, barren, fingerprint, blob, cancel_asked_at, cancel_asked_by, cancel_reason, version, progress, error,
-    result, updated_at
+    result, worker, updated_at
 ) VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?
 )
 ON CONFLICT DO NOTHING
 RETURNING number;
@@ -93,12 +94,12 @@ UPDATE runs SET
     status = ?, attempt = ?, holder = ?, not_before = ?, started_at = ?, finished_at = ?, heartbeat_at = ?,
     position = ?, done = ?, failed = ?, skipped = ?, steps = ?, barren = ?, fingerprint = ?, blob = ?,
     cancel_asked_at = ?, cancel_asked_by = ?, cancel_reason = ?, version = ?, progress = ?, error = ?, result = ?,
-    updated_at = ?
+    worker = ?, updated_at = ?
 WHERE number = ?;
 
 -- claim_new: Claims runs that nobody has claimed before (a JSON list of numbers): the fold of `Claimed`, without a read.
 UPDATE runs SET
-    status = 'RUNNING', holder = :holder, position = 2, barren = 1, started_at = :started_at, heartbeat_at = :now,
+    status = 'RUNNING', holder = :holder, worker = :holder, position = 2, barren = 1, started_at = :started_at, heartbeat_at = :now,
     fingerprint = :fingerprint, not_before = 0.0, updated_at = :first + 1e-6 * (number - :lowest)
 WHERE number IN (SELECT value FROM json_each(:numbers)) AND status = 'PENDING' AND position = 1
 RETURNING
@@ -174,12 +175,12 @@ UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
 SELECT -priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
-    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder, the most urgent first.
 SELECT -priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
-    AND (:flows IS NULL OR workflow <> '' OR flow IN (SELECT value FROM json_each(:flows)))
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number;
 
 -- due: Tells when the next delayed run is due.
@@ -318,13 +319,28 @@ SELECT updated_at, number FROM runs
 WHERE number = :number AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- counts: Counts runs by status, those that changed after a time.
-SELECT status, count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND updated_at > ?1 GROUP BY status
+-- counts: Counts runs by status, those that changed after a time: a range of an index for each, without sorting.
+SELECT 'PENDING', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING' AND updated_at > ?1
+UNION ALL
+SELECT 'COMPLETED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'COMPLETED' AND updated_at > ?1
+UNION ALL
+SELECT 'FAILED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'FAILED' AND updated_at > ?1
+UNION ALL
+SELECT 'CANCELLED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'CANCELLED' AND updated_at > ?1
 UNION ALL
 SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 GROUP BY status;
 
--- waiting_since: Finds the waiting run that changed longest ago.
-SELECT min(updated_at) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING';
+-- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
+SELECT (
+    SELECT updated_at FROM runs INDEXED BY runs_listed
+    WHERE holder IS NULL AND status = 'PENDING' AND private = 0 AND not_before = 0 ORDER BY updated_at LIMIT 1
+)
+UNION ALL
+SELECT min(max(updated_at, not_before)) FROM runs INDEXED BY runs_delayed
+WHERE status = 'PENDING' AND not_before > 0 AND not_before <= ? AND private = 0;
+
+-- count_letters: Counts the dead letters.
+SELECT count(*) FROM dead_letters;
 
 -- insert_dead_letter: Keeps what is known of a run that failed.
 INSERT INTO dead_letters (body) VALUES (?);

@@ -88,6 +88,7 @@ class Wanted(msgspec.Struct, frozen=True):
     run_id: str | None
     fingerprints: Mapping[str, str]
     flows: Collection[str] | None
+    workflows: bool
 
 
 class Candidate(NamedTuple):
@@ -102,7 +103,7 @@ def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: floa
     """Finds runs that may be claimed, by priority, then age; a list per tag, merged."""
     found: list[Candidate] = []
     flows = None if wanted.flows is None else text(list(wanted.flows))
-    values = {"now": now, "version": f.VERSION, "flows": flows, "limit": limit}
+    values = {"now": now, "version": f.VERSION, "flows": flows, "workflows": wanted.workflows, "limit": limit}
     for tag in wanted.tags:
         found += map(Candidate._make, execute(SQL["waiting"], {**values, "tag": tag}).fetchall())
     for holder in wanted.dead:

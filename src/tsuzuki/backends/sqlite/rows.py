@@ -62,6 +62,7 @@ def run_from(row: Columns) -> Run:
         workflow=row[39],
         workflow_bytes=row[40],
         api_key=row[41],
+        worker=row[42],
     )
 
 
@@ -88,6 +89,7 @@ def newly_claimed(row: Columns, flow: str, claim: Mapping[str, Any]) -> Run:
         api_key=row[16],
         status=Status.RUNNING,
         holder=claim["holder"],
+        worker=claim["holder"],
         position=2,
         barren=1,
         started_at=claim["started_at"],
@@ -144,6 +146,7 @@ def folded(run: Run) -> Columns:
         bytes(run.progress).decode(),
         None if run.error is None else text(run.error),
         None if run.result is None else bytes(run.result).decode(),
+        run.worker,
         run.updated_at,
     )
 

@@ -37,6 +37,7 @@ from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
 from tsuzuki.settled import Settled
+from tsuzuki.tallies import Histogram
 
 Answer = TypeVar("Answer")
 
@@ -85,6 +86,10 @@ class SqliteBackend:
     def url(self) -> str:
         """The address that opens this store again."""
         return f"sqlite:{self._path}"
+
+    @property
+    def writes(self) -> Histogram:
+        return self._writer.sizes
 
     # The journal
 
@@ -135,12 +140,13 @@ class SqliteBackend:
         tags: Sequence[str] = (),
         limit: int = 1,
         flows: Collection[str] | None = None,
+        workflows: bool = True,
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         # A look without a transaction: an idle worker writes nothing.
-        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows)
+        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows, workflows)
         with self._reading_faults():
             if run_id is None and not queue.candidates(self._reading.execute, wanted, self._clock.now(), 1):
                 return []
@@ -191,15 +197,18 @@ class SqliteBackend:
         counts: dict[str, int] = {}
         for status, count in self._rows("counts", updated_after):
             counts[status] = counts.get(status, 0) + count
-        return counts
+        return {status: count for status, count in counts.items() if count}
 
     async def waiting_since(self) -> float | None:
-        found: float | None = self._rows("waiting_since")[0][0]
-        return found
+        found = [since for (since,) in self._rows("waiting_since", self._clock.now()) if since is not None]
+        return min(found, default=None)
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         older_than = 2**62 if before is None else _number(before)
         return [_letter_from(row) for row in self._rows("dead_letters", older_than, limit)]
+
+    async def count_letters(self) -> int:
+        return int(self._rows("count_letters")[0][0])
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:
         rows = self._rows("dead_letter", _number(letter))

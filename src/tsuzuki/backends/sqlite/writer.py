@@ -23,6 +23,7 @@ from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.turnstile import Turnstile
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import ClaimLost, Conflict, StoreClosed, StoreUnavailable
+from tsuzuki.tallies import SIZES, sizes
 
 Answer = TypeVar("Answer")
 
@@ -156,6 +157,7 @@ class Writer:
         self._queue: SimpleQueue[_Group | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self.sizes = sizes()
 
     def put(self, job: Job, *, alone: bool = False) -> None:
         """Takes a job; its future is settled when it is written or refused, for one that is alone at once.
@@ -335,6 +337,7 @@ class Writer:
             roll_back(self._connection)
             raise
         self._measure(_seconds() - started)
+        self.sizes.add(len(jobs), SIZES)
         return settled
 
     def _measure(self, took: float) -> None:

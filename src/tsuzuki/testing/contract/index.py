@@ -1,6 +1,7 @@
 """What a store promises about its lists: every filter, pages without gaps, times that only grow."""
 # ruff: noqa: S101, PLR2004 - a test asserts, and the numbers of an example are its content
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -154,6 +155,24 @@ class IndexContract:
         assert await backend.waiting_since() == first.updated_at
         await b.claim_of(backend, first.id)
         assert await backend.waiting_since() == second.updated_at
+
+    async def test_a_run_that_nobody_could_claim_does_not_count_as_waiting(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        at = clock.now() + 50
+        await b.submitted(backend, private=True)
+        await b.submitted(backend, not_before=at)
+        assert await backend.waiting_since() is None
+        clock.jump(60)
+        assert await backend.waiting_since() == at
+        await b.submitted(backend)
+        assert await backend.waiting_since() == at
+
+    async def test_what_is_written_together_is_counted(self, backend: Backend) -> None:
+        before = sum(backend.writes.counts)
+        await asyncio.gather(*(b.submitted(backend) for _ in range(5)))
+        assert before < sum(backend.writes.counts) <= before + 5
+        assert backend.writes.total >= 5
 
     async def test_a_rebuilt_row_is_the_row(self, backend: Backend) -> None:
         claim = await b.claimed(backend, key="k", tags=("a",), priority=2, idempotency_key="once")

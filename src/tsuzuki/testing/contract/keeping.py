@@ -27,6 +27,7 @@ class KeepingContract:
     ) -> None:
         failed = [(await b.ended(backend, Status.FAILED)).id for _ in range(6)]
         letters = await backend.dead_letters()
+        assert await backend.count_letters() == len(letters)
         assert [letter.run_id for letter in letters] == failed[::-1]
         assert await backend.drop_letter(letters[2].id)
         assert not await backend.drop_letter(letters[2].id)
@@ -67,6 +68,20 @@ class KeepingContract:
         assert first.workflow == text
         assert [found.id for found in await backend.search(Query(workflow=digest))] == [run.id]
         assert await backend.search(Query(workflow="0" * 64)) == []
+
+    async def test_a_worker_that_executes_no_workflows_leaves_such_runs_to_others(self, backend: Backend) -> None:
+        for flow in ("ours", "theirs", "ours"):
+            brought = b.a_run(flow=flow, workflow="0" * 64, workflow_bytes=1)
+            await backend.submit(brought, f.Submitted(at=b.AT, flow=flow, workflow="x"))
+        known = await b.submitted(backend, flow="ours")
+        for flows in (["ours"], None):
+            claims = await backend.claim("plain", tags=["default"], flows=flows, workflows=False, limit=10)
+            assert [claim.run.id for claim in claims] == ([known.id] if flows else [])
+        taken = await backend.claim("able", tags=["default"], flows=(), limit=10)
+        assert [claim.run.flow for claim in taken] == ["ours", "theirs", "ours"]
+        dead = frozenset({"able", "plain"})
+        (again,) = await backend.claim("other", tags=["default"], flows=["ours"], workflows=False, dead=dead, limit=10)
+        assert again.run.id == known.id
 
     async def test_runs_are_found_by_words_in_id_flow_and_error(self, backend: Backend) -> None:
         crawl = await b.ended(backend, Status.FAILED, flow="Crawl")

@@ -4,7 +4,7 @@
 import asyncio
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, Claim
+from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.lifecycle import MOST_CLAIMS, Status
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -31,6 +31,16 @@ class QueueContract:
         assert (claim.run.status, claim.run.holder, claim.run.position) == (Status.RUNNING, "worker", 2)
         assert claim.run.started_at is not None
         assert await b.kinds(backend, run.id) == ["Submitted", "Claimed"]
+
+    async def test_a_run_knows_who_claimed_it_last_also_when_it_has_ended(self, backend: Backend) -> None:
+        claim = await b.claimed(backend, "first")
+        assert (claim.run.worker, (await b.row(backend, claim.run.id)).worker) == ("first", "first")
+        second = await b.claim_of(backend, claim.run.id, "second", dead="first")
+        await backend.append(second, [b.ending(Status.COMPLETED, second.attempt)])
+        assert ((ended := await b.row(backend, claim.run.id)).holder, ended.worker) == (None, "second")
+        assert [run.worker for run in await backend.search(Query())] == ["second"]
+        assert (await backend.rebuild(claim.run.id) or ended).worker == "second"
+        assert (await b.submitted(backend)).worker == ""
 
     async def test_a_worker_is_given_only_the_flows_it_names(self, backend: Backend) -> None:
         mine = await b.submitted(backend, flow="mine")

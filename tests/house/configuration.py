@@ -44,8 +44,8 @@ SECTIONS = (
 )
 
 CLOSING = """
-More options of an address: `prefix`, `replicas`, `inbox`, `timeout`, `connect_timeout`, `patience`, `max_bytes`,
-`max_log_bytes`.
+More options of an address: `prefix`, `replicas`, `inbox`, `timeout`, `connect_timeout`, `ready_timeout`,
+`patience`, `max_bytes`, `max_log_bytes`.
 
 `ack_wait` and `max_ack_pending` belong to consumers that all workers share: whoever starts sets them anew for those it
 works with, and says so once in a warning. Where it may not, it goes on with what they have.

@@ -24,6 +24,7 @@ _IDENTITY: Final = ("creds", "nkey", "token", "user", "password")
 _NUMBERS: Final[tuple[tuple[str, float, float, str], ...]] = (
     ("replicas", 1, 5, "a whole number from 1 to 5"),
     ("connect_timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
+    ("ready_timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
     ("timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
     ("patience", 0, _LONGEST, "seconds, 0 or above, a year at most"),
     ("ack_wait", 0.001, _LONGEST, "seconds above 0, a year at most"),
@@ -57,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str = ""
     inbox: str = "_INBOX"
     connect_timeout: float = 5.0
+    ready_timeout: float = 30.0
     timeout: float = 5.0
     patience: float = 600.0
     max_bytes: int = -1

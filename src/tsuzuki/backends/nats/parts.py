@@ -17,7 +17,7 @@ from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import AGAIN, Chain, Passed
 from tsuzuki.backends.nats.claims import Claims
 from tsuzuki.backends.nats.faults import ApiError, Unclear
-from tsuzuki.backends.nats.feed import Feed
+from tsuzuki.backends.nats.feed import SILENT, Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.heart import Heart
 from tsuzuki.backends.nats.journal import Journals
@@ -40,6 +40,8 @@ from tsuzuki.lifecycle import Run, Status
 logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXECUTION_ERROR: Final = "execution_error"
+_LOOK: Final = 0.02
+"""How often it is looked whether the journal speaks again (seconds)."""
 Answer = TypeVar("Answer")
 
 _TO_BE_SEEN: Final = frozenset({Status.PENDING, Status.CANCELLING})
@@ -152,6 +154,20 @@ class Parts:
                 await self._runs.loaded.wait()
         except TimeoutError:
             raise Unclear("its journal cannot be followed") from None
+
+    async def current(self) -> None:
+        """Waits until what is known here is at most moments old: what others wrote since may be missing otherwise.
+
+        The feed speaks up every second. After a silence the next word is waited for, since it may have been this
+        process that stood still; where the connection has been gone for longer than that, it is said at once.
+        """
+        await self.loaded()
+        time, feed = asyncio.get_running_loop().time, self._runs
+        silent, asked = feed.spoken_at, time()
+        while self.wire.away(self.options.timeout) or (asked - silent > SILENT and feed.spoken_at == silent):
+            if self.wire.away(self.options.timeout) or time() - asked >= self.options.timeout:
+                raise Unclear(f"nothing was heard of its journal for {time() - silent:.0f} s")
+            await asyncio.sleep(_LOOK)
 
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """Asks again while the server is away, where a worker of this process holds the run: its calls wait for it."""

@@ -238,7 +238,7 @@ class NatsBackend:
 
     async def search(self, query: Query) -> list[Run]:
         with self._faults():
-            await self._parts.loaded()
+            await self._parts.current()
             return [run for tip in self._parts.projection.search(query) if (run := await self._whole(tip))]
 
     async def _whole(self, tip: Tip) -> Run | None:
@@ -246,12 +246,12 @@ class NatsBackend:
 
     async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         with self._faults():
-            await self._parts.loaded()
+            await self._parts.current()
         return self._parts.projection.counts(updated_after)
 
     async def waiting_since(self) -> float | None:
         with self._faults():
-            await self._parts.loaded()
+            await self._parts.current()
         return self._parts.projection.waiting_since()
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:

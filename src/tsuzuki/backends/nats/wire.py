@@ -97,6 +97,7 @@ class Wire:
         self._denied: ApiError | None = None
         self._reading = asyncio.Semaphore(MOST_READS)
         self._up = asyncio.Event()
+        self._lost_at = 0.0
         self._reviving: asyncio.Task[None] | None = None
         self.closed = False
         self.on_reconnect: list[Callable[[], None]] = []
@@ -151,6 +152,10 @@ class Wire:
                 return False
         return not self.closed
 
+    def away(self, seconds: float) -> bool:
+        """Tells whether the connection has been gone for so long."""
+        return self.closed or (not self._up.is_set() and self._loop.time() - self._lost_at >= seconds)
+
     # Asking
 
     async def ask(
@@ -187,9 +192,9 @@ class Wire:
         finally:
             self._reading.release()
 
-    async def api(self, subject: str, **request: Any) -> dict[str, Any]:
+    async def api(self, subject: str, *, timeout: float | None = None, **request: Any) -> dict[str, Any]:
         """Asks the server's API; what it refuses is raised."""
-        answer = await self.ask(subject, msgspec.json.encode(request) if request else b"")
+        answer = await self.ask(subject, msgspec.json.encode(request) if request else b"", timeout=timeout)
         told: dict[str, Any] = msgspec.json.decode(answer.data)
         if error := told.get("error"):
             raise refusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
@@ -308,6 +313,7 @@ class Wire:
     async def _lost(self) -> None:
         if not self.closed and self._up.is_set():
             logger.warning("the connection to %s is lost; trying to get it back", self._options.url)
+            self._lost_at = self._loop.time()
         self._up.clear()
         self._fail_all("the connection was lost")
 

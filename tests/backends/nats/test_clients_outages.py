@@ -124,5 +124,5 @@ async def _refused(look: Callable[[], Awaitable[object]]) -> str:
 async def test_a_loop_that_stood_still_does_not_make_lists_look_old(own_server: NatsServer, opened: Open) -> None:
     store = await opened(own_server.url, timeout=2)
     run = await b.submitted(store)
-    time.sleep(4)  # noqa: ASYNC251 - it stands still, as with a flow that computes
+    time.sleep(4)
     assert [row.id for row in await store.search(Query())] == [run.id]

@@ -12,11 +12,12 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim, DeadLetter
+from tsuzuki.backends import Claim
 from tsuzuki.backends.nats import frames, tickets
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.tickets import Ticket
@@ -32,7 +33,6 @@ LATER: Final = 2.0
 """When a ticket is dealt out again whose run could not be claimed for a fault that passes (seconds)."""
 
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
-Letter = Callable[[DeadLetter], Awaitable[None]]
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -68,10 +68,10 @@ class Claims:
         projection: Projection,
         work: Work,
         written: Written,
-        letter: Letter,
+        inspector: Inspector,
     ) -> None:
         self._options, self._clock, self._chain, self._projection = options, clock, chain, projection
-        self._work, self._written, self._letter = work, written, letter
+        self._work, self._written, self._inspector = work, written, inspector
         self._reserved: set[str] = set()
         self._doubts: dict[str, list[tuple[Run, Tip, Frame, Run, list[f.Fact]]]] = {}
 
@@ -148,12 +148,14 @@ class Claims:
 
     async def _look(self, ticket: Ticket, wanted: Wanted) -> Tip | None:
         """Gives the chain to extend for a ticket, or says to the queue why not."""
-        if ticket.problem:
-            await self._refuse(ticket)
-            return None
         now, tip = self._clock.now(), self._projection.tip(ticket.run_id)
         if tip is None or tip.run is None or not claimable(tip.run, now, wanted.dead):
-            tip = await self._last(ticket.run_id)  # what is known here may be a moment old
+            tip = await self._end(ticket.run_id)  # what is known here may be a moment old
+        if tip is None:
+            ticket = msgspec.structs.replace(ticket, problem=ticket.problem or tickets.NO_RUN)
+        if ticket.problem:
+            await self._inspector.refuse(ticket, wanted.worker)
+            return None
         run = None if tip is None else tip.run
         if run is None or run.status.terminal or run.private:
             await self._work.say(ticket, tickets.ACK)
@@ -165,30 +167,6 @@ class Claims:
             # Somebody holds it who was not dealt this ticket, or a newer Tsuzuki is needed for it.
             await self._work.say(ticket, tickets.back(self._options.ack_wait))
         return None
-
-    async def _refuse(self, ticket: Ticket) -> None:
-        """Ends a ticket that cannot be read: it is not dealt out again, and its run, if it has one, fails."""
-        error = f.Problem("InvalidJob", f"the ticket {ticket.subject} is refused: {ticket.problem}")
-        tip = await self._last(ticket.run_id)
-        run = None if tip is None else tip.run
-        await self._work.say(ticket, tickets.NO_MORE)
-        if tip is None or run is None or run.status is not Status.PENDING:
-            await self._letter(
-                DeadLetter(
-                    run_id=ticket.run_id,
-                    number=0 if run is None else run.number,
-                    flow="" if run is None else run.flow,
-                    tag="" if run is None else run.tag,
-                    reason="invalid_job",
-                    error=error.message,
-                    at=self._clock.now(),
-                )
-            )
-            return
-        facts = [f.RunFailed(at=self._clock.now(), attempt=run.attempt, error=error, reason="invalid_job")]
-        frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
-        written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
-        await self._written(written, facts)
 
     # The chain decides
 
@@ -257,7 +235,11 @@ class Claims:
         return claims
 
     async def _last(self, run_id: str) -> Tip | None:
+        tip = await self._end(run_id)
+        return None if tip is None or tip.run is None else tip
+
+    async def _end(self, run_id: str) -> Tip | None:
         try:
-            return await self._chain.last(run_id)
+            return await self._chain.end(run_id)
         except (Unclear, ApiError) as error:
             raise fault(error, self._options.url) from error

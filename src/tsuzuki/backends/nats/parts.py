@@ -10,7 +10,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Check, DeadLetter, WorkerRecord
+from tsuzuki.backends import Check, WorkerRecord
 from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
@@ -20,6 +20,7 @@ from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import SILENT, Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.heart import Heart
+from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.journal import Journals
 from tsuzuki.backends.nats.keys import Keys
 from tsuzuki.backends.nats.logs import Logs
@@ -32,7 +33,7 @@ from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.backends.nats.work import Work
+from tsuzuki.backends.nats.work import Work, group_of
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
@@ -77,6 +78,15 @@ class Parts:
         self.limits = Limits(wire, names, self.records, clock, options.patience)
         self.letters = Letters(wire, names)
         self.work = Work(wire, names, options, clock, self.projection.row)
+        self.inspector = Inspector(
+            wire,
+            names,
+            options,
+            chain=self.chain,
+            projection=self.projection,
+            letters=self.letters,
+            written=self.written,
+        )
         self.claims = Claims(
             options,
             clock,
@@ -84,7 +94,7 @@ class Parts:
             projection=self.projection,
             work=self.work,
             written=self.written,
-            letter=self.letters.write,
+            inspector=self.inspector,
         )
         self.heart = Heart(options, names, clock)
         self.queue = Queue(
@@ -138,6 +148,7 @@ class Parts:
             self._time.cancel()
             await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
+        await self.inspector.close()
         await self.work.close()
         await self._runs.close()
         await self._state.close()
@@ -198,14 +209,15 @@ class Parts:
             if tip.run.status.terminal and tip.run.id in self._progressed:
                 self._progressed.discard(tip.run.id)
                 await self._forget_progress(tip.run.id)
-            for letter in frames.letters(tip.run, facts):
-                await self._write_letter(letter)
+            await self._write_letters(tip.run, facts)
         except (Unclear, ApiError) as error:
             logger.warning("run %s: its dead letter or its progress is not seen to yet: %s", tip.run.number, error)
 
-    async def _write_letter(self, letter: DeadLetter) -> None:
-        if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
-            await self.letters.write(letter)
+    async def _write_letters(self, run: Run, facts: Sequence[f.Fact]) -> None:
+        for letter in frames.letters(run, facts):
+            if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
+                subject = self.topology.ticket(group_of(run), run.id)
+                await self.letters.write(msgspec.structs.replace(letter, subject=subject))
 
     def _follow(self, subject: str, seq: int, data: bytes) -> None:
         run_id = topology.last_token(subject)
@@ -310,10 +322,11 @@ class Parts:
         missing = [run for run in self.projection.failed() if run.id not in known and run.error is not None]
         for run in missing:
             fact = f.RunFailed(at=run.updated_at, attempt=run.attempt, error=run.error or f.Problem("", ""))
-            for letter in frames.letters(run, [fact]):
-                await self._write_letter(letter)
+            await self._write_letters(run, [fact])
+        refused = await self.inspector.all()
         return [
             await self.work.sweep(self.projection.unclaimed(), self._ended),
+            Check("refused tickets", ok=True, text=f"{refused} made no sense, and are dead letters now"),
             Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
         ]

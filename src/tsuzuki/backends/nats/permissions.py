@@ -78,6 +78,7 @@ def worker(names: Topology, inbox: str) -> Permissions:
         topology.consumer_info(names.work, ANY),
         topology.next_messages(names.work, ANY),
         topology.acknowledgements(names.work),
+        topology.delete_message(names.work),
         _any(names.lines(ANYONE)),
         names.all_blobs,
         names.all_letters,

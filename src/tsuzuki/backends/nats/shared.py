@@ -27,7 +27,26 @@ class Hidden(msgspec.Struct):
 
 _hidden: Final = msgspec.json.Decoder(Hidden).decode
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
-_letter: Final = msgspec.json.Decoder(DeadLetter).decode
+
+
+class _Letter(msgspec.Struct, omit_defaults=True):
+    """A dead letter as it stands in the stream, by the names that others know; none of them is missed."""
+
+    timestamp: float = 0.0
+    reason: str = ""
+    error: str = ""
+    run_id: str = ""
+    number: int = 0
+    flow_name: str = ""
+    tag: str = ""
+    tags: tuple[str, ...] = ()
+    worker_id: str = ""
+    num_delivered: int = 0
+    subject: str = ""
+    tenant: str = ""
+
+
+_letter: Final = msgspec.json.Decoder(_Letter).decode
 
 
 class Places(msgspec.Struct):
@@ -150,9 +169,23 @@ class Letters:
     def __init__(self, wire: Wire, topology_: Topology) -> None:
         self._wire, self._topology = wire, topology_
 
-    async def write(self, letter: DeadLetter) -> None:
-        """Keeps a letter."""
-        await self._wire.publish(self._topology.letter(letter.run_id), msgspec.json.encode(letter))
+    async def write(self, letter: DeadLetter, once: str = "") -> None:
+        """Keeps a letter; one that bears a name is kept once."""
+        kept = _Letter(
+            timestamp=letter.at,
+            reason=letter.reason,
+            error=letter.error,
+            run_id=letter.run_id,
+            number=letter.number,
+            flow_name=letter.flow,
+            tag=letter.tag,
+            tags=letter.tags,
+            worker_id=letter.worker,
+            num_delivered=letter.attempt,
+            subject=letter.subject,
+            tenant=letter.tenant,
+        )
+        await self._wire.publish(self._topology.letter(letter.run_id), msgspec.json.encode(kept), once=once)
 
     async def read(self, limit: int, before: int | None = None) -> list[DeadLetter]:
         """Reads the newest letters, or those older than one."""
@@ -195,7 +228,22 @@ class Letters:
 
 
 def _letter_in(message: Msg) -> DeadLetter:
-    return msgspec.structs.replace(_letter(message.data), id=_sequence(message))
+    kept = _letter(message.data)
+    return DeadLetter(
+        id=_sequence(message),
+        run_id=kept.run_id,
+        number=kept.number,
+        flow=kept.flow_name,
+        tag=kept.tag,
+        reason=kept.reason,
+        error=kept.error,
+        at=kept.timestamp,
+        tags=kept.tags,
+        worker=kept.worker_id,
+        attempt=kept.num_delivered,
+        tenant=kept.tenant,
+        subject=kept.subject,
+    )
 
 
 def _sequence(message: Msg) -> str:

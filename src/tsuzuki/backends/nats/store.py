@@ -199,6 +199,7 @@ class NatsBackend:
             await self._parts.loaded()  # what a worker of this name held before a restart is to be told
             beaten = await self._parts.workers.beat(worker)
             self._parts.heart.beaten(beaten)
+            self._parts.inspector.look(beaten.id)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
         if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
             self._forgot_at = self._clock.now()

@@ -55,9 +55,7 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
     """Gives the settings of a stream, which is made where it is missing."""
 
     async def make(timeout: float) -> dict[str, Any]:
-        return await _kept(wire, name, timeout) or await wire.api(
-            topology.create_stream(name), timeout=timeout, **config
-        )
+        return await _kept(wire, name, timeout) or await wire.api(topology.create_stream(name), timeout, **config)
 
     try:
         told: dict[str, Any] = (await _patiently(wire, make, options))["config"]
@@ -109,7 +107,7 @@ def _tell_once(url: str, seconds: float) -> None:
 
 async def _kept(wire: Wire, name: str, timeout: float) -> dict[str, Any] | None:
     try:
-        return await wire.api(topology.stream_info(name), timeout=timeout)
+        return await wire.api(topology.stream_info(name), timeout)
     except ApiError as error:
         if error.error == NOT_FOUND:
             return None

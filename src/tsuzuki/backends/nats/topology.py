@@ -29,6 +29,7 @@ API: Final = "$JS.API"
 NANO: Final = 1_000_000_000
 UNUSED: Final = 24 * 3600
 """A consumer that nobody asked for so long is removed; it is made again when it is needed (seconds)."""
+_TICKET_WORDS: Final = 4
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
 
 
@@ -121,6 +122,13 @@ class Topology:
     def _group(self, group: Group) -> str:
         return f"{self._work}.{_escaped(group.tag)}.{group.priority}.{_escaped(group.flow)}"
 
+    def group_in(self, subject: str) -> Group:
+        """Reads of which group a ticket is; what a subject that is none of ours does not say is left empty."""
+        words = subject.removeprefix(f"{self._work}.").split(".")
+        if len(words) != _TICKET_WORDS:
+            return Group("", 0, "")
+        return Group(unescaped(words[0]), int(words[1]) if words[1].isdecimal() else 0, unescaped(words[2]))
+
     def worker(self, worker: str) -> str:
         """The record of a worker."""
         return f"$KV.{self.bucket}.worker.{_escaped(worker)}"
@@ -172,7 +180,12 @@ class Topology:
             self.log: {"subjects": [f"{prefix}.l.>"], "max_bytes": options.max_log_bytes, "discard": "old"},
             self.blobs: {"subjects": [f"{prefix}.b.>"], **full},
             self.work: {"subjects": [self.all_tickets], **tickets},
-            self.letters: {"subjects": [f"{self._letters}.>"], "max_msgs": 100_000, "discard": "old"},
+            self.letters: {
+                "subjects": [f"{self._letters}.>"],
+                "max_msgs": 100_000,
+                "discard": "old",
+                "duplicate_window": 120 * NANO,
+            },
             self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
         }
         return {name: {**self._common(name), **settings} for name, settings in wanted.items()}

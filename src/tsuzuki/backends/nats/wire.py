@@ -25,6 +25,7 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 LIFETIME: Final = "Nats-TTL"
+NAME: Final = "Nats-Msg-Id"
 _STATUS: Final = "Status"
 _DONE: Final = "204"
 _ROOM: Final = 1 << 30
@@ -192,7 +193,7 @@ class Wire:
         finally:
             self._reading.release()
 
-    async def api(self, subject: str, *, timeout: float | None = None, **request: Any) -> dict[str, Any]:
+    async def api(self, subject: str, timeout: float | None = None, /, **request: Any) -> dict[str, Any]:
         """Asks the server's API; what it refuses is raised."""
         answer = await self.ask(subject, msgspec.json.encode(request) if request else b"", timeout=timeout)
         told: dict[str, Any] = msgspec.json.decode(answer.data)
@@ -200,9 +201,14 @@ class Wire:
             raise refusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
         return told
 
-    async def publish(self, subject: str, data: bytes, *, after: int | None = None, lifetime: int = 0) -> int:
-        """Writes to a stream, where asked only directly after a sequence of the subject; gives the new sequence."""
-        headers: dict[str, str] = {}
+    async def publish(
+        self, subject: str, data: bytes, *, after: int | None = None, lifetime: int = 0, once: str = ""
+    ) -> int:
+        """Writes to a stream, where asked only directly after a sequence of the subject; gives the new sequence.
+
+        What bears a name (`once`) is kept once, as long as the stream remembers names.
+        """
+        headers: dict[str, str] = {NAME: once} if once else {}
         if after is not None:
             headers[EXPECTED] = str(after)
         if lifetime:

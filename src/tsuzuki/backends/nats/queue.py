@@ -87,7 +87,9 @@ class Queue:
         frame = Frame(self._chain.mark(), row.position, 0, frames.encode_row(row), encoded)
         try:
             tip = await self._chain.extend(run.id, None, frame, row, patience=2 * self._options.timeout)
-        except Passed:
+        except Passed as passed:
+            if passed.tip is not None and passed.tip.run is None:
+                return await self._overtaken(run)
             raise Conflict(f"run {run.id} is there already; give every run an id of its own") from None
         except StoreUnavailable as error:
             if isinstance(error.__cause__, ApiError):  # refused: it is not there
@@ -100,6 +102,19 @@ class Queue:
             raise
         await self._written(tip, [fact])
         return row
+
+    async def _overtaken(self, run: Run) -> Run:
+        """Says who has the key of a submission that took so long that others fenced it off and went on."""
+        try:
+            await self._keys.take_once(run)
+            await self._keys.take(run)
+        except Taken as taken:
+            return taken.run
+        await self._give_up_keys(run)
+        raise StoreUnavailable(
+            f"{self._options.url}: this process stood still while it submitted, and others went on with its key; "
+            "nothing was submitted: try again"
+        )
 
     async def _give_up_keys(self, run: Run) -> None:
         with contextlib.suppress(StoreError, Unclear, ApiError):  # what stays is taken over after a while

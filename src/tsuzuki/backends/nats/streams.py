@@ -24,7 +24,7 @@ _AGAIN: Final = 0.1
 """How long to wait before servers that have not found each other yet are asked again (seconds)."""
 _TRY: Final = 0.5
 """How long the first answer is waited for: what was asked before servers have a leader is never answered (seconds)."""
-_LONGEST_TRY: Final = 2.0
+_LONGEST_TRY: Final = 1.0
 _TELL: Final = 3.0
 """After so many seconds people are told what is waited for."""
 

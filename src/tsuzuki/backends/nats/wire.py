@@ -34,6 +34,10 @@ _SOON: Final = 0.05
 """How long to wait before somebody is asked again for whom nobody listened (seconds)."""
 _AGAIN: Final = 1.0
 """How long to wait before a server that has thrown us out is tried again (seconds)."""
+_STILL: Final = 0.25
+"""A timer that is so late tells that this process stood still (seconds)."""
+_HEARD: Final = 1.0
+"""How long an answer is waited for after this process stood still (seconds)."""
 _UNSENT: Final = "nothing can be sent to it just now"
 _NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
 
@@ -55,6 +59,10 @@ class _Waiting:
     def fail(self, error: Unclear | ApiError) -> None:
         if not self.future.done():
             self.future.set_exception(error)
+
+    def cancel(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
     def heard(self, message: Msg) -> None:
         if self.future.done():
@@ -267,7 +275,7 @@ class Wire:
                 raise self._denied
             token = str(next(self._tokens))
             waiting = _Waiting(self._loop.create_future(), subject, many=many)
-            waiting.timer = self._loop.call_at(until, waiting.fail, Unclear(f"no answer within {seconds:g} s"))
+            waiting.timer = self._loop.call_at(until, self._late, waiting, until, seconds)
             self._waiting[token] = waiting
             try:
                 await self._client.publish(
@@ -283,10 +291,19 @@ class Wire:
             except Error as error:
                 raise Unclear(_UNSENT) from error
             finally:
-                waiting.timer.cancel()
+                waiting.cancel()
                 del self._waiting[token]
                 if not waiting.future.cancel() and not waiting.future.cancelled():
                     waiting.future.exception()  # it may have failed while we were still sending
+
+    def _late(self, waiting: _Waiting, until: float, seconds: float) -> None:
+        """Gives up on an answer; not before one that came while this process stood still could be heard."""
+        stood_still = self._loop.time() - until
+        if stood_still < _STILL:
+            waiting.fail(Unclear(f"no answer within {seconds:g} s"))
+            return
+        error = Unclear(f"no answer within {seconds:g} s, while this process stood still for some {stood_still:.0f} s")
+        waiting.timer = self._loop.call_later(min(seconds, _HEARD), waiting.fail, error)
 
     async def _reachable(self, seconds: float) -> None:
         """Waits for the connection; what cannot be sent in time was not sent."""

@@ -168,7 +168,7 @@ async def test_an_answer_that_came_while_this_process_stood_still_is_heard(url: 
     run = await b.submitted(store)
     asked = asyncio.create_task(store.get(run.id))
     await asyncio.sleep(0)
-    time.sleep(1.5)  # noqa: ASYNC251 - it stands still, as with a flow that computes
+    time.sleep(1.5)
     assert await asked == run
 
 

@@ -1,6 +1,7 @@
 """Large values in pieces under their run: written whole before the fact that refers to them, purged by subject."""
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -57,15 +58,16 @@ class Blobs:
         """Removes the blobs of a run."""
         await self._wire.api(topology.purge_stream(self._topology.blobs), filter=self._topology.blobs_of(run_id))
 
-    async def sweep(self, projection: Projection) -> int:
-        """Removes the blobs of runs that are gone; gives of how many runs."""
+    async def sweep(self, projection: Projection, fenced: Callable[[str], Awaitable[bool]]) -> int:
+        """Removes the blobs of runs that are gone, once those are fenced off; gives of how many runs."""
         told = await self._wire.api(
             topology.stream_info(self._topology.blobs), subjects_filter=self._topology.all_blobs
         )
-        # The blobs are listed before the runs are asked for: a run is there before its first blob.
+        # The blobs are listed before the runs are asked for. A run is there before its first blob, except for one that
+        # is just being submitted with huge params.
         subjects = (told.get("state") or {}).get("subjects") or {}
         runs = sorted({topology.run_of_blob(subject) for subject in subjects})
-        unknown = set(runs) - projection.known(runs)
+        unknown = [run_id for run_id in sorted(set(runs) - projection.known(runs)) if await fenced(run_id)]
         for run_id in unknown:
             await self.purge(run_id)
         return len(unknown)

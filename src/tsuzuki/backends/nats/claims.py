@@ -196,7 +196,7 @@ class Claims:
             written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
         except Passed as passed:
             if passed.tip is not None:
-                self._projection.put(passed.tip)
+                self._projection.put(frames.lean(passed.tip))
             raise
         except StoreUnavailable:
             # It may have been written: then we hold the run, and must learn of it as soon as we can.

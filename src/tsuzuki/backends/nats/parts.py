@@ -68,12 +68,12 @@ class Parts:
         self.wire, self.topology, self.options, self.clock = wire, names, options, clock
         self.projection = Projection(clock)
         self.bells = Bells(wire, names)
-        self.chain = Chain(wire, names, options, clock)
+        self.blobs = Blobs(wire, names)
+        self.chain = Chain(wire, names, options, clock, self.blobs)
         self.journals = Journals(self.chain, self.projection.position)
         self.records = Records(wire, names, options, clock)
         self.keys = Keys(self.chain, self.records, names, clock)
         self.logs = Logs(wire, names)
-        self.blobs = Blobs(wire, names)
         self.workers = Workers(wire, names, self.records)
         self.limits = Limits(wire, names, self.records, clock, options.patience)
         self.letters = Letters(wire, names)
@@ -103,6 +103,7 @@ class Parts:
             options,
             clock,
             chain=self.chain,
+            blobs=self.blobs,
             keys=self.keys,
             projection=self.projection,
             written=self.written,
@@ -202,7 +203,7 @@ class Parts:
         """Takes note of what this process has written."""
         if tip.run is None:
             return
-        self.projection.put(tip)
+        self.projection.put(frames.lean(tip))
         await self.work.written(tip.run)
         self._ring(tip.run)
         try:  # what is written stands, whatever comes of the rest: a crash or a fault here is made up for by `sweep`
@@ -317,7 +318,7 @@ class Parts:
 
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""
-        swept = await self.blobs.sweep(self.projection)
+        swept = await self.blobs.sweep(self.projection, self._fenced)
         known = {letter.run_id for letter in await self.letters.read(100_000)}
         missing = [run for run in self.projection.failed() if run.id not in known and run.error is not None]
         for run in missing:
@@ -330,6 +331,15 @@ class Parts:
             Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
         ]
+
+    async def _fenced(self, run_id: str) -> bool:
+        """Makes sure that a run of which only blobs are known is not just being submitted: its params come first."""
+        try:
+            if (tip := await self.chain.end(run_id)) is None:
+                await self.chain.bury(run_id, None)
+        except Passed:
+            return False
+        return tip is None or tip.run is None
 
     async def _ended(self, run_id: str) -> bool:
         """Tells whether a run needs no ticket: it ended, or never was."""

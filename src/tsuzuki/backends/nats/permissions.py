@@ -59,6 +59,7 @@ def gateway(names: Topology, inbox: str) -> Permissions:
         names.all_chains,
         names.all_requests,
         names.all_tickets,
+        names.all_blobs,
         names.all_hidden,
         names.all_documents,
         topology.delete_message(names.letters),

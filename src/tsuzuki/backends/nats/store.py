@@ -100,7 +100,14 @@ class NatsBackend:
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
         with self._faults():
-            return await self._parts.journals.page(run_id, after, limit, frames.entries)
+            return await self._unfolded(run_id, await self._parts.journals.page(run_id, after, limit, frames.entries))
+
+    async def _unfolded(self, run_id: str, entries: list[Entry]) -> list[Entry]:
+        """Puts params that are kept apart in their place."""
+        for at, entry in enumerate(entries):
+            if isinstance(entry.fact, f.Submitted) and entry.fact.blob:
+                entries[at] = Entry(entry.position, await self._parts.chain.unfolded(run_id, entry.fact))
+        return entries
 
     async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
         with self._faults():
@@ -110,7 +117,8 @@ class NatsBackend:
 
     async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
         with self._faults():
-            return await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
+            found = await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
+            return await self._unfolded(run_id, found)
 
     async def changed(self, run_id: str, position: int, timeout: float) -> None:
         with self._faults():
@@ -231,11 +239,11 @@ class NatsBackend:
     async def get(self, run_id: str) -> Run | None:
         with self._faults():
             tip = await self._parts.chain.last(run_id)
-        if tip is None:
-            return None
-        self._parts.projection.put(tip)
-        known = self._parts.projection.get(run_id)
-        return (known or tip).run if known is None or known.seq >= tip.seq else tip.run
+            if tip is None:
+                return None
+            self._parts.projection.put(frames.lean(tip))
+            known = self._parts.projection.get(run_id)
+            return await self._whole(tip if known is None or known.seq < tip.seq else known)
 
     async def search(self, query: Query) -> list[Run]:
         with self._faults():

@@ -7,7 +7,9 @@ from typing import Final
 import msgspec
 
 from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats.faults import ApiError
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.errors import StoreError
@@ -19,8 +21,9 @@ AT_ONCE: Final = 16
 class Blobs:
     """The blobs of all runs. The last piece is written last and has another name: without it, the blob is not there."""
 
-    def __init__(self, wire: Wire, topology_: Topology) -> None:
-        self._wire, self._topology = wire, topology_
+    def __init__(self, wire: Wire, topology_: Topology, reserve: Reserve) -> None:
+        self._wire, self._topology, self._reserve = wire, topology_, reserve
+        self._begun: dict[tuple[str, str], int] = {}
 
     async def put(self, run_id: str, data: bytes) -> str:
         """Keeps a value and gives its name, the digest of its content; the same value twice is kept once."""
@@ -29,10 +32,20 @@ class Blobs:
             return blob
         size = min(PIECE, self._wire.largest // 2)
         pieces = [data[at : at + size] for at in range(0, len(data), size)]
-        for number, piece in enumerate(pieces):
-            await self._wire.publish(self._topology.blob(run_id, blob, f"{number:06d}"), piece)
+        await self._put(run_id, blob, pieces)
         await self._wire.publish(self._topology.blob(run_id, blob, "end"), str(len(pieces)).encode())
         return blob
+
+    async def _put(self, run_id: str, blob: str, pieces: list[bytes]) -> None:
+        """Writes the pieces, or, where there was no room before, those that are missing."""
+        begun = self._begun.pop((run_id, blob), 0)
+        for number, piece in enumerate(pieces[begun:], begun):
+            try:
+                await self._reserve.spare(surely=True)
+                await self._wire.publish(self._topology.blob(run_id, blob, f"{number:06d}"), piece)
+            except ApiError:
+                self._begun[run_id, blob] = number
+                raise
 
     async def get(self, run_id: str, blob: str) -> bytes:
         """Reads a value, and makes sure that it is the one that was kept."""

@@ -7,6 +7,7 @@ of dead holders, those whose delay is over, and those that wait and are not deal
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.reserve import Reserve, is_full
 from tsuzuki.backends.nats.tickets import Ticket
 from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate, Work
@@ -69,9 +71,10 @@ class Claims:
         work: Work,
         written: Written,
         inspector: Inspector,
+        reserve: Reserve,
     ) -> None:
         self._options, self._clock, self._chain, self._projection = options, clock, chain, projection
-        self._work, self._written, self._inspector = work, written, inspector
+        self._work, self._written, self._inspector, self._reserve = work, written, inspector, reserve
         self._reserved: set[str] = set()
         self._doubts: dict[str, list[tuple[Run, Tip, Frame, Run, list[f.Fact]]]] = {}
 
@@ -192,13 +195,19 @@ class Claims:
         code = wanted.fingerprints.get(run.flow, "")
         facts = claim_facts(run, wanted.worker, self._clock.now(), code, most=self._options.max_deliver)
         frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
+        write = partial(self._chain.extend, run.id, tip, frame, row, patience=self._options.timeout)
+        ends = row.status.terminal or row.cancel_asked_at is not None
+        if not ends:
+            await self._reserve.spare()
         try:
-            written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
+            written = await (self._reserve.urgently(write) if ends else write())
         except Passed as passed:
             if passed.tip is not None:
                 self._projection.put(frames.lean(passed.tip))
             raise
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            if is_full(error):
+                raise  # refused: it is not there
             # It may have been written: then we hold the run, and must learn of it as soon as we can.
             self._doubts.setdefault(wanted.worker, []).append((run, tip, frame, row, facts))
             raise

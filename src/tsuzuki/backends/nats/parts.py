@@ -29,6 +29,7 @@ from tsuzuki.backends.nats.pen import Desk
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.queue import Queue
 from tsuzuki.backends.nats.records import Records
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
@@ -41,6 +42,8 @@ from tsuzuki.lifecycle import Run, Status
 logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXECUTION_ERROR: Final = "execution_error"
+_ROOM: Final = 1.0
+"""How often whoever waits for room looks for it (seconds)."""
 _LOOK: Final = 0.02
 """How often it is looked whether the journal speaks again (seconds)."""
 Answer = TypeVar("Answer")
@@ -68,15 +71,16 @@ class Parts:
         self.wire, self.topology, self.options, self.clock = wire, names, options, clock
         self.projection = Projection(clock)
         self.bells = Bells(wire, names)
-        self.blobs = Blobs(wire, names)
+        self.reserve = Reserve(wire, names)
+        self.blobs = Blobs(wire, names, self.reserve)
         self.chain = Chain(wire, names, options, clock, self.blobs)
         self.journals = Journals(self.chain, self.projection.position)
         self.records = Records(wire, names, options, clock)
         self.keys = Keys(self.chain, self.records, names, clock)
         self.logs = Logs(wire, names)
-        self.workers = Workers(wire, names, self.records)
+        self.workers = Workers(wire, names, self.records, self.reserve)
         self.limits = Limits(wire, names, self.records, clock, options.patience)
-        self.letters = Letters(wire, names)
+        self.letters = Letters(wire, names, self.reserve)
         self.work = Work(wire, names, options, clock, self.projection.row)
         self.inspector = Inspector(
             wire,
@@ -95,6 +99,7 @@ class Parts:
             work=self.work,
             written=self.written,
             inspector=self.inspector,
+            reserve=self.reserve,
         )
         self.heart = Heart(options, names, clock)
         self.queue = Queue(
@@ -104,6 +109,7 @@ class Parts:
             clock,
             chain=self.chain,
             blobs=self.blobs,
+            reserve=self.reserve,
             keys=self.keys,
             projection=self.projection,
             written=self.written,
@@ -114,6 +120,7 @@ class Parts:
             stamp=self.projection.stamp,
             written=self.written,
             largest=lambda: wire.largest,
+            reserve=self.reserve,
             patience=options.patience,
         )
         self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
@@ -138,6 +145,7 @@ class Parts:
         self._runs.start()
         self._state.start()
         self.work.start()
+        self.reserve.start()
 
     async def _asked(self) -> dict[str, Any]:
         return await self.wire.api(topology.stream_info(self.topology.state))
@@ -150,6 +158,7 @@ class Parts:
             await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
         await self.inspector.close()
+        await self.reserve.close()
         await self.work.close()
         await self._runs.close()
         await self._state.close()
@@ -182,16 +191,17 @@ class Parts:
             await asyncio.sleep(_LOOK)
 
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Asks again while the server is away, where a worker of this process holds the run: its calls wait for it."""
+        """Asks again while the server is away or full, where a worker of this process holds the run: its calls wait."""
         until = self.clock.monotonic() + self.options.patience
         while True:
             try:
                 return await call()
-            except Unclear:
+            except (Unclear, ApiError) as error:
                 left = until - self.clock.monotonic()
-                if not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
+                waits = isinstance(error, Unclear) or error.full
+                if not waits or not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
                     raise
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(AGAIN if isinstance(error, Unclear) else _ROOM)
 
     def _holds(self, run_id: str) -> bool:
         tip = self.projection.tip(run_id)
@@ -336,7 +346,7 @@ class Parts:
         """Makes sure that a run of which only blobs are known is not just being submitted: its params come first."""
         try:
             if (tip := await self.chain.end(run_id)) is None:
-                await self.chain.bury(run_id, None)
+                await self.reserve.urgently(lambda: self.chain.bury(run_id, None))
         except Passed:
             return False
         return tip is None or tip.run is None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -17,6 +18,7 @@ from tsuzuki.backends.nats.frames import ELSEWHERE, HUGE_PARAMS, Frame, Tip
 from tsuzuki.backends.nats.keys import Keys, Taken
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
@@ -43,12 +45,13 @@ class Queue:
         *,
         chain: Chain,
         blobs: Blobs,
+        reserve: Reserve,
         keys: Keys,
         projection: Projection,
         written: Written,
     ) -> None:
         self._wire, self._topology, self._options, self._clock = wire, topology, options, clock
-        self._chain, self._blobs, self._keys = chain, blobs, keys
+        self._chain, self._blobs, self._reserve, self._keys = chain, blobs, reserve, keys
         self._projection, self._written = projection, written
         self._fences: set[asyncio.Task[None]] = set()
 
@@ -62,6 +65,7 @@ class Queue:
 
     async def submit(self, run: Run, fact: f.Fact) -> Run:
         """Accepts a run: its number, its idempotency key, its key, and then the message that makes it."""
+        await self._reserve.spare()
         if isinstance(fact, f.Submitted) and self._are_huge(run):
             # Before the keys: whoever has taken one and does not come soon is fenced off.
             blob = await self._blobs.put(run.id, bytes(run.params))
@@ -173,8 +177,9 @@ class Queue:
             frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
             if run.status.terminal:
                 await self._keys.take(row)
+            write = partial(self._chain.extend, run_id, tip, frame, row, patience=self._options.timeout)
             try:
-                written = await self._chain.extend(run_id, tip, frame, row, patience=self._options.timeout)
+                written = await (self._reserve.urgently(write) if isinstance(fact, f.CancelAsked) else write())
             except Passed:
                 tries += 1
                 if tries >= TRIES and run.holder is not None:

@@ -10,6 +10,7 @@ from tsuzuki.backends import DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import NO_MESSAGE_AT, ApiError
 from tsuzuki.backends.nats.records import Records, Value
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import AGREED, seconds
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -61,8 +62,8 @@ _places: Final = msgspec.json.Decoder(Places).decode
 class Workers:
     """The records of workers: none expires by itself, so that one that is gone can still be seen."""
 
-    def __init__(self, wire: Wire, topology_: Topology, records: Records) -> None:
-        self._wire, self._topology, self._records = wire, topology_, records
+    def __init__(self, wire: Wire, topology_: Topology, records: Records, reserve: Reserve) -> None:
+        self._wire, self._topology, self._records, self._reserve = wire, topology_, records, reserve
         self._beats: dict[str, int] = {}
 
     async def beat(self, worker: WorkerRecord) -> WorkerRecord:
@@ -73,7 +74,7 @@ class Workers:
             self._beats[worker.id] = int(before.get("beats", 0))
         self._beats[worker.id] += 1
         beaten = msgspec.structs.replace(worker, beats=self._beats[worker.id], hidden=False)
-        await self._wire.publish(subject, msgspec.json.encode(beaten))
+        await self._reserve.urgently(lambda: self._wire.publish(subject, msgspec.json.encode(beaten)))
         return beaten
 
     async def hide(self, worker: str, hidden: bool) -> bool:
@@ -166,8 +167,8 @@ class Limits:
 class Letters:
     """Dead letters: runs that failed, for those who look after the system."""
 
-    def __init__(self, wire: Wire, topology_: Topology) -> None:
-        self._wire, self._topology = wire, topology_
+    def __init__(self, wire: Wire, topology_: Topology, reserve: Reserve) -> None:
+        self._wire, self._topology, self._reserve = wire, topology_, reserve
 
     async def write(self, letter: DeadLetter, once: str = "") -> None:
         """Keeps a letter; one that bears a name is kept once."""
@@ -185,7 +186,8 @@ class Letters:
             subject=letter.subject,
             tenant=letter.tenant,
         )
-        await self._wire.publish(self._topology.letter(letter.run_id), msgspec.json.encode(kept), once=once)
+        subject, data = self._topology.letter(letter.run_id), msgspec.json.encode(kept)
+        await self._reserve.urgently(lambda: self._wire.publish(subject, data, once=once))
 
     async def read(self, limit: int, before: int | None = None) -> list[DeadLetter]:
         """Reads the newest letters, or those older than one."""

@@ -333,7 +333,9 @@ class NatsBackend:
 
     async def purge(self, run_ids: Sequence[str]) -> int:
         with self._faults():
-            return sum([await self._parts.purge(run_id) for run_id in dict.fromkeys(run_ids)])
+            purged = sum([await self._parts.purge(run_id) for run_id in dict.fromkeys(run_ids)])
+            await self._parts.reserve.refill()
+            return purged
 
     async def compact(self) -> Check:
         return Check("compact", ok=True, text="the server gives space back by itself")
@@ -343,7 +345,7 @@ class NatsBackend:
             await self._parts.loaded()
             runs = sum(self._parts.projection.counts().values())
             checks = await streams.examine(self._parts.wire, self._parts.topology, runs)
-            return [*checks, *await self._parts.sweep()]
+            return [*checks, *await self._parts.sweep(), await self._parts.reserve.examined()]
 
     async def close(self) -> None:
         if self._closed:

@@ -3,7 +3,7 @@
 | stream | holds | subject |
 |---|---|---|
 | journal | the chain of each run: facts, and the row after them | `P.j.RUN` |
-| state | a key-value bucket: workers, progress, keys, idempotency keys, limits | `$KV.P-state.…` |
+| state | a key-value bucket: workers, progress, keys, idempotency keys, limits, a reserve | `$KV.P-state.…` |
 | log | log lines, the oldest go first | `P.l.RUN` |
 | blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
 | work | a ticket for each shared run that has not ended; a work queue | `P.work.TAG.PRIORITY.FLOW.RUN` |
@@ -70,6 +70,7 @@ class Topology:
         self.all_hidden = f"$KV.{self.bucket}.hidden.*"
         self.all_progress = f"$KV.{self.bucket}.progress.*"
         self.all_documents = f"$KV.{self.bucket}.doc.>"
+        self.all_reserve = f"$KV.{self.bucket}.reserve.*"
         self.probe = f"$KV.{self.bucket}.clock"
 
     # Subjects
@@ -156,6 +157,10 @@ class Topology:
     def once(self, tenant: str, key: str) -> str:
         """The record of which run was made for an idempotency key."""
         return f"$KV.{self.bucket}.once.{_digest(tenant, key)}"
+
+    def reserve(self, number: int) -> str:
+        """A piece of the room that is kept for what must be written."""
+        return f"$KV.{self.bucket}.reserve.{number:02d}"
 
     def limit(self, kind: str, name: str) -> str:
         """The record of a shared limit."""

@@ -1,5 +1,10 @@
-"""Large values in pieces under their run: written whole before the fact that refers to them, purged by subject."""
+"""Large values in pieces under their run: written whole before the fact that refers to them, purged by subject.
 
+Where room is scarce a process writes them one after the other.
+"""
+
+import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -23,7 +28,8 @@ class Blobs:
 
     def __init__(self, wire: Wire, topology_: Topology, reserve: Reserve) -> None:
         self._wire, self._topology, self._reserve = wire, topology_, reserve
-        self._begun: dict[tuple[str, str], int] = {}
+        self._tight = False
+        self._turn = asyncio.Lock()
 
     async def put(self, run_id: str, data: bytes) -> str:
         """Keeps a value and gives its name, the digest of its content; the same value twice is kept once."""
@@ -32,20 +38,25 @@ class Blobs:
             return blob
         size = min(PIECE, self._wire.largest // 2)
         pieces = [data[at : at + size] for at in range(0, len(data), size)]
-        await self._put(run_id, blob, pieces)
-        await self._wire.publish(self._topology.blob(run_id, blob, "end"), str(len(pieces)).encode())
+        async with self._turn if self._tight else contextlib.nullcontext():
+            await self._put(run_id, blob, pieces)
+        self._tight = False
         return blob
 
     async def _put(self, run_id: str, blob: str, pieces: list[bytes]) -> None:
-        """Writes the pieces, or, where there was no room before, those that are missing."""
-        begun = self._begun.pop((run_id, blob), 0)
-        for number, piece in enumerate(pieces[begun:], begun):
-            try:
+        """Writes a value whole or not at all: where pieces of several took the last room, none would ever be whole."""
+        try:
+            for number, piece in enumerate(pieces):
                 await self._reserve.spare(surely=True)
                 await self._wire.publish(self._topology.blob(run_id, blob, f"{number:06d}"), piece)
-            except ApiError:
-                self._begun[run_id, blob] = number
-                raise
+            await self._wire.publish(self._topology.blob(run_id, blob, "end"), str(len(pieces)).encode())
+        except ApiError as error:
+            if error.full:
+                self._tight = True
+                await self._wire.api(
+                    topology.purge_stream(self._topology.blobs), filter=self._topology.blob(run_id, blob)
+                )
+            raise
 
     async def get(self, run_id: str, blob: str) -> bytes:
         """Reads a value, and makes sure that it is the one that was kept."""

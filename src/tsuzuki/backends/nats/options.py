@@ -41,8 +41,9 @@ _FILES: Final = ("creds", "nkey", "tls_ca", "tls_cert", "tls_key")
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach a store and what it is called; limits of 0 and -1 mean: none.
 
-    The last eight are about the work queue and the dead letters. An empty name is made of `prefix`; `max_deliver` is
-    how often a run may be claimed without one new outcome; `ack_progress` is a third of a shorter `ack_wait`.
+    The last nine are about workers, the work queue and the dead letters. An empty name is made of `prefix`;
+    `max_deliver` is how often a run may be claimed without one new outcome; `ack_progress` is a third of a shorter
+    `ack_wait`.
     """
 
     servers: tuple[str, ...]
@@ -63,6 +64,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 600.0
     max_bytes: int = -1
     max_log_bytes: int = 1 << 30
+    workers_bucket: str = ""
     work_prefix: str = ""
     ack_wait: float = 30.0
     ack_progress: float = 10.0
@@ -187,8 +189,9 @@ def _check_queue(options: Options) -> None:
     for name in ("work_prefix", "dlq_prefix"):
         if (given := getattr(options, name)) and not _SUBJECT.fullmatch(given):
             raise BadUsage(f"{name}={given!r} begins subjects: use words of letters, digits, _ and -, joined by dots")
-    if options.dlq_stream and not _PREFIX.fullmatch(options.dlq_stream):
-        raise BadUsage(f"dlq_stream={options.dlq_stream!r} names a stream: use letters, digits, _ and - only")
+    for name, what in (("dlq_stream", "a stream"), ("workers_bucket", "a bucket")):
+        if (given := getattr(options, name)) and not _PREFIX.fullmatch(given):
+            raise BadUsage(f"{name}={given!r} names {what}: use letters, digits, _ and - only")
     if not options.ack_progress < options.ack_wait:
         raise BadUsage(
             f"runs show every ack_progress={options.ack_progress:g} s that they are under way, which must be below "

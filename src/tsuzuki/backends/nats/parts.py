@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -114,20 +115,23 @@ class Parts:
             projection=self.projection,
             written=self.written,
         )
-        self.desk = Desk(
-            self.chain,
-            url=options.url,
-            stamp=self.projection.stamp,
-            written=self.written,
-            largest=lambda: wire.largest,
-            reserve=self.reserve,
-            patience=options.patience,
-        )
+        self.desk = self._desk()
         self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
         self._time: asyncio.Task[None] | None = None
         self.chain.on_stray = self._take
+
+    def _desk(self) -> Desk:
+        return Desk(
+            self.chain,
+            url=self.options.url,
+            stamp=self.projection.stamp,
+            written=self.written,
+            largest=lambda: self.wire.largest,
+            reserve=self.reserve,
+            patience=self.options.patience,
+        )
 
     @classmethod
     async def assemble(cls, wire: Wire, options: Options, clock: Clock) -> "Parts":
@@ -198,10 +202,10 @@ class Parts:
                 return await call()
             except (Unclear, ApiError) as error:
                 left = until - self.clock.monotonic()
-                waits = isinstance(error, Unclear) or error.full
+                waits = not self.wire.closed and (isinstance(error, Unclear) or error.full)
                 if not waits or not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
                     raise
-                await asyncio.sleep(AGAIN if isinstance(error, Unclear) else _ROOM)
+                await asyncio.sleep(AGAIN if isinstance(error, Unclear) else _ROOM * random.uniform(0.5, 2.0))
 
     def _holds(self, run_id: str) -> bool:
         tip = self.projection.tip(run_id)

@@ -91,7 +91,7 @@ def worker(names: Topology, inbox: str) -> Permissions:
         names.probe,
         _any(names.limit("rate", "")),
         _any(names.limit("places", "")),
-        *(topology.purge_stream(stream) for stream in (names.state, names.log)),
+        *(topology.purge_stream(stream) for stream in (names.state, names.log, names.blobs)),
     ]
     return viewer(names, inbox) | _sorted(writes, respond=True)
 

@@ -25,8 +25,8 @@ Answer = TypeVar("Answer")
 
 PIECE: Final = 64 * 1024
 PIECES: Final = 16
-MARGIN: Final = 4
-"""How many more pieces must fit before those that were thrown overboard are taken in again."""
+MARGIN: Final = 8
+"""How many more pieces must fit before those that were thrown overboard are taken in again; less is nearly full."""
 SMALL: Final = 32 * 1024
 """What is larger than this has to wait for room, an end too."""
 LOOK: Final = 1.0
@@ -148,11 +148,14 @@ class Reserve:
         """Tells people how much room there is, as far as a server lets that be known."""
         with contextlib.suppress(ApiError):
             await self.refill()
-        left = len(await self._look())
+        left, fits = len(await self._look()), False
         if not self._in_use:
-            return Check("room", ok=True, text=f"{amount(left * PIECE)} are kept for the ends of runs")
+            fits = await self._written([])
+            text = f"{amount(left * PIECE)} are kept for the ends of runs"
+            few = f", and less than {amount(MARGIN * PIECE)} are left beyond: purge old runs, or give it more room"
+            return Check("room", ok=fits, text=text if fits else f"JetStream is nearly full: {text}{few}")
         text = (
-            f"JetStream is full: {amount(left * PIECE)} are left of {amount(PIECES * PIECE)} kept for the ends of runs; "
+            f"JetStream is full: {amount(left * PIECE)} are left of {amount(PIECES * PIECE)} for the ends of runs; "
             "new ones, claims and large results are refused: purge old runs, or give it more room"
         )
         return Check("room", ok=False, text=text)

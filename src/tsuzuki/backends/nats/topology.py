@@ -3,14 +3,15 @@
 | stream | holds | subject |
 |---|---|---|
 | journal | the chain of each run: facts, and the row after them | `P.j.RUN` |
-| state | a key-value bucket: workers, progress, keys, idempotency keys, limits, a reserve | `$KV.P-state.…` |
+| state | a key-value bucket: workers, progress, keys, idempotency keys, limits, a reserve | `$KV.P_workers.…` |
 | log | log lines, the oldest go first | `P.l.RUN` |
 | blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
 | work | a ticket for each shared run that has not ended; a work queue | `P.work.TAG.PRIORITY.FLOW.RUN` |
 | dlq | dead letters, which outlive their runs | `P.dlq.RUN` |
 | numbers | one message; its sequence is the last number given to a run | `P.n` |
 
-`P.work`, `P.dlq` and the stream of dead letters may be called otherwise (`work_prefix`, `dlq_prefix`, `dlq_stream`).
+`P.work`, `P.dlq`, the stream of dead letters (`TSUZUKI_DLQ`) and the bucket may be called otherwise (`work_prefix`,
+`dlq_prefix`, `dlq_stream`, `workers_bucket`).
 Each tag, priority and flow with tickets has a durable consumer on `work`.
 
 `P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers.
@@ -49,13 +50,13 @@ class Topology:
         self._options = options
         self._prefix = prefix
         self.journal = f"{prefix}-journal"
-        self.bucket = f"{prefix}-state"
+        self.bucket = options.workers_bucket or f"{prefix}_workers"
         self.state = f"KV_{self.bucket}"
         self.log = f"{prefix}-log"
         self.blobs = f"{prefix}-blobs"
         self.work = f"{prefix}-work"
         self._work = options.work_prefix or f"{prefix}.work"
-        self.letters = options.dlq_stream or f"{prefix}-dlq"
+        self.letters = options.dlq_stream or f"{prefix.upper()}_DLQ"
         self._letters = options.dlq_prefix or f"{prefix}.dlq"
         self.numbers = f"{prefix}-numbers"
         self.number = f"{prefix}.n"

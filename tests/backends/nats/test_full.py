@@ -216,6 +216,17 @@ async def test_runs_can_end_and_be_cancelled_and_workers_are_seen_where_there_is
     await b.claim_of(store, waits.id)
 
 
+async def test_a_large_value_that_does_not_fit_leaves_no_pieces_that_take_the_room_of_others(
+    store: NatsBackend,
+) -> None:
+    run, whole = await b.submitted(store), 0
+    with pytest.raises(StoreUnavailable, match="full"):  # noqa: PT012 - one of many
+        for size in range(700_000, 800_000):
+            await store.put_blob(run.id, b"x" * size)
+            whole += 1
+    assert await blobs_kept(store) == 4 * whole, "three pieces and an end"
+
+
 async def test_runs_wait_with_large_results_for_room_and_call_nothing_again(store: NatsBackend) -> None:
     calls: list[int] = []
 

@@ -57,10 +57,14 @@ class Cluster:
 
     def start(self) -> None:
         """Starts what does not run, and waits until each has caught up."""
+        self.launch()
+        self._until_whole()
+
+    def launch(self) -> None:
+        """Starts what does not run."""
         for node in self.nodes.values():
             if not node.running:
                 node.launch()
-        self._until_whole()
 
     def _until_whole(self) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tsuzuki import settings
 from tsuzuki.backends import WorkerRecord, WorkerState
 from tsuzuki.errors import BadUsage, WorkerNotFound
@@ -12,6 +14,8 @@ from tsuzuki.runs import Runs
 
 ALIVE: Final = (WorkerState.RUNNING, WorkerState.IDLE)
 MOST: Final = 500
+QUIET: Final = 3.0
+"""Who was silent for so long may have lost the run that it was executing (seconds)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,18 @@ class Crew:
         now, silent = self._runs.now(), settings.worker_disconnect_timeout()
         seen = [SeenWorker(record, state_of(record, now, silent)) for record in await self._backend.workers()]
         fitting = [worker for worker in seen if worker.state in wanted and (hidden or not worker.record.hidden)]
-        return sorted(fitting, key=lambda worker: -worker.record.heartbeat_at)[:limit]
+        shown = sorted(fitting, key=lambda worker: -worker.record.heartbeat_at)[:limit]
+        return [
+            worker if now - worker.record.heartbeat_at < QUIET else await self._without_lost(worker) for worker in shown
+        ]
+
+    async def _without_lost(self, worker: SeenWorker) -> SeenWorker:
+        """Leaves out the run that a worker which fell silent was executing, once it holds it no more."""
+        current = worker.record.current_run_id
+        row = None if current is None else await self._backend.get(current)
+        if current is None or (row is not None and row.holder == worker.record.id):
+            return worker
+        return SeenWorker(replace(worker.record, current_run_id=None), worker.state)
 
     async def hide(self, worker: str, *, hidden: bool = True) -> None:
         """Sets whether a worker is shown; nothing else about it changes, and its heartbeats keep it so."""

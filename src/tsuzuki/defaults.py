@@ -170,11 +170,16 @@ NATS: Final = (
     Setting("TSUZUKI_NATS_TLS_CERT", "", "our certificate", option="tls_cert", otherwise="none"),
     Setting("TSUZUKI_NATS_TLS_KEY", "", "its key", option="tls_key", otherwise="none"),
     Setting(
+        "TSUZUKI_WORKERS_KV_BUCKET",
+        "tsuzuki_workers",
+        "the bucket where workers are, and keys, progress and limits beside them",
+        option="workers_bucket",
+    ),
+    Setting(
         "TSUZUKI_WORK_SUBJECT_PREFIX",
-        "",
+        "tsuzuki.work",
         "what the subjects of the work queue begin with",
         option="work_prefix",
-        otherwise="`PREFIX.work`",
     ),
     Setting(
         "TSUZUKI_CONSUMER_ACK_WAIT_SEC",
@@ -204,14 +209,8 @@ NATS: Final = (
         counted,
         option="max_ack_pending",
     ),
-    Setting("TSUZUKI_DLQ_STREAM", "", "the stream of the dead letters", option="dlq_stream", otherwise="`PREFIX-dlq`"),
-    Setting(
-        "TSUZUKI_DLQ_SUBJECT_PREFIX",
-        "",
-        "what their subjects begin with",
-        option="dlq_prefix",
-        otherwise="`PREFIX.dlq`",
-    ),
+    Setting("TSUZUKI_DLQ_STREAM", "TSUZUKI_DLQ", "the stream of the dead letters", option="dlq_stream"),
+    Setting("TSUZUKI_DLQ_SUBJECT_PREFIX", "tsuzuki.dlq", "what their subjects begin with", option="dlq_prefix"),
     Setting(
         "TSUZUKI_DLQ_PUBLISH_EXECUTION_ERROR",
         "true",
@@ -220,7 +219,7 @@ NATS: Final = (
         option="dlq_execution_error",
     ),
 )
-"""NATS; `PREFIX` is the option `prefix` of the address, `tsuzuki` by default."""
+"""NATS; another option `prefix` of the address stands in the place of `tsuzuki` in names that are not set."""
 
 WHEELS: Final = (
     Setting("TSUZUKI_WHEEL_OBJECT_STORE_BUCKET", "tsuzuki_wheels", "where wheels are kept"),
@@ -236,7 +235,6 @@ WHEELS: Final = (
 
 ACCEPTED: Final = (
     Setting("TSUZUKI_RUNS_KV_BUCKET", "tsuzuki_runs", "rows are kept with the journal, not in a bucket"),
-    Setting("TSUZUKI_WORKERS_KV_BUCKET", "tsuzuki_workers", "the bucket is `PREFIX-workers`"),
     Setting("TSUZUKI_WORKERS_KV_TTL_SEC", "15.0", "a worker that is gone stays in sight for a day", above_zero),
     Setting(
         "TSUZUKI_RUN_HEARTBEAT_INTERVAL_SEC",

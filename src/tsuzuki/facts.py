@@ -48,6 +48,8 @@ class Submitted(Fact, frozen=True, kw_only=True):
     tag: str = "default"
     workflow: str = ""
     """The YAML text of a run that brings its flow with it."""
+    blob: str = ""
+    """Where a store keeps large params apart; it puts them in their place before anybody reads the fact."""
 
 
 class Claimed(Fact, frozen=True, kw_only=True):

@@ -59,6 +59,31 @@ async def test_a_chaos_of_no_nats_at_all_loses_and_repeats_nothing_and_nobody_ha
             assert two.running()
 
 
+async def test_an_outage_that_outlasts_the_lease_several_times_takes_no_run_from_its_holder(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    """Both workers hear nothing for so long, and neither takes that for the silence of the other."""
+    async with Runs.open(server.url) as runs, Proxy(server.port) as way:
+        run = await runs.submit(catalog.walk, {"items": ITEMS})
+        with (
+            working(way.url, tmp_path, "--lease", 2, inside=ANOTHER_HOST) as one,
+            working(way.url, tmp_path, "--lease", 2, inside=ANOTHER_HOST) as other,
+        ):
+            await ready(one, other)
+            await at_the_gate(tmp_path)
+            async with without(way, "refused"):
+                await asyncio.sleep(4)
+                (tmp_path / "go").touch()
+                await asyncio.sleep(4)
+            row = await check_walked(runs, run, tmp_path, ITEMS)
+            assert row.attempt == 1
+            assert set(made(tmp_path, "step").values()) == {1}
+            more = [await runs.submit(catalog.small, {"number": number}) for number in range(10)]
+            assert {(await ended(runs, run)).status for run in more} == {Status.COMPLETED}
+            assert one.running()
+            assert other.running()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_large_result_that_is_ready_while_nats_is_away_is_kept(
     tmp_path: Path, server: NatsServer, kind: str

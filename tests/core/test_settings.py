@@ -34,6 +34,7 @@ def test_what_is_unset_leaves_the_defaults_to_the_store() -> None:
 
 def test_every_setting_of_the_work_queue_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
+        "WORKERS_KV_BUCKET": "lab_workers",
         "WORK_SUBJECT_PREFIX": "lab.work",
         "CONSUMER_ACK_WAIT_SEC": "12.5",
         "CONSUMER_MAX_DELIVER": "5",
@@ -45,6 +46,7 @@ def test_every_setting_of_the_work_queue_is_read(monkeypatch: pytest.MonkeyPatch
     }.items():
         monkeypatch.setenv(f"TSUZUKI_{name}", value)
     assert settings.work_queue() == {
+        "workers_bucket": "lab_workers",
         "work_prefix": "lab.work",
         "ack_wait": 12.5,
         "max_deliver": 5,

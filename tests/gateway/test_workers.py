@@ -139,6 +139,8 @@ async def test_dead_letters_are_listed_replayed_and_dropped(house: House) -> Non
     [letter] = (await house.get("/dlq"))["items"]
     assert (letter["run_id"], letter["flow_name"], letter["reason"]) == (run_id, "fails", "execution_error")
     assert (letter["tags"], letter["worker_id"], letter["tag"]) == (["a"], "w", "default")
+    assert letter["num_delivered"] == 1
+    assert "work.default" in letter["subject"]
     assert await house.get(f"/dlq/{letter['id']}") == letter
     assert (await house.post(f"/dlq/{letter['id']}/replay"))["run_id"] == run_id
     await house.get(f"/dlq/{letter['id']}", 404)

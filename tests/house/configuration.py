@@ -21,10 +21,10 @@ The `.env` file has lines of `NAME=VALUE`, with comments, quotes and an optional
 read from it, and nothing of it is put into the environment of your flows: what they need there, put there yourself.
 """
 
-ABOUT_NATS = """`PREFIX` is the option `prefix` of the address, `tsuzuki` by default. Options of an address
-(`nats://…?option=value`) count more than the environment. Streams that are there already are kept; one whose settings
-would lose runs is refused by name. An option of an address that makes no sense is refused, and so are two values
-that do not fit together."""
+ABOUT_NATS = """Names that are not set begin with the option `prefix` of the address, `tsuzuki` by default. Options
+of an address (`nats://…?option=value`) count more than the environment. Streams that are there already are kept; one
+whose settings would lose runs is refused by name. An option of an address that makes no sense is refused, and so are
+two values that do not fit together."""
 
 SECTIONS = (
     ("The store", "", defaults.STORE),
@@ -44,8 +44,8 @@ SECTIONS = (
 )
 
 CLOSING = """
-More options of an address: `prefix`, `replicas`, `inbox`, `timeout`, `connect_timeout`, `patience`, `max_bytes`,
-`max_log_bytes`.
+More options of an address: `prefix`, `replicas`, `inbox`, `timeout`, `connect_timeout`, `ready_timeout`,
+`patience`, `max_bytes`, `max_log_bytes`.
 
 `ack_wait` and `max_ack_pending` belong to consumers that all workers share: whoever starts sets them anew for those it
 works with, and says so once in a warning. Where it may not, it goes on with what they have.

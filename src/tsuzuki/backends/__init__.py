@@ -92,6 +92,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     attempt: int = 1
     tenant: str = ""
+    subject: str = ""
+    """Where the run was queued."""
 
 
 def dead_letter(run: Run, fact: RunFailed) -> DeadLetter:
@@ -108,6 +110,7 @@ def dead_letter(run: Run, fact: RunFailed) -> DeadLetter:
         worker=fact.worker or run.holder or "",
         attempt=fact.attempt,
         tenant=run.tenant,
+        subject=f"work.{run.tag}",
     )
 
 

@@ -90,5 +90,5 @@ LETTER: Final[dict[str, Any]] = {
     "tags": ["nightly"],
     "worker_id": "worker-1",
     "num_delivered": 1,
-    "subject": "dlq.execution_error",
+    "subject": "work.default",
 }

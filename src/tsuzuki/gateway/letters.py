@@ -83,5 +83,5 @@ def _shown(letter: DeadLetter) -> dict[str, Any]:
         "tags": letter.tags,
         "worker_id": letter.worker or None,
         "num_delivered": letter.attempt,
-        "subject": f"dlq.{letter.reason}",
+        "subject": letter.subject or f"work.{letter.tag}",
     }

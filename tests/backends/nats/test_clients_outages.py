@@ -1,13 +1,17 @@
 """Whoever waits for a run, or asks about one, while the server is away for some seconds."""
 
 import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from tests.backends.nats.conftest import Open
+from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status
-from tsuzuki.backends import Line
+from tsuzuki.backends import Line, Query
 from tsuzuki.errors import StoreClosed, StoreUnavailable
 from tsuzuki.testing import builders as b
 
@@ -77,3 +81,48 @@ async def test_those_who_wait_are_told_that_the_store_was_closed(own_server: Nat
     await store.close()
     with pytest.raises(StoreClosed, match="was closed"):
         await asyncio.wait_for(waiting, 20)
+
+
+@pytest.mark.parametrize("kind", ["killed", "frozen"])
+async def test_lists_and_counts_are_not_given_from_before_an_outage(
+    own_server: NatsServer, opened: Open, kind: str
+) -> None:
+    store = await opened(own_server.url, timeout=0.5)
+    run = await b.submitted(store)
+    looks = (lambda: store.search(Query()), store.counts, lambda: store.counts(updated_after=1.0), store.waiting_since)
+    assert [bool(await look()) for look in looks] == [True, True, True, True]
+    own_server.signal(signal.SIGKILL if kind == "killed" else signal.SIGSTOP)
+    refused = [await _refused(look) for look in looks]
+    assert all("nothing was heard of its journal" in text for text in refused), refused
+    if kind == "killed":
+        own_server.kill()
+        own_server.start()
+    else:
+        own_server.signal(signal.SIGCONT)
+
+    async def back() -> bool:
+        try:
+            return [row.id for row in await store.search(Query())] == [run.id]
+        except StoreUnavailable:
+            return False
+
+    await until(back, 30)
+    assert await store.counts() == {"PENDING": 1}
+
+
+async def _refused(look: Callable[[], Awaitable[object]]) -> str:
+    """Looks until it is refused; gives what is said."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await look()
+            except StoreUnavailable as error:
+                return str(error)
+            await asyncio.sleep(0.05)
+
+
+async def test_a_loop_that_stood_still_does_not_make_lists_look_old(own_server: NatsServer, opened: Open) -> None:
+    store = await opened(own_server.url, timeout=2)
+    run = await b.submitted(store)
+    time.sleep(4)
+    assert [row.id for row in await store.search(Query())] == [run.id]

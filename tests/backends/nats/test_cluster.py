@@ -98,7 +98,7 @@ async def test_a_quorum_that_is_lost_and_regained_costs_time_and_nothing_else(cl
         await progressed(other, run, 100)
         waiting = await b.submitted(other, private=True)
         # A leader that lost the others goes on answering readers for some 20 s: who is left leads neither.
-        leaders = [await cluster.leader("quorum-journal"), await cluster.leader("KV_quorum-state")]
+        leaders = [await cluster.leader("quorum-journal"), await cluster.leader("KV_quorum_workers")]
         survivor = next(name for name in cluster.nodes if name not in leaders)
         for name, node in cluster.nodes.items():
             if name != survivor:

@@ -2,6 +2,7 @@
 # ruff: noqa: SLF001 - it looks at the streams themselves, and breaks what else only the network would break
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -12,15 +13,19 @@ import pytest
 from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import recorded, until
 from tests.nats_server import NatsServer
-from tsuzuki import Runs, Status, Worker, flow, task
-from tsuzuki.backends import Line, Query
+from tsuzuki import Run, Runs, Status, Worker, flow, task
+from tsuzuki import facts as f
+from tsuzuki.backends import Line, Query, WorkerRecord
 from tsuzuki.backends.nats import NatsBackend, topology
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.lifecycle import RunUpdateResult
 from tsuzuki.testing import builders as b
 
 FUTURE = datetime(2999, 1, 1, tzinfo=UTC)
 ROOM = 8_000_000
+ITEMS = 64
+"""So many items of 100,000 bytes fit beside the reserve, but not beside another run."""
 LIMITS: dict[str, dict[str, Any]] = {
     "of the server": {"jetstream": f"max_file_store: {ROOM}"},
     "of the account": {
@@ -70,7 +75,7 @@ async def test_work_goes_on_when_room_is_made(store: NatsBackend) -> None:
 
     @flow
     async def filling() -> int:
-        return len(await heavy.map(range(75), concurrency=1))
+        return len(await heavy.map(range(ITEMS), concurrency=1))
 
     async with Worker(store, [filling]) as worker:
         working = asyncio.create_task(worker.run())
@@ -93,9 +98,9 @@ async def test_work_goes_on_when_room_is_made(store: NatsBackend) -> None:
         await until(ended)
         worker.stop()
         await working
-    assert before < 75
-    assert await recorded(store, run.id) == {str(n): 1 for n in range(75)}
-    assert len(calls) - 75 <= 20, "only what was under way when there was no room is called again"
+    assert before < ITEMS
+    assert await recorded(store, run.id) == {str(n): 1 for n in range(ITEMS)}
+    assert len(calls) - ITEMS <= 20, "only what was under way when there was no room is called again"
 
 
 async def test_a_store_that_does_not_fit_says_what_to_ask_for(tmp_path: Path, opened: Open) -> None:
@@ -177,3 +182,77 @@ async def test_doctor_finishes_a_purge_whose_process_died(
     assert "blobs: those of 1 runs" in "; ".join(f"{check.name}: {check.text}" for check in await heir.examine())
     assert await blobs_kept(store) == 0
     await heir.put_blob((await b.claimed(heir)).run.id, b"x" * 700_000)
+
+
+# The reserve
+
+
+async def room(store: NatsBackend) -> tuple[bool, str]:
+    (check,) = [check for check in await store.examine() if check.name == "room"]
+    return check.ok, check.text
+
+
+async def test_runs_can_end_and_be_cancelled_and_workers_are_seen_where_there_is_no_room(store: NatsBackend) -> None:
+    assert (await room(store))[0]
+    ends, cancelled = [await b.claimed(store, worker) for worker in ("one", "two")]
+    waits = await b.submitted(store)
+    old = await brimful(store)
+    for worker in ("one", "two"):
+        await store.beat(WorkerRecord(id=worker, heartbeat_at=store.clock.now()))
+    assert {worker.id for worker in await store.workers()} == {"one", "two"}
+    await store.append(ends, [b.ending(Status.FAILED)])
+    ask = f.CancelAsked(at=b.AT, attempt=1)
+    assert (await store.ask(cancelled.run.id, ask))[0] is RunUpdateResult.UPDATED
+    await store.append(cancelled, [b.ending(Status.CANCELLED)])
+    assert [letter.run_id for letter in await store.dead_letters()] == [ends.run.id]
+    for can_wait in (b.submitted(store), b.claim_of(store, waits.id), store.put_blob(waits.id, b"x")):
+        with pytest.raises(StoreUnavailable, match="JetStream is full"):
+            await can_wait
+    ok, text = await room(store)
+    assert not ok
+    assert "JetStream is full" in text
+    assert await store.purge([old]) == 1
+    assert await room(store) == (True, "1 MB are kept for the ends of runs")
+    await b.claim_of(store, waits.id)
+
+
+async def test_a_large_value_that_does_not_fit_leaves_no_pieces_that_take_the_room_of_others(
+    store: NatsBackend,
+) -> None:
+    run, whole = await b.submitted(store), 0
+    with pytest.raises(StoreUnavailable, match="full"):  # noqa: PT012 - one of many
+        for size in range(700_000, 800_000):
+            await store.put_blob(run.id, b"x" * size)
+            whole += 1
+    assert await blobs_kept(store) == 4 * whole, "three pieces and an end"
+
+
+async def test_runs_wait_with_large_results_for_room_and_call_nothing_again(store: NatsBackend) -> None:
+    calls: list[int] = []
+
+    @flow
+    async def large(n: int) -> str:
+        calls.append(n)
+        return f"{n}" * 300_000
+
+    runs, submitted = Runs(store), list[Run]()
+    async with Worker(store, [large], concurrency=30, name="w") as worker:
+        working = asyncio.create_task(worker.run())
+        with contextlib.suppress(StoreUnavailable):
+            for n in range(10, 40):
+                submitted.append(await runs.submit(large, {"n": n}))
+
+        async def told_by_doctor() -> bool:
+            ok, text = await room(store)
+            return not ok and "full" in text
+
+        await until(told_by_doctor, 60)
+
+        async def all_ended() -> bool:
+            await runs.purge(older_than=FUTURE)
+            return await store.counts() == {}
+
+        await until(all_ended, 60)
+        worker.stop()
+        await working
+    assert sorted(calls) == list(range(10, 10 + len(submitted))), "each was called once"

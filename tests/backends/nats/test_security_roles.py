@@ -14,7 +14,7 @@ from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow, task
-from tsuzuki.backends import Query, WorkerRecord
+from tsuzuki.backends import Line, Query, WorkerRecord
 from tsuzuki.backends.nats import NatsBackend, options, topology
 from tsuzuki.backends.nats.permissions import ROLES, permissions
 from tsuzuki.backends.nats.topology import Topology
@@ -165,7 +165,9 @@ async def test_a_worker_submits_nothing_and_removes_nothing(enter: Enter) -> Non
 async def test_a_gateway_does_not_work(enter: Enter) -> None:
     gateway = await enter("gateway")
     run = await b.submitted(gateway)
-    await refused(gateway.beat(WorkerRecord(id="gateway", host="")), gateway.put_blob(run.id, b"x"), gateway.remove())
+    await b.submitted(gateway, params=msgspec.Raw(b'{"text": "' + b"x" * 900_000 + b'"}'))
+    logged = gateway.log(run.id, [Line(1.0, "a line")])
+    await refused(gateway.beat(WorkerRecord(id="gateway", host="")), logged, gateway.remove())
 
 
 @pytest.mark.parametrize("role", sorted(ROLES))

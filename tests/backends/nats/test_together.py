@@ -2,6 +2,8 @@
 # ruff: noqa: SLF001 - it reaches for the parts of a store, to bring about what else only a crash would
 
 import asyncio
+import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +15,8 @@ from tsuzuki import Status
 from tsuzuki import facts as f
 from tsuzuki.backends import Query, WorkerRecord
 from tsuzuki.backends.nats import NatsBackend, topology
-from tsuzuki.errors import BadUsage, Conflict, KeyHeld
+from tsuzuki.backends.nats.frames import Tip
+from tsuzuki.errors import BadUsage, KeyHeld, StoreUnavailable
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
 
@@ -112,11 +115,61 @@ async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two
     await one._parts.keys.take(dead)  # and here its process is killed
     run = await b.submitted(two, key="k", idempotency_key="once")
     assert run.id != dead.id
-    with pytest.raises(Conflict):  # it was not dead after all: its late submission is fenced
-        await one._parts.queue._make(dead, f.Submitted(at=b.AT, flow=dead.flow))
+    late = await one._parts.queue._make(
+        dead, f.Submitted(at=b.AT, flow=dead.flow)
+    )  # it was not dead after all, and is fenced
+    assert late.id == run.id
     with pytest.raises(KeyHeld):
         await b.submitted(one, key="k")
     assert (await b.submitted(one, idempotency_key="once")).id == run.id
+
+
+@pytest.mark.parametrize("once", [None, "once"])
+async def test_a_submitter_that_stood_still_learns_who_went_on_with_its_key(
+    stores: Two, monkeypatch: pytest.MonkeyPatch, once: str | None
+) -> None:
+    one, two = stores
+    extend, winner = one._parts.chain.extend, list[Run]()
+
+    async def stand_still(*given: Any, **more: Any) -> Tip:
+        monkeypatch.undo()
+        winner.append(await b.submitted(two, key="k", idempotency_key=once))  # it waits for the grace, and takes over
+        return await extend(*given, **more)
+
+    monkeypatch.setattr(one._parts.chain, "extend", stand_still)
+    if once is None:
+        with pytest.raises(KeyHeld) as held:
+            await b.submitted(one, key="k")
+        assert held.value.run_id == winner[0].id
+    else:
+        assert (await b.submitted(one, key="k", idempotency_key=once)).id == winner[0].id
+    assert await two.counts() == {"PENDING": 1}
+
+
+async def test_a_submitter_whose_key_is_free_again_is_told_to_try_again(
+    stores: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = stores
+    extend = one._parts.chain.extend
+
+    async def stand_still(*given: Any, **more: Any) -> Tip:
+        monkeypatch.undo()
+        await b.ended(two, Status.COMPLETED, key="k")
+        return await extend(*given, **more)
+
+    monkeypatch.setattr(one._parts.chain, "extend", stand_still)
+    with pytest.raises(StoreUnavailable, match=r"stood still while it submitted.*try again"):
+        await b.submitted(one, key="k")
+    assert (await b.submitted(one, key="k")).status is Status.PENDING
+
+
+async def test_an_answer_that_came_while_this_process_stood_still_is_heard(url: str, opened: Open) -> None:
+    store = await opened(url, timeout=0.5)
+    run = await b.submitted(store)
+    asked = asyncio.create_task(store.get(run.id))
+    await asyncio.sleep(0)
+    time.sleep(1.5)
+    assert await asked == run
 
 
 async def test_one_of_many_submitters_in_two_processes_gets_the_key(stores: Two) -> None:

@@ -17,7 +17,8 @@ from tests.backends.nats.test_work import (
     words,
 )
 from tests.nats_server import NatsServer
-from tsuzuki import Status
+from tsuzuki import Status, defaults
+from tsuzuki.backends import WorkerRecord
 from tsuzuki.backends.nats import NatsBackend, options, tickets, topology
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.permissions import ANY, permissions
@@ -35,6 +36,7 @@ async def test_names_and_limits_are_those_that_were_set(
     monkeypatch.setenv("TSUZUKI_CONSUMER_ACK_WAIT_SEC", "never")
     monkeypatch.setenv("TSUZUKI_CONSUMER_MAX_DELIVER", "3")
     monkeypatch.setenv("TSUZUKI_DLQ_STREAM", f"{name}-dead")
+    monkeypatch.setenv("TSUZUKI_WORKERS_KV_BUCKET", f"{name}_staff")
     monkeypatch.setenv("TSUZUKI_DLQ_PUBLISH_EXECUTION_ERROR", "false")
     store = await opened(f"{nats_server.url}?prefix={name}&dlq_prefix={name}.graves&max_ack_pending=9")
     assert f"work_prefix={name}.jobs" in store.url
@@ -51,10 +53,29 @@ async def test_names_and_limits_are_those_that_were_set(
     assert (letter.run_id, letter.reason) == (run.id, "max_claims")
     info = await store._parts.wire.api(topology.stream_info(f"{name}-dead"))
     assert info["config"]["subjects"] == [f"{name}.graves.>"]
+    await store.beat(WorkerRecord(id="w"))
+    told = await store._parts.wire.api(topology.stream_info(f"KV_{name}_staff"), subjects_filter="$KV.*.worker.>")
+    assert list(told["state"]["subjects"]) == [f"$KV.{name}_staff.worker.w"]
+
+
+def test_names_that_are_not_set_are_those_of_the_settings() -> None:
+    names = Topology(options.parse("nats://host"))
+    default = {setting.option: setting.default for setting in defaults.NATS}
+    assert (names.bucket, names.letters) == (default["workers_bucket"], default["dlq_stream"])
+    assert names.all_letters == f"{default['dlq_prefix']}.*"
+    assert names.all_work == f"{default['work_prefix']}.>"
 
 
 @pytest.mark.parametrize(
-    "query", ["ack_wait=5&ack_progress=5", "ack_progress=40", "work_prefix=a..b", "dlq_stream=a.b", "max_deliver=0"]
+    "query",
+    [
+        "ack_wait=5&ack_progress=5",
+        "ack_progress=40",
+        "work_prefix=a..b",
+        "dlq_stream=a.b",
+        "workers_bucket=a.b",
+        "max_deliver=0",
+    ],
 )
 async def test_settings_that_do_not_fit_together_are_refused(nats_server: NatsServer, query: str) -> None:
     with pytest.raises(BadUsage):

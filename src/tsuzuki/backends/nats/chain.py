@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,15 +13,20 @@ from typing import Any, Final, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
+from tsuzuki import facts as f
 from tsuzuki.backends.nats import frames, topology
+from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.faults import IN_FLIGHT, NO_MESSAGE, PASSED, ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import ELSEWHERE, Frame, Tip
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
+from tsuzuki.errors import StoreError
 from tsuzuki.lifecycle import Run
 from tsuzuki.tallies import SIZES, sizes
+
+logger: Final = logging.getLogger("tsuzuki.nats")
 
 Read = TypeVar("Read")
 
@@ -31,6 +37,10 @@ AGAIN: Final = 0.02
 TOMBSTONE: Final = 24 * 3600
 """How long a tombstone tells other processes that a run is gone (seconds)."""
 _REMEMBERED: Final = 256
+_REMEMBERED_BYTES: Final = 16 << 20
+"""Of how many bytes huge params are remembered: lists and claims ask for the same ones again and again."""
+_LOOKS: Final = 20
+"""How often a replica that lags behind is asked again."""
 _SEQUENCE: Final = "Nats-Sequence"
 
 
@@ -59,10 +69,12 @@ class Spans:
 class Chain:
     """The chains of all runs."""
 
-    def __init__(self, wire: Wire, topology_: Topology, options: Options, clock: Clock) -> None:
+    def __init__(self, wire: Wire, topology_: Topology, options: Options, clock: Clock, blobs: Blobs) -> None:
+        self._blobs = blobs
         self._wire, self._topology, self._options, self._clock = wire, topology_, options, clock
         self._leader = options.replicas > 1
         self._spans: OrderedDict[str, Spans] = OrderedDict()
+        self._huge: OrderedDict[str, bytes] = OrderedDict()
         self._writer = uuid.uuid4().hex[:12]
         self._marks = count(1)
         self._under_way: dict[str, tuple[int, Frame] | None] = {}
@@ -104,15 +116,40 @@ class Chain:
 
     async def whole(self, tip: Tip) -> Tip:
         """Gives a tip whose row has its params."""
-        if tip.run is None or tip.run.params != ELSEWHERE or tip.first == tip.seq:
+        if tip.run is None or tip.run.params != ELSEWHERE:
             return tip
-        params = await self.params(tip.first)
+        params = await self._params(tip.run.id, tip.first)
         return tip if params is None else msgspec.structs.replace(tip, run=_with(tip.run, params))
 
-    async def params(self, first: int) -> msgspec.Raw | None:
-        """Reads the params out of the first message of a chain."""
+    async def _params(self, run_id: str, first: int) -> msgspec.Raw | None:
+        """Reads the params out of the first message of a chain, or out of the blob that it names."""
         found = await self._one(seq=first)
-        return None if found is None else frames.params_of(frames.decode(found[1]))
+        submission = None if found is None else frames.submission_of(frames.decode(found[1]))
+        return None if submission is None else (await self.unfolded(run_id, submission)).params
+
+    async def unfolded(self, run_id: str, fact: f.Submitted) -> f.Submitted:
+        """Puts params that are kept apart in their place; those that are lost are left out, and fail their run."""
+        if not fact.blob:
+            return msgspec.structs.replace(fact, params=msgspec.Raw(bytes(fact.params)))
+        params = self._huge.pop(run_id, None)
+        try:
+            params = params or await self._read_huge(run_id, fact.blob)
+        except StoreError as error:
+            logger.error("run %s has lost its params: %s", run_id, error)  # noqa: TRY400 - the trace tells nothing
+            return fact
+        self._huge[run_id] = params
+        while sum(map(len, self._huge.values())) > _REMEMBERED_BYTES:
+            self._huge.popitem(last=False)
+        return msgspec.structs.replace(fact, params=msgspec.Raw(params), blob="")
+
+    async def _read_huge(self, run_id: str, blob: str) -> bytes:
+        """Reads params, which a replica may not have yet."""
+        for look in range(_LOOKS if self._leader else 0):
+            try:
+                return await self._blobs.get(run_id, blob)
+            except StoreError:
+                await asyncio.sleep(0.01 * look)
+        return await self._blobs.get(run_id, blob)
 
     async def after(self, run_id: str, seq: int, most: int = MOST_AT_ONCE) -> list[tuple[int, Frame]]:
         """Reads messages of a chain, those after a sequence; a tombstone ends it."""
@@ -238,6 +275,7 @@ class Chain:
         """Removes a chain, or what of it is before a sequence."""
         await self._wire.api(topology.purge_stream(self._topology.journal), filter=self._topology.chain(run_id), **upto)
         self._spans.pop(run_id, None)
+        self._huge.pop(run_id, None)
 
 
 def _ignore(run_id: str, seq: int, frame: Frame) -> None:

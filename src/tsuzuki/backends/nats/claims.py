@@ -7,18 +7,21 @@ of dead holders, those whose delay is over, and those that wait and are not deal
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim, DeadLetter
+from tsuzuki.backends import Claim
 from tsuzuki.backends.nats import frames, tickets
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.reserve import Reserve, is_full
 from tsuzuki.backends.nats.tickets import Ticket
 from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate, Work
@@ -32,7 +35,6 @@ LATER: Final = 2.0
 """When a ticket is dealt out again whose run could not be claimed for a fault that passes (seconds)."""
 
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
-Letter = Callable[[DeadLetter], Awaitable[None]]
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -69,10 +71,11 @@ class Claims:
         projection: Projection,
         work: Work,
         written: Written,
-        letter: Letter,
+        inspector: Inspector,
+        reserve: Reserve,
     ) -> None:
         self._options, self._clock, self._chain, self._projection = options, clock, chain, projection
-        self._work, self._written, self._letter = work, written, letter
+        self._work, self._written, self._inspector, self._reserve = work, written, inspector, reserve
         self._reserved: set[str] = set()
         self._doubts: dict[str, list[tuple[Run, Tip, Frame, Run, list[f.Fact]]]] = {}
 
@@ -151,12 +154,14 @@ class Claims:
 
     async def _look(self, ticket: Ticket, wanted: Wanted) -> Tip | None:
         """Gives the chain to extend for a ticket, or says to the queue why not."""
-        if ticket.problem:
-            await self._refuse(ticket)
-            return None
         now, tip = self._clock.now(), self._projection.tip(ticket.run_id)
         if tip is None or tip.run is None or not claimable(tip.run, now, wanted.dead):
-            tip = await self._last(ticket.run_id)  # what is known here may be a moment old
+            tip = await self._end(ticket.run_id)  # what is known here may be a moment old
+        if tip is None:
+            ticket = msgspec.structs.replace(ticket, problem=ticket.problem or tickets.NO_RUN)
+        if ticket.problem:
+            await self._inspector.refuse(ticket, wanted.worker)
+            return None
         run = None if tip is None else tip.run
         if run is None or run.status.terminal or run.private:
             await self._work.say(ticket, tickets.ACK)
@@ -168,30 +173,6 @@ class Claims:
             # Somebody holds it who was not dealt this ticket, or a newer Tsuzuki is needed for it.
             await self._work.say(ticket, tickets.back(self._options.ack_wait))
         return None
-
-    async def _refuse(self, ticket: Ticket) -> None:
-        """Ends a ticket that cannot be read: it is not dealt out again, and its run, if it has one, fails."""
-        error = f.Problem("InvalidJob", f"the ticket {ticket.subject} is refused: {ticket.problem}")
-        tip = await self._last(ticket.run_id)
-        run = None if tip is None else tip.run
-        await self._work.say(ticket, tickets.NO_MORE)
-        if tip is None or run is None or run.status is not Status.PENDING:
-            await self._letter(
-                DeadLetter(
-                    run_id=ticket.run_id,
-                    number=0 if run is None else run.number,
-                    flow="" if run is None else run.flow,
-                    tag="" if run is None else run.tag,
-                    reason="invalid_job",
-                    error=error.message,
-                    at=self._clock.now(),
-                )
-            )
-            return
-        facts = [f.RunFailed(at=self._clock.now(), attempt=run.attempt, error=error, reason="invalid_job")]
-        frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
-        written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
-        await self._written(written, facts)
 
     # The chain decides
 
@@ -217,13 +198,19 @@ class Claims:
         code = wanted.fingerprints.get(run.flow, "")
         facts = claim_facts(run, wanted.worker, self._clock.now(), code, most=self._options.max_deliver)
         frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
+        write = partial(self._chain.extend, run.id, tip, frame, row, patience=self._options.timeout)
+        ends = row.status.terminal or row.cancel_asked_at is not None
+        if not ends:
+            await self._reserve.spare()
         try:
-            written = await self._chain.extend(run.id, tip, frame, row, patience=self._options.timeout)
+            written = await (self._reserve.urgently(write) if ends else write())
         except Passed as passed:
             if passed.tip is not None:
-                self._projection.put(passed.tip)
+                self._projection.put(frames.lean(passed.tip))
             raise
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            if is_full(error):
+                raise  # refused: it is not there
             # It may have been written: then we hold the run, and must learn of it as soon as we can.
             self._doubts.setdefault(wanted.worker, []).append((run, tip, frame, row, facts))
             raise
@@ -260,7 +247,11 @@ class Claims:
         return claims
 
     async def _last(self, run_id: str) -> Tip | None:
+        tip = await self._end(run_id)
+        return None if tip is None or tip.run is None else tip
+
+    async def _end(self, run_id: str) -> Tip | None:
         try:
-            return await self._chain.last(run_id)
+            return await self._chain.end(run_id)
         except (Unclear, ApiError) as error:
             raise fault(error, self._options.url) from error

@@ -18,7 +18,8 @@ CONSUMER_EXISTS: Final = 10148
 """A consumer of this name is there, with other settings."""
 DENIED: Final = -403
 """The server does not let this user write to a subject, or listen to it; it has no number of its own for that."""
-FULL: Final = frozenset({10002, 10023, 10028, 10047, 10122})
+NO_ROOM: Final = 10023
+FULL: Final = frozenset({10002, NO_ROOM, 10028, 10047, 10122})
 """No room is left: for the account, on the server, in memory, on disk, or as much as one stream may ask for."""
 WITHOUT_JETSTREAM: Final = 10076
 _WITHOUT: Final = frozenset({10035, 10039, WITHOUT_JETSTREAM})

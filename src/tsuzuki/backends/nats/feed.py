@@ -47,6 +47,8 @@ class Feed:
         self._subscription: Listening | None = None
         self._task: asyncio.Task[None] | None = None
         self.loaded = asyncio.Event()
+        self.spoken_at = 0.0
+        """When something was heard of the stream last, by the time of the loop; it speaks up every second."""
 
     def start(self) -> None:
         """Begins to follow."""
@@ -87,6 +89,7 @@ class Feed:
             action="create",
             config=self._config(),
         )
+        self.spoken_at = asyncio.get_running_loop().time()
         if not answer.get("num_pending"):
             self.loaded.set()
         await self._pull()
@@ -131,6 +134,7 @@ class Feed:
 
     async def _heard(self, message: Msg) -> None:
         self._heard_at = self._clock.monotonic()
+        self.spoken_at = asyncio.get_running_loop().time()
         headers = message.headers
         try:
             if headers and "Status" in headers and not message.data:

@@ -12,7 +12,9 @@ from tsuzuki.lifecycle import Run, counted, fold, fold_all, only_outcomes
 LARGE_PARAMS: Final = 2048
 """Params of more bytes are not repeated with every row: they stay in the first message."""
 ELSEWHERE: Final = msgspec.Raw(b"null")
-"""The params of a row whose own are in the first message of its chain."""
+"""The params of a row whose own are in the first message of its chain, or in the blob that this one names."""
+HUGE_PARAMS: Final = 256 * 1024
+"""Params of more bytes are kept as a blob of their run: they would not fit into a message."""
 _KNOWN: Final = frozenset(f.KINDS.values())
 
 
@@ -90,9 +92,22 @@ def tip_of(frame: Frame, seq: int) -> Tip:
 
 
 def params_of(frame: Frame) -> msgspec.Raw | None:
-    """Gives the params out of the first message of a chain."""
+    """Gives the params out of the first message of a chain; None where they are in a blob."""
+    fact = submission_of(frame)
+    return None if fact is None or fact.blob else msgspec.Raw(bytes(fact.params))
+
+
+def submission_of(frame: Frame) -> f.Submitted | None:
+    """Gives the fact with which a chain begins."""
     fact = f.decode(frame.facts[0]) if frame.facts else None
-    return msgspec.Raw(bytes(fact.params)) if isinstance(fact, f.Submitted) else None
+    return fact if isinstance(fact, f.Submitted) else None
+
+
+def lean(tip: Tip) -> Tip:
+    """Leaves huge params out: whoever needs them reads them, and nobody keeps them for all runs."""
+    if tip.run is None or len(tip.run.params) <= HUGE_PARAMS:
+        return tip
+    return msgspec.structs.replace(tip, run=msgspec.structs.replace(tip.run, params=ELSEWHERE))
 
 
 def entries(frame: Frame, wanted: Container[int] | None = None) -> list[Entry]:

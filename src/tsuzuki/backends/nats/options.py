@@ -24,6 +24,7 @@ _IDENTITY: Final = ("creds", "nkey", "token", "user", "password")
 _NUMBERS: Final[tuple[tuple[str, float, float, str], ...]] = (
     ("replicas", 1, 5, "a whole number from 1 to 5"),
     ("connect_timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
+    ("ready_timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
     ("timeout", 0.001, _LONGEST, "seconds above 0, a year at most"),
     ("patience", 0, _LONGEST, "seconds, 0 or above, a year at most"),
     ("ack_wait", 0.001, _LONGEST, "seconds above 0, a year at most"),
@@ -40,8 +41,9 @@ _FILES: Final = ("creds", "nkey", "tls_ca", "tls_cert", "tls_key")
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach a store and what it is called; limits of 0 and -1 mean: none.
 
-    The last eight are about the work queue and the dead letters. An empty name is made of `prefix`; `max_deliver` is
-    how often a run may be claimed without one new outcome; `ack_progress` is a third of a shorter `ack_wait`.
+    The last nine are about workers, the work queue and the dead letters. An empty name is made of `prefix`;
+    `max_deliver` is how often a run may be claimed without one new outcome; `ack_progress` is a third of a shorter
+    `ack_wait`.
     """
 
     servers: tuple[str, ...]
@@ -57,10 +59,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str = ""
     inbox: str = "_INBOX"
     connect_timeout: float = 5.0
+    ready_timeout: float = 30.0
     timeout: float = 5.0
     patience: float = 600.0
     max_bytes: int = -1
     max_log_bytes: int = 1 << 30
+    workers_bucket: str = ""
     work_prefix: str = ""
     ack_wait: float = 30.0
     ack_progress: float = 10.0
@@ -185,8 +189,9 @@ def _check_queue(options: Options) -> None:
     for name in ("work_prefix", "dlq_prefix"):
         if (given := getattr(options, name)) and not _SUBJECT.fullmatch(given):
             raise BadUsage(f"{name}={given!r} begins subjects: use words of letters, digits, _ and -, joined by dots")
-    if options.dlq_stream and not _PREFIX.fullmatch(options.dlq_stream):
-        raise BadUsage(f"dlq_stream={options.dlq_stream!r} names a stream: use letters, digits, _ and - only")
+    for name, what in (("dlq_stream", "a stream"), ("workers_bucket", "a bucket")):
+        if (given := getattr(options, name)) and not _PREFIX.fullmatch(given):
+            raise BadUsage(f"{name}={given!r} names {what}: use letters, digits, _ and - only")
     if not options.ack_progress < options.ack_wait:
         raise BadUsage(
             f"runs show every ack_progress={options.ack_progress:g} s that they are under way, which must be below "

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -10,16 +11,17 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Check, DeadLetter, WorkerRecord
+from tsuzuki.backends import Check, WorkerRecord
 from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import AGAIN, Chain, Passed
 from tsuzuki.backends.nats.claims import Claims
 from tsuzuki.backends.nats.faults import ApiError, Unclear
-from tsuzuki.backends.nats.feed import Feed
+from tsuzuki.backends.nats.feed import SILENT, Feed
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.heart import Heart
+from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.journal import Journals
 from tsuzuki.backends.nats.keys import Keys
 from tsuzuki.backends.nats.logs import Logs
@@ -28,11 +30,12 @@ from tsuzuki.backends.nats.pen import Desk
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.queue import Queue
 from tsuzuki.backends.nats.records import Records
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.backends.nats.work import Work
+from tsuzuki.backends.nats.work import Work, group_of
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status
@@ -40,6 +43,10 @@ from tsuzuki.lifecycle import Run, Status
 logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXECUTION_ERROR: Final = "execution_error"
+_ROOM: Final = 1.0
+"""How often whoever waits for room looks for it (seconds)."""
+_LOOK: Final = 0.02
+"""How often it is looked whether the journal speaks again (seconds)."""
 Answer = TypeVar("Answer")
 
 _TO_BE_SEEN: Final = frozenset({Status.PENDING, Status.CANCELLING})
@@ -65,16 +72,26 @@ class Parts:
         self.wire, self.topology, self.options, self.clock = wire, names, options, clock
         self.projection = Projection(clock)
         self.bells = Bells(wire, names)
-        self.chain = Chain(wire, names, options, clock)
+        self.reserve = Reserve(wire, names)
+        self.blobs = Blobs(wire, names, self.reserve)
+        self.chain = Chain(wire, names, options, clock, self.blobs)
         self.journals = Journals(self.chain, self.projection.position)
         self.records = Records(wire, names, options, clock)
         self.keys = Keys(self.chain, self.records, names, clock)
         self.logs = Logs(wire, names)
-        self.blobs = Blobs(wire, names)
-        self.workers = Workers(wire, names, self.records)
+        self.workers = Workers(wire, names, self.records, self.reserve)
         self.limits = Limits(wire, names, self.records, clock, options.patience)
-        self.letters = Letters(wire, names)
+        self.letters = Letters(wire, names, self.reserve)
         self.work = Work(wire, names, options, clock, self.projection.row)
+        self.inspector = Inspector(
+            wire,
+            names,
+            options,
+            chain=self.chain,
+            projection=self.projection,
+            letters=self.letters,
+            written=self.written,
+        )
         self.claims = Claims(
             options,
             clock,
@@ -82,7 +99,8 @@ class Parts:
             projection=self.projection,
             work=self.work,
             written=self.written,
-            letter=self.letters.write,
+            inspector=self.inspector,
+            reserve=self.reserve,
         )
         self.heart = Heart(options, names, clock)
         self.queue = Queue(
@@ -91,23 +109,29 @@ class Parts:
             options,
             clock,
             chain=self.chain,
+            blobs=self.blobs,
+            reserve=self.reserve,
             keys=self.keys,
             projection=self.projection,
             written=self.written,
         )
-        self.desk = Desk(
-            self.chain,
-            url=options.url,
-            stamp=self.projection.stamp,
-            written=self.written,
-            largest=lambda: wire.largest,
-            patience=options.patience,
-        )
+        self.desk = self._desk()
         self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
         self._time: asyncio.Task[None] | None = None
         self.chain.on_stray = self._take
+
+    def _desk(self) -> Desk:
+        return Desk(
+            self.chain,
+            url=self.options.url,
+            stamp=self.projection.stamp,
+            written=self.written,
+            largest=lambda: self.wire.largest,
+            reserve=self.reserve,
+            patience=self.options.patience,
+        )
 
     @classmethod
     async def assemble(cls, wire: Wire, options: Options, clock: Clock) -> "Parts":
@@ -125,6 +149,7 @@ class Parts:
         self._runs.start()
         self._state.start()
         self.work.start()
+        self.reserve.start()
 
     async def _asked(self) -> dict[str, Any]:
         return await self.wire.api(topology.stream_info(self.topology.state))
@@ -136,6 +161,8 @@ class Parts:
             self._time.cancel()
             await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
+        await self.inspector.close()
+        await self.reserve.close()
         await self.work.close()
         await self._runs.close()
         await self._state.close()
@@ -153,17 +180,32 @@ class Parts:
         except TimeoutError:
             raise Unclear("its journal cannot be followed") from None
 
+    async def current(self) -> None:
+        """Waits until what is known here is at most moments old: what others wrote since may be missing otherwise.
+
+        The feed speaks up every second. After a silence the next word is waited for, since it may have been this
+        process that stood still; where the connection has been gone for longer than that, it is said at once.
+        """
+        await self.loaded()
+        time, feed = asyncio.get_running_loop().time, self._runs
+        silent, asked = feed.spoken_at, time()
+        while self.wire.away(self.options.timeout) or (asked - silent > SILENT and feed.spoken_at == silent):
+            if self.wire.away(self.options.timeout) or time() - asked >= self.options.timeout:
+                raise Unclear(f"nothing was heard of its journal for {time() - silent:.0f} s")
+            await asyncio.sleep(_LOOK)
+
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Asks again while the server is away, where a worker of this process holds the run: its calls wait for it."""
+        """Asks again while the server is away or full, where a worker of this process holds the run: its calls wait."""
         until = self.clock.monotonic() + self.options.patience
         while True:
             try:
                 return await call()
-            except Unclear:
+            except (Unclear, ApiError) as error:
                 left = until - self.clock.monotonic()
-                if not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
+                waits = not self.wire.closed and (isinstance(error, Unclear) or error.full)
+                if not waits or not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
                     raise
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(AGAIN if isinstance(error, Unclear) else _ROOM * random.uniform(0.5, 2.0))
 
     def _holds(self, run_id: str) -> bool:
         tip = self.projection.tip(run_id)
@@ -175,21 +217,22 @@ class Parts:
         """Takes note of what this process has written."""
         if tip.run is None:
             return
-        self.projection.put(tip)
+        self.projection.put(frames.lean(tip))
         await self.work.written(tip.run)
         self._ring(tip.run)
         try:  # what is written stands, whatever comes of the rest: a crash or a fault here is made up for by `sweep`
             if tip.run.status.terminal and tip.run.id in self._progressed:
                 self._progressed.discard(tip.run.id)
                 await self._forget_progress(tip.run.id)
-            for letter in frames.letters(tip.run, facts):
-                await self._write_letter(letter)
+            await self._write_letters(tip.run, facts)
         except (Unclear, ApiError) as error:
             logger.warning("run %s: its dead letter or its progress is not seen to yet: %s", tip.run.number, error)
 
-    async def _write_letter(self, letter: DeadLetter) -> None:
-        if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
-            await self.letters.write(letter)
+    async def _write_letters(self, run: Run, facts: Sequence[f.Fact]) -> None:
+        for letter in frames.letters(run, facts):
+            if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
+                subject = self.topology.ticket(group_of(run), run.id)
+                await self.letters.write(msgspec.structs.replace(letter, subject=subject))
 
     def _follow(self, subject: str, seq: int, data: bytes) -> None:
         run_id = topology.last_token(subject)
@@ -289,18 +332,28 @@ class Parts:
 
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""
-        swept = await self.blobs.sweep(self.projection)
+        swept = await self.blobs.sweep(self.projection, self._fenced)
         known = {letter.run_id for letter in await self.letters.read(100_000)}
         missing = [run for run in self.projection.failed() if run.id not in known and run.error is not None]
         for run in missing:
             fact = f.RunFailed(at=run.updated_at, attempt=run.attempt, error=run.error or f.Problem("", ""))
-            for letter in frames.letters(run, [fact]):
-                await self._write_letter(letter)
+            await self._write_letters(run, [fact])
+        refused = await self.inspector.all()
         return [
             await self.work.sweep(self.projection.unclaimed(), self._ended),
+            Check("refused tickets", ok=True, text=f"{refused} made no sense, and are dead letters now"),
             Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
         ]
+
+    async def _fenced(self, run_id: str) -> bool:
+        """Makes sure that a run of which only blobs are known is not just being submitted: its params come first."""
+        try:
+            if (tip := await self.chain.end(run_id)) is None:
+                await self.reserve.urgently(lambda: self.chain.bury(run_id, None))
+        except Passed:
+            return False
+        return tip is None or tip.run is None
 
     async def _ended(self, run_id: str) -> bool:
         """Tells whether a run needs no ticket: it ended, or never was."""

@@ -5,6 +5,7 @@ The rules are those of `lifecycle`; here they are packed, fenced and put in orde
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,12 +16,15 @@ from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.reserve import SMALL, Reserve
 from tsuzuki.errors import ClaimLost, MoveRefused, StoreError
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.lifecycle import Run, holder_facts, request_facts
 from tsuzuki.settled import Settled
 
 NOBODY: Final[frozenset[str]] = frozenset()
+URGENT: Final = (f.RunCompleted, f.RunFailed, f.RunCancelled, f.Released, f.CancelAsked, f.CancelSeen)
+"""What is written in the reserve of a full server, if need be: it lets a run end."""
 
 
 class Batch:
@@ -45,10 +49,11 @@ class Desk:
         stamp: Callable[[], float],
         written: Callable[[Tip, Sequence[f.Fact]], Awaitable[None]],
         largest: Callable[[], int],
+        reserve: Reserve,
         patience: float,
     ) -> None:
         self.chain, self.url, self.stamp, self.written = chain, url, stamp, written
-        self.largest, self.patience = largest, patience
+        self.largest, self.reserve, self.patience = largest, reserve, patience
 
 
 class Pen:
@@ -112,8 +117,10 @@ class Pen:
     async def _extend(self, tip: Tip, packed: list[Batch], row: Run) -> Tip | None:
         encoded = [raw for batch in packed for raw in batch.encoded]
         frame = Frame(self._desk.chain.mark(), row.position, tip.first, frames.encode_row(row), encoded)
+        write = partial(self._desk.chain.extend, row.id, tip, frame, row, patience=self._desk.patience)
+        urgent = _is_urgent(packed) and len(frame.row or b"") + sum(map(len, encoded)) <= SMALL
         try:
-            written = await self._desk.chain.extend(row.id, tip, frame, row, patience=self._desk.patience)
+            written = await (self._desk.reserve.urgently(write) if urgent else write())
         except Passed as passed:
             # Somebody asked for something, or claimed the run: fold again what waits, or learn that it is lost.
             self._tip = passed.tip
@@ -242,6 +249,11 @@ def lost(claim: Claim) -> ClaimLost:
         f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
         "the run ended, was handed back or was claimed again; stop working on it"
     )
+
+
+def _is_urgent(packed: Sequence[Batch]) -> bool:
+    """Tells whether the holder lets go of its run, or makes way for a cancel."""
+    return any(isinstance(fact, URGENT) for batch in packed for fact in batch.facts)
 
 
 def _step(name: tuple[int, str, str]) -> str:

@@ -4,22 +4,25 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends.nats import frames
+from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
-from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.frames import ELSEWHERE, HUGE_PARAMS, Frame, Tip
 from tsuzuki.backends.nats.keys import Keys, Taken
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
-from tsuzuki.errors import BadParams, Conflict, StoreError, StoreUnavailable
+from tsuzuki.errors import Conflict, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult, request_facts
 
 logger: Final = logging.getLogger("tsuzuki.nats")
@@ -41,12 +44,15 @@ class Queue:
         clock: Clock,
         *,
         chain: Chain,
+        blobs: Blobs,
+        reserve: Reserve,
         keys: Keys,
         projection: Projection,
         written: Written,
     ) -> None:
         self._wire, self._topology, self._options, self._clock = wire, topology, options, clock
-        self._chain, self._keys, self._projection, self._written = chain, keys, projection, written
+        self._chain, self._blobs, self._reserve, self._keys = chain, blobs, reserve, keys
+        self._projection, self._written = projection, written
         self._fences: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -59,27 +65,38 @@ class Queue:
 
     async def submit(self, run: Run, fact: f.Fact) -> Run:
         """Accepts a run: its number, its idempotency key, its key, and then the message that makes it."""
-        if len(run.params) > self._wire.largest * 3 // 4:
-            raise BadParams(
-                f"the params have {len(run.params)} bytes, more than the server takes in a message; "
-                "pass a path or a link instead, or raise its max_payload"
-            )
+        await self._reserve.spare()
+        if isinstance(fact, f.Submitted) and self._are_huge(run):
+            # Before the keys: whoever has taken one and does not come soon is fenced off.
+            blob = await self._blobs.put(run.id, bytes(run.params))
+            fact = msgspec.structs.replace(fact, params=ELSEWHERE, blob=blob)
         try:
             await self._keys.take_once(run)
         except Taken as taken:
+            await self._forget_params(run)
             return taken.run
         try:
             await self._keys.take(run)
         except BaseException:
+            await self._forget_params(run)
             await self._keys.free_once(run)
             raise
         return await self._make(run, fact)
+
+    def _are_huge(self, run: Run) -> bool:
+        return len(run.params) > min(HUGE_PARAMS, self._wire.largest // 4)
+
+    async def _forget_params(self, run: Run) -> None:
+        """Removes the params of a run that is not made; where that fails, they are nobody's, and swept."""
+        if self._are_huge(run):
+            with contextlib.suppress(Unclear, ApiError):
+                await self._blobs.purge(run.id)
 
     async def _make(self, run: Run, fact: f.Fact) -> Run:
         try:
             number = await self._wire.publish(self._topology.number, b"")
         except (Unclear, ApiError):
-            await self._give_up_keys(run)
+            await self._give_up(run)
             raise
         encoded = [f.encode(fact)]
         row = frames.folded(msgspec.structs.replace(run, number=number), [fact], encoded)
@@ -87,11 +104,13 @@ class Queue:
         frame = Frame(self._chain.mark(), row.position, 0, frames.encode_row(row), encoded)
         try:
             tip = await self._chain.extend(run.id, None, frame, row, patience=2 * self._options.timeout)
-        except Passed:
+        except Passed as passed:
+            if passed.tip is not None and passed.tip.run is None:
+                return await self._overtaken(run)
             raise Conflict(f"run {run.id} is there already; give every run an id of its own") from None
         except StoreUnavailable as error:
             if isinstance(error.__cause__, ApiError):  # refused: it is not there
-                await self._give_up_keys(run)
+                await self._give_up(run)
                 raise
             # It may have been written. Whoever was told of an error must not see it run.
             fence = asyncio.get_running_loop().create_task(self._take_back(row, frame))
@@ -101,7 +120,23 @@ class Queue:
         await self._written(tip, [fact])
         return row
 
-    async def _give_up_keys(self, run: Run) -> None:
+    async def _overtaken(self, run: Run) -> Run:
+        """Says who has the key of a submission that took so long that others fenced it off and went on."""
+        try:
+            await self._keys.take_once(run)
+            await self._keys.take(run)
+        except Taken as taken:
+            return taken.run
+        finally:
+            await self._forget_params(run)
+        await self._give_up(run)
+        raise StoreUnavailable(
+            f"{self._options.url}: this process stood still while it submitted, and others went on with its key; "
+            "nothing was submitted: try again"
+        )
+
+    async def _give_up(self, run: Run) -> None:
+        await self._forget_params(run)
         with contextlib.suppress(StoreError, Unclear, ApiError):  # what stays is taken over after a while
             await self._keys.free(run)
             await self._keys.free_once(run)
@@ -113,6 +148,7 @@ class Queue:
             try:
                 try:
                     await self._chain.bury(run.id, None)
+                    await self._forget_params(run)
                 except Passed as passed:
                     if passed.tip is not None and passed.tip.mark == frame.mark:
                         ask = f.CancelAsked(at=self._clock.now(), by="submit", reason="its submission was unclear")
@@ -141,8 +177,9 @@ class Queue:
             frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
             if run.status.terminal:
                 await self._keys.take(row)
+            write = partial(self._chain.extend, run_id, tip, frame, row, patience=self._options.timeout)
             try:
-                written = await self._chain.extend(run_id, tip, frame, row, patience=self._options.timeout)
+                written = await (self._reserve.urgently(write) if isinstance(fact, f.CancelAsked) else write())
             except Passed:
                 tries += 1
                 if tries >= TRIES and run.holder is not None:

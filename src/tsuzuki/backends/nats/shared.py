@@ -10,6 +10,7 @@ from tsuzuki.backends import DeadLetter, WorkerRecord
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import NO_MESSAGE_AT, ApiError
 from tsuzuki.backends.nats.records import Records, Value
+from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import AGREED, seconds
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -27,7 +28,26 @@ class Hidden(msgspec.Struct):
 
 _hidden: Final = msgspec.json.Decoder(Hidden).decode
 _worker: Final = msgspec.json.Decoder(WorkerRecord).decode
-_letter: Final = msgspec.json.Decoder(DeadLetter).decode
+
+
+class _Letter(msgspec.Struct, omit_defaults=True):
+    """A dead letter as it stands in the stream, by the names that others know; none of them is missed."""
+
+    timestamp: float = 0.0
+    reason: str = ""
+    error: str = ""
+    run_id: str = ""
+    number: int = 0
+    flow_name: str = ""
+    tag: str = ""
+    tags: tuple[str, ...] = ()
+    worker_id: str = ""
+    num_delivered: int = 0
+    subject: str = ""
+    tenant: str = ""
+
+
+_letter: Final = msgspec.json.Decoder(_Letter).decode
 
 
 class Places(msgspec.Struct):
@@ -42,8 +62,8 @@ _places: Final = msgspec.json.Decoder(Places).decode
 class Workers:
     """The records of workers: none expires by itself, so that one that is gone can still be seen."""
 
-    def __init__(self, wire: Wire, topology_: Topology, records: Records) -> None:
-        self._wire, self._topology, self._records = wire, topology_, records
+    def __init__(self, wire: Wire, topology_: Topology, records: Records, reserve: Reserve) -> None:
+        self._wire, self._topology, self._records, self._reserve = wire, topology_, records, reserve
         self._beats: dict[str, int] = {}
 
     async def beat(self, worker: WorkerRecord) -> WorkerRecord:
@@ -54,7 +74,7 @@ class Workers:
             self._beats[worker.id] = int(before.get("beats", 0))
         self._beats[worker.id] += 1
         beaten = msgspec.structs.replace(worker, beats=self._beats[worker.id], hidden=False)
-        await self._wire.publish(subject, msgspec.json.encode(beaten))
+        await self._reserve.urgently(lambda: self._wire.publish(subject, msgspec.json.encode(beaten)))
         return beaten
 
     async def hide(self, worker: str, hidden: bool) -> bool:
@@ -147,12 +167,27 @@ class Limits:
 class Letters:
     """Dead letters: runs that failed, for those who look after the system."""
 
-    def __init__(self, wire: Wire, topology_: Topology) -> None:
-        self._wire, self._topology = wire, topology_
+    def __init__(self, wire: Wire, topology_: Topology, reserve: Reserve) -> None:
+        self._wire, self._topology, self._reserve = wire, topology_, reserve
 
-    async def write(self, letter: DeadLetter) -> None:
-        """Keeps a letter."""
-        await self._wire.publish(self._topology.letter(letter.run_id), msgspec.json.encode(letter))
+    async def write(self, letter: DeadLetter, once: str = "") -> None:
+        """Keeps a letter; one that bears a name is kept once."""
+        kept = _Letter(
+            timestamp=letter.at,
+            reason=letter.reason,
+            error=letter.error,
+            run_id=letter.run_id,
+            number=letter.number,
+            flow_name=letter.flow,
+            tag=letter.tag,
+            tags=letter.tags,
+            worker_id=letter.worker,
+            num_delivered=letter.attempt,
+            subject=letter.subject,
+            tenant=letter.tenant,
+        )
+        subject, data = self._topology.letter(letter.run_id), msgspec.json.encode(kept)
+        await self._reserve.urgently(lambda: self._wire.publish(subject, data, once=once))
 
     async def read(self, limit: int, before: int | None = None) -> list[DeadLetter]:
         """Reads the newest letters, or those older than one."""
@@ -199,7 +234,22 @@ class Letters:
 
 
 def _letter_in(message: Msg) -> DeadLetter:
-    return msgspec.structs.replace(_letter(message.data), id=_sequence(message))
+    kept = _letter(message.data)
+    return DeadLetter(
+        id=_sequence(message),
+        run_id=kept.run_id,
+        number=kept.number,
+        flow=kept.flow_name,
+        tag=kept.tag,
+        reason=kept.reason,
+        error=kept.error,
+        at=kept.timestamp,
+        tags=kept.tags,
+        worker=kept.worker_id,
+        attempt=kept.num_delivered,
+        tenant=kept.tenant,
+        subject=kept.subject,
+    )
 
 
 def _sequence(message: Msg) -> str:

@@ -105,7 +105,14 @@ class NatsBackend:
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
         with self._faults():
-            return await self._parts.journals.page(run_id, after, limit, frames.entries)
+            return await self._unfolded(run_id, await self._parts.journals.page(run_id, after, limit, frames.entries))
+
+    async def _unfolded(self, run_id: str, entries: list[Entry]) -> list[Entry]:
+        """Puts params that are kept apart in their place."""
+        for at, entry in enumerate(entries):
+            if isinstance(entry.fact, f.Submitted) and entry.fact.blob:
+                entries[at] = Entry(entry.position, await self._parts.chain.unfolded(run_id, entry.fact))
+        return entries
 
     async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
         with self._faults():
@@ -115,7 +122,8 @@ class NatsBackend:
 
     async def fetch(self, run_id: str, positions: Sequence[int]) -> list[Entry]:
         with self._faults():
-            return await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
+            found = await self._parts.patiently(run_id, lambda: self._parts.journals.fetch(run_id, positions))
+            return await self._unfolded(run_id, found)
 
     async def changed(self, run_id: str, position: int, timeout: float) -> None:
         with self._faults():
@@ -205,6 +213,7 @@ class NatsBackend:
             await self._parts.loaded()  # what a worker of this name held before a restart is to be told
             beaten = await self._parts.workers.beat(worker)
             self._parts.heart.beaten(beaten)
+            self._parts.inspector.look(beaten.id)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
         if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
             self._forgot_at = self._clock.now()
@@ -236,15 +245,15 @@ class NatsBackend:
     async def get(self, run_id: str) -> Run | None:
         with self._faults():
             tip = await self._parts.chain.last(run_id)
-        if tip is None:
-            return None
-        self._parts.projection.put(tip)
-        known = self._parts.projection.get(run_id)
-        return (known or tip).run if known is None or known.seq >= tip.seq else tip.run
+            if tip is None:
+                return None
+            self._parts.projection.put(frames.lean(tip))
+            known = self._parts.projection.get(run_id)
+            return await self._whole(tip if known is None or known.seq < tip.seq else known)
 
     async def search(self, query: Query) -> list[Run]:
         with self._faults():
-            await self._parts.loaded()
+            await self._parts.current()
             return [run for tip in self._parts.projection.search(query) if (run := await self._whole(tip))]
 
     async def _whole(self, tip: Tip) -> Run | None:
@@ -252,12 +261,12 @@ class NatsBackend:
 
     async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         with self._faults():
-            await self._parts.loaded()
+            await self._parts.current()
         return self._parts.projection.counts(updated_after)
 
     async def waiting_since(self) -> float | None:
         with self._faults():
-            await self._parts.loaded()
+            await self._parts.current()
         return self._parts.projection.waiting_since(self._clock.now())
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
@@ -334,7 +343,9 @@ class NatsBackend:
 
     async def purge(self, run_ids: Sequence[str]) -> int:
         with self._faults():
-            return sum([await self._parts.purge(run_id) for run_id in dict.fromkeys(run_ids)])
+            purged = sum([await self._parts.purge(run_id) for run_id in dict.fromkeys(run_ids)])
+            await self._parts.reserve.refill()
+            return purged
 
     async def compact(self) -> Check:
         return Check("compact", ok=True, text="the server gives space back by itself")
@@ -344,7 +355,7 @@ class NatsBackend:
             await self._parts.loaded()
             runs = sum(self._parts.projection.counts().values())
             checks = await streams.examine(self._parts.wire, self._parts.topology, runs)
-            return [*checks, *await self._parts.sweep()]
+            return [*checks, *await self._parts.sweep(), await self._parts.reserve.examined()]
 
     async def close(self) -> None:
         if self._closed:

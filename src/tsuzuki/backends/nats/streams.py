@@ -1,6 +1,7 @@
 """Makes the streams of a store where they are missing, keeps those that are there, and looks them over."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -21,6 +22,11 @@ _KEPT: Final = ("subjects", "retention", "max_msgs_per_subject", "discard_new_pe
 """What must be as we would make it; limits are the operator's."""
 _AGAIN: Final = 0.1
 """How long to wait before servers that have not found each other yet are asked again (seconds)."""
+_TRY: Final = 0.5
+"""How long the first answer is waited for: what was asked before servers have a leader is never answered (seconds)."""
+_LONGEST_TRY: Final = 1.0
+_TELL: Final = 3.0
+"""After so many seconds people are told what is waited for."""
 
 
 async def prepare(wire: Wire, names: Topology, options: Options) -> int:
@@ -48,11 +54,11 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
 async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any]) -> dict[str, Any]:
     """Gives the settings of a stream, which is made where it is missing."""
 
-    async def make() -> dict[str, Any]:
-        return await _kept(wire, name) or await wire.api(topology.create_stream(name), **config)
+    async def make(timeout: float) -> dict[str, Any]:
+        return await _kept(wire, name, timeout) or await wire.api(topology.create_stream(name), timeout, **config)
 
     try:
-        told: dict[str, Any] = (await _patiently(wire, make, options.connect_timeout))["config"]
+        told: dict[str, Any] = (await _patiently(wire, make, options))["config"]
     except ApiError as error:
         if error.error == DENIED and name in error.text:
             raise StoreUnavailable(
@@ -76,26 +82,32 @@ async def _narrow(wire: Wire, names: Topology, config: dict[str, Any]) -> None:
         logger.debug("the stream %s is kept as it is, until an admin opens the store: %s", names.work, error)
 
 
-async def _patiently(wire: Wire, ask: Callable[[], Awaitable[Any]], patience: float) -> Any:
-    """Asks servers that may still be looking for each other."""
-    doubt = Unclear("no answer")
-    try:
-        async with asyncio.timeout(patience):
-            while True:
-                try:
-                    return await ask()
-                except Unclear as error:
-                    doubt = error
-                if not wire.has_jetstream:  # in a cluster others may have it, but they would have answered
-                    raise ApiError(503, WITHOUT_JETSTREAM, str(doubt))
-                await asyncio.sleep(_AGAIN)
-    except TimeoutError:
-        raise doubt from None
+async def _patiently(wire: Wire, ask: Callable[[float], Awaitable[Any]], options: Options) -> Any:
+    """Asks servers that may still be looking for each other, in short tries: a question may have been lost."""
+    doubt, patience, now = Unclear("no answer"), _TRY, asyncio.get_running_loop().time
+    began = now()
+    while (left := began + options.ready_timeout - now()) > 0:
+        try:
+            return await ask(min(patience, left))
+        except Unclear as error:
+            doubt = error
+        if not wire.has_jetstream:  # in a cluster others may have it, but they would have answered
+            raise ApiError(503, WITHOUT_JETSTREAM, str(doubt))
+        if now() - began >= _TELL:
+            _tell_once(options.url, options.ready_timeout)
+        patience = min(patience * 2, _LONGEST_TRY)
+        await asyncio.sleep(_AGAIN)
+    raise doubt
 
 
-async def _kept(wire: Wire, name: str) -> dict[str, Any] | None:
+@functools.cache
+def _tell_once(url: str, seconds: float) -> None:
+    logger.warning("%s has no leader yet that answers; waiting for it, %g s at most", url, seconds)
+
+
+async def _kept(wire: Wire, name: str, timeout: float) -> dict[str, Any] | None:
     try:
-        return await wire.api(topology.stream_info(name))
+        return await wire.api(topology.stream_info(name), timeout)
     except ApiError as error:
         if error.error == NOT_FOUND:
             return None

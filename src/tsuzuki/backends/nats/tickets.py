@@ -27,6 +27,7 @@ LINGER: Final = 0.02
 all (seconds)."""
 SHORTEST: Final = 0.01
 """A request without an end would stay open where too many tickets are out (seconds)."""
+NO_RUN: Final = "there is no such run"
 _LIMITS: Final = ("ack_wait", "max_ack_pending")
 """What whoever starts sets anew on a consumer that is there."""
 _NEEDED: Final = ("filter_subject", "ack_policy")
@@ -35,12 +36,14 @@ _NOTHING_MORE: Final = frozenset({"404", "408"})
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A ticket that was dealt to us; `reply` is where we say what became of it, `problem` why it cannot be read."""
+    """A ticket; `reply` is where we say what became of it, if it was dealt to us, `problem` why it makes no sense."""
 
     run_id: str
     subject: str
     reply: str
     problem: str = ""
+    seq: int = 0
+    delivered: int = 0
 
 
 class _Said(msgspec.Struct):
@@ -59,14 +62,26 @@ def write(run: Run) -> bytes:
 
 
 def read(message: Msg) -> Ticket:
-    """Reads a ticket; one that makes no sense says so."""
-    run_id = topology.last_token(message.subject)
+    """Reads a ticket that was dealt to us; one that makes no sense says so."""
+    # $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, where domains put two words before
+    words = message.reply.split(".")
+    return _read(message.subject, message.data, message.reply, seq=int(words[-4]), delivered=int(words[-5]))
+
+
+def kept(message: Msg) -> Ticket:
+    """Reads a ticket that lies in the queue."""
+    headers = message.headers or {}
+    return _read(headers["Nats-Subject"], message.data, "", seq=int(headers["Nats-Sequence"]), delivered=0)
+
+
+def _read(subject: str, data: bytes, reply: str, *, seq: int, delivered: int) -> Ticket:
+    run_id = topology.last_token(subject)
     try:
-        named = _said(message.data).run_id
+        named = _said(data).run_id
+        problem = "" if named == run_id else f"it names another run, {named!r}"
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Ticket(run_id, message.subject, message.reply, f"it is no ticket: {error}")
-    problem = "" if named == run_id else f"it names another run, {named!r}"
-    return Ticket(run_id, message.subject, message.reply, problem)
+        problem = f"it is no ticket: {error}"
+    return Ticket(run_id, subject, reply, problem, seq, delivered)
 
 
 def back(delay: float = 0.0) -> bytes:

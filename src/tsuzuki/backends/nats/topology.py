@@ -3,14 +3,15 @@
 | stream | holds | subject |
 |---|---|---|
 | journal | the chain of each run: facts, and the row after them | `P.j.RUN` |
-| state | a key-value bucket: workers, progress, keys, idempotency keys, limits | `$KV.P-state.…` |
+| state | a key-value bucket: workers, progress, keys, idempotency keys, limits, a reserve | `$KV.P_workers.…` |
 | log | log lines, the oldest go first | `P.l.RUN` |
 | blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
 | work | a ticket for each shared run that has not ended; a work queue | `P.work.TAG.PRIORITY.FLOW.RUN` |
 | dlq | dead letters, which outlive their runs | `P.dlq.RUN` |
 | numbers | one message; its sequence is the last number given to a run | `P.n` |
 
-`P.work`, `P.dlq` and the stream of dead letters may be called otherwise (`work_prefix`, `dlq_prefix`, `dlq_stream`).
+`P.work`, `P.dlq`, the stream of dead letters (`TSUZUKI_DLQ`) and the bucket may be called otherwise (`work_prefix`,
+`dlq_prefix`, `dlq_stream`, `workers_bucket`).
 Each tag, priority and flow with tickets has a durable consumer on `work`.
 
 `P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers.
@@ -29,6 +30,7 @@ API: Final = "$JS.API"
 NANO: Final = 1_000_000_000
 UNUSED: Final = 24 * 3600
 """A consumer that nobody asked for so long is removed; it is made again when it is needed (seconds)."""
+_TICKET_WORDS: Final = 4
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
 
 
@@ -52,13 +54,13 @@ class Topology:
         self._options = options
         self._prefix = prefix
         self.journal = f"{prefix}-journal"
-        self.bucket = f"{prefix}-state"
+        self.bucket = options.workers_bucket or f"{prefix}_workers"
         self.state = f"KV_{self.bucket}"
         self.log = f"{prefix}-log"
         self.blobs = f"{prefix}-blobs"
         self.work = f"{prefix}-work"
         self._work = options.work_prefix or f"{prefix}.work"
-        self.letters = options.dlq_stream or f"{prefix}-dlq"
+        self.letters = options.dlq_stream or f"{prefix.upper()}_DLQ"
         self._letters = options.dlq_prefix or f"{prefix}.dlq"
         self.numbers = f"{prefix}-numbers"
         self.number = f"{prefix}.n"
@@ -73,6 +75,7 @@ class Topology:
         self.all_hidden = f"$KV.{self.bucket}.hidden.*"
         self.all_progress = f"$KV.{self.bucket}.progress.*"
         self.all_documents = f"$KV.{self.bucket}.doc.>"
+        self.all_reserve = f"$KV.{self.bucket}.reserve.*"
         self.probe = f"$KV.{self.bucket}.clock"
 
     # Subjects
@@ -125,6 +128,13 @@ class Topology:
     def _group(self, group: Group) -> str:
         return f"{self._work}.{_escaped(group.tag)}.{group.priority}.{_escaped(group.flow)}"
 
+    def group_in(self, subject: str) -> Group:
+        """Reads of which group a ticket is; what a subject that is none of ours does not say is left empty."""
+        words = subject.removeprefix(f"{self._work}.").split(".")
+        if len(words) != _TICKET_WORDS:
+            return Group("", 0, "")
+        return Group(unescaped(words[0]), int(words[1]) if words[1].isdecimal() else 0, unescaped(words[2]))
+
     def worker(self, worker: str) -> str:
         """The record of a worker."""
         return f"$KV.{self.bucket}.worker.{_escaped(worker)}"
@@ -153,6 +163,10 @@ class Topology:
         """The record of which run was made for an idempotency key."""
         return f"$KV.{self.bucket}.once.{_digest(tenant, key)}"
 
+    def reserve(self, number: int) -> str:
+        """A piece of the room that is kept for what must be written."""
+        return f"$KV.{self.bucket}.reserve.{number:02d}"
+
     def limit(self, kind: str, name: str) -> str:
         """The record of a shared limit."""
         return f"$KV.{self.bucket}.{kind}.{_digest(name)}"
@@ -176,7 +190,12 @@ class Topology:
             self.log: {"subjects": [f"{prefix}.l.>"], "max_bytes": options.max_log_bytes, "discard": "old"},
             self.blobs: {"subjects": [f"{prefix}.b.>"], **full},
             self.work: {"subjects": [self.all_tickets], **tickets},
-            self.letters: {"subjects": [f"{self._letters}.>"], "max_msgs": 100_000, "discard": "old"},
+            self.letters: {
+                "subjects": [f"{self._letters}.>"],
+                "max_msgs": 100_000,
+                "discard": "old",
+                "duplicate_window": 120 * NANO,
+            },
             self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
         }
         return {name: {**self._common(name), **settings} for name, settings in wanted.items()}

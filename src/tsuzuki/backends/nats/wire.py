@@ -25,6 +25,7 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 LIFETIME: Final = "Nats-TTL"
+NAME: Final = "Nats-Msg-Id"
 _STATUS: Final = "Status"
 _DONE: Final = "204"
 _ROOM: Final = 1 << 30
@@ -33,6 +34,10 @@ _SOON: Final = 0.05
 """How long to wait before somebody is asked again for whom nobody listened (seconds)."""
 _AGAIN: Final = 1.0
 """How long to wait before a server that has thrown us out is tried again (seconds)."""
+_STILL: Final = 0.25
+"""A timer that is so late tells that this process stood still (seconds)."""
+_HEARD: Final = 1.0
+"""How long an answer is waited for after this process stood still (seconds)."""
 _UNSENT: Final = "nothing can be sent to it just now"
 _NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
 
@@ -54,6 +59,10 @@ class _Waiting:
     def fail(self, error: Unclear | ApiError) -> None:
         if not self.future.done():
             self.future.set_exception(error)
+
+    def cancel(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
     def heard(self, message: Msg) -> None:
         if self.future.done():
@@ -97,6 +106,7 @@ class Wire:
         self._denied: ApiError | None = None
         self._reading = asyncio.Semaphore(MOST_READS)
         self._up = asyncio.Event()
+        self._lost_at = 0.0
         self._reviving: asyncio.Task[None] | None = None
         self.closed = False
         self.on_reconnect: list[Callable[[], None]] = []
@@ -151,6 +161,10 @@ class Wire:
                 return False
         return not self.closed
 
+    def away(self, seconds: float) -> bool:
+        """Tells whether the connection has been gone for so long."""
+        return self.closed or (not self._up.is_set() and self._loop.time() - self._lost_at >= seconds)
+
     # Asking
 
     async def ask(
@@ -187,17 +201,22 @@ class Wire:
         finally:
             self._reading.release()
 
-    async def api(self, subject: str, **request: Any) -> dict[str, Any]:
+    async def api(self, subject: str, timeout: float | None = None, /, **request: Any) -> dict[str, Any]:
         """Asks the server's API; what it refuses is raised."""
-        answer = await self.ask(subject, msgspec.json.encode(request) if request else b"")
+        answer = await self.ask(subject, msgspec.json.encode(request) if request else b"", timeout=timeout)
         told: dict[str, Any] = msgspec.json.decode(answer.data)
         if error := told.get("error"):
             raise refusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
         return told
 
-    async def publish(self, subject: str, data: bytes, *, after: int | None = None, lifetime: int = 0) -> int:
-        """Writes to a stream, where asked only directly after a sequence of the subject; gives the new sequence."""
-        headers: dict[str, str] = {}
+    async def publish(
+        self, subject: str, data: bytes, *, after: int | None = None, lifetime: int = 0, once: str = ""
+    ) -> int:
+        """Writes to a stream, where asked only directly after a sequence of the subject; gives the new sequence.
+
+        What bears a name (`once`) is kept once, as long as the stream remembers names.
+        """
+        headers: dict[str, str] = {NAME: once} if once else {}
         if after is not None:
             headers[EXPECTED] = str(after)
         if lifetime:
@@ -256,7 +275,7 @@ class Wire:
                 raise self._denied
             token = str(next(self._tokens))
             waiting = _Waiting(self._loop.create_future(), subject, many=many)
-            waiting.timer = self._loop.call_at(until, waiting.fail, Unclear(f"no answer within {seconds:g} s"))
+            waiting.timer = self._loop.call_at(until, self._late, waiting, until, seconds)
             self._waiting[token] = waiting
             try:
                 await self._client.publish(
@@ -272,10 +291,19 @@ class Wire:
             except Error as error:
                 raise Unclear(_UNSENT) from error
             finally:
-                waiting.timer.cancel()
+                waiting.cancel()
                 del self._waiting[token]
                 if not waiting.future.cancel() and not waiting.future.cancelled():
                     waiting.future.exception()  # it may have failed while we were still sending
+
+    def _late(self, waiting: _Waiting, until: float, seconds: float) -> None:
+        """Gives up on an answer; not before one that came while this process stood still could be heard."""
+        stood_still = self._loop.time() - until
+        if stood_still < _STILL:
+            waiting.fail(Unclear(f"no answer within {seconds:g} s"))
+            return
+        error = Unclear(f"no answer within {seconds:g} s, while this process stood still for some {stood_still:.0f} s")
+        waiting.timer = self._loop.call_later(min(seconds, _HEARD), waiting.fail, error)
 
     async def _reachable(self, seconds: float) -> None:
         """Waits for the connection; what cannot be sent in time was not sent."""
@@ -308,6 +336,7 @@ class Wire:
     async def _lost(self) -> None:
         if not self.closed and self._up.is_set():
             logger.warning("the connection to %s is lost; trying to get it back", self._options.url)
+            self._lost_at = self._loop.time()
         self._up.clear()
         self._fail_all("the connection was lost")
 

@@ -19,6 +19,7 @@ class KeepingContract:
         (letter,) = await backend.dead_letters()
         assert (letter.run_id, letter.flow, letter.tag, letter.tags) == (claim.run.id, "crawl", "x", ("a",))
         assert (letter.worker, letter.attempt, letter.tenant) == ("worker", 1, "t")
+        assert letter.subject, "where the run was queued"
         assert (letter.reason, letter.error, letter.at) == ("execution_error", b.OOPS.message, b.AT)
         assert await backend.dead_letter(letter.id) == letter
 

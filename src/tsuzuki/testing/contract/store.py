@@ -3,10 +3,12 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
-from tsuzuki.backends import Backend, Line
-from tsuzuki.errors import TsuzukiError
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend, Line, Query
+from tsuzuki.errors import KeyHeld, TsuzukiError
 from tsuzuki.lifecycle import TERMINAL, Status
 from tsuzuki.testing import builders as b
 
@@ -19,6 +21,25 @@ class StoreContract:
         run = await b.submitted(backend)
         blob = await backend.put_blob(run.id, data)
         assert await backend.get_blob(run.id, blob) == data
+
+    async def test_huge_params_come_back_wherever_they_are_asked_for(self, backend: Backend) -> None:
+        params = msgspec.Raw(b'{"text": "' + b"x" * 2_000_000 + b'"}')
+        run = await b.submitted(backend, params=params, idempotency_key="once", key="k")
+        assert (await b.submitted(backend, params=params, idempotency_key="once")).id == run.id
+        with pytest.raises(KeyHeld):
+            await b.submitted(backend, params=params, key="k")
+        claim = await b.claim_of(backend, run.id)
+        await backend.append(claim, [b.item("a")])
+        (first,) = await backend.fetch(run.id, [1])
+        rows = [run, claim.run, await b.row(backend, run.id), *await backend.search(Query())]
+        assert [bytes(row.params) == bytes(params) for row in rows] == [True] * 4
+        told = [entry.fact for entry in (first, *await backend.read(run.id, limit=1))]
+        assert [isinstance(fact, f.Submitted) and bytes(fact.params) == bytes(params) for fact in told] == [True] * 2
+        await backend.append(claim, [b.ending(Status.COMPLETED)])
+        assert await backend.rebuild(run.id) is not None
+        assert bytes((await b.row(backend, run.id)).params) == bytes(params)
+        assert await backend.purge([run.id]) == 1
+        assert await backend.search(Query()) == []
 
     async def test_blobs_do_not_replace_each_other(self, backend: Backend) -> None:
         run = await b.submitted(backend)

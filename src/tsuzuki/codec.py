@@ -15,8 +15,8 @@ import pydantic
 import pydantic_core
 import typing_extensions
 
+from tsuzuki.content import digest
 from tsuzuki.errors import BadParams, BadUsage, NotJSON, ValueChanged
-from tsuzuki.identity import digest
 from tsuzuki.results import Collected
 
 _encode: Final = msgspec.json.Encoder().encode

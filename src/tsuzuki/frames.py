@@ -10,11 +10,13 @@ from weakref import WeakKeyDictionary
 
 from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
+from tsuzuki.cautions import warn_of_unsaid
+from tsuzuki.content import digest
 from tsuzuki.context import Callee, MapOptions, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
-from tsuzuki.identity import LONG, arguments, content_of, digest, step_id, unchangeable
+from tsuzuki.identity import LONG, Unsaid, arguments, content_of, step_id, unchangeable
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
@@ -169,7 +171,10 @@ class RunFrame:
         if self.run.stopping is not None:
             return self._refused()
         key = key if key is None else sayable(key)
-        content = content_of(args, kwargs) if key is None else _content_of_a_key(key)
+        unsaid: Unsaid = []
+        content = content_of(args, kwargs, unsaid) if key is None else _content_of_a_key(key)
+        if unsaid:
+            warn_of_unsaid(self.run, known, unsaid)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
@@ -185,6 +190,7 @@ class RunFrame:
             return self._refused()
         bridge = Bridge(self.run) if self.blocking else None
         make = self._map(task, items, shared, how, bridge)
+        self._look_at(task, shared)
         work = run_map(make, how)
         return work if bridge is None else bridge.wait(work)
 
@@ -196,6 +202,7 @@ class RunFrame:
             return self._refused() if self.blocking else _nothing(self.run)
         bridge = Bridge(self.run) if self.blocking else None
         make = self._map(task, items, shared, how, bridge)
+        self._look_at(task, shared)
         return stream_map(make, how) if bridge is None else bridge.each(stream_map(make, how))
 
     def _known(self, task: Callee) -> Task[..., Any]:
@@ -203,6 +210,14 @@ class RunFrame:
             raise BadUsage(f"{task!r} is not a task")
         self.run.know(task)
         return task
+
+    def _look_at(self, task: Callee, shared: Mapping[str, Any]) -> None:
+        """Warns of arguments that all items share and that cannot be told from others."""
+        unsaid: Unsaid = []
+        if not unchangeable((), shared):
+            arguments((), shared, unsaid)
+        if unsaid:
+            warn_of_unsaid(self.run, self._known(task), unsaid)
 
     def _refused(self) -> Coroutine[Any, Any, None]:
         """Answers a call in a run that is being stopped: at once in a sync function, else what raises when awaited."""

@@ -5,25 +5,20 @@ from collections.abc import Awaitable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from tsuzuki import facts as f
+from tsuzuki.cautions import warn_if_changed
 from tsuzuki.context import FRAME, Frame, brief
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
 from tsuzuki.execution import Abandoned, Execution
 from tsuzuki.flow import Flow, Task
-from tsuzuki.identity import content_of
 from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
 from tsuzuki.threads import Work
-
-_CHANGED: Final = (
-    "arguments of {0} changed while it ran. When the run goes on after a crash, {0} is not called again and its "
-    "arguments stay as they were: return what you change, and use the result"
-)
 
 
 class CallFrame(Frame, Protocol):
@@ -108,7 +103,8 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
     if work.content is not None and task.name not in run.calls.told:
-        _compare(run, work, work.content)
+        where = {"step": frame.step, "name": frame.name, "key": frame.key}
+        warn_if_changed(run, where, work.args, work.kwargs, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
     await run.journal.conclude(
         run.fact(
@@ -126,18 +122,6 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     leave_if_stopping(run)
     work.leave_if_interrupted()
     return done.value
-
-
-def _compare(run: Execution, work: Call, content: bytes) -> None:
-    """Warns of arguments that changed during the call: on replay it is not made, and the flow would not see that."""
-    try:
-        changed = content_of(work.args, work.kwargs) != content
-    except Exception:  # noqa: BLE001 - models encode themselves, and a look at them must not fail the work
-        return
-    if changed:
-        frame = work.frame
-        run.calls.told.add(frame.name)
-        run.log.line(_CHANGED.format(frame.name), "warning", step=frame.step, name=frame.name, key=frame.key)
 
 
 async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, position: int, *, failed: bool) -> Any:

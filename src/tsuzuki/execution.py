@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.clock import Clock
+from tsuzuki.context import UNDER_WAY
 from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
@@ -62,7 +63,7 @@ class Calls:
     cut: Cut = field(default_factory=Cut)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Execution:
     """One claimed run, being executed; `ended` is told once, when its end is recorded or it is lost."""
 
@@ -101,6 +102,7 @@ class Execution:
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""
+        UNDER_WAY.add(self)
         self.main = self.loop.create_task(work)
         self.main.add_done_callback(self._finished)
 
@@ -111,7 +113,7 @@ class Execution:
         if error is None and self._kept is not None:
             self._kept.add_done_callback(self._recorded)
         else:
-            self.ended(self, error)
+            self._over(error)
 
     async def end(self, ending: f.Fact) -> None:
         """Records the end; the run is over once that is kept, which its task need not wait for."""
@@ -123,7 +125,11 @@ class Execution:
             await kept
 
     def _recorded(self, kept: "asyncio.Future[Any]") -> None:
-        self.ended(self, kept.exception())
+        self._over(kept.exception())
+
+    def _over(self, error: BaseException | None) -> None:
+        UNDER_WAY.discard(self)
+        self.ended(self, error)
 
     @property
     def calls(self) -> Calls:

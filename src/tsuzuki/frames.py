@@ -12,7 +12,7 @@ from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
 from tsuzuki.cautions import warn_of_unsaid
 from tsuzuki.content import digest
-from tsuzuki.context import Callee, MapOptions, sayable
+from tsuzuki.context import Callee, MapOptions, in_async_code, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
@@ -100,6 +100,10 @@ class RunFrame:
             logger=record.name,
         )
 
+    def blocks(self) -> bool:
+        """Tells whether a call made here waits for its answer: in a sync function, and on a thread of an async one."""
+        return self.blocking or not in_async_code()
+
     # Who a call is
 
     def _ordinal(self, *call: str | bytes) -> int:
@@ -112,7 +116,7 @@ class RunFrame:
 
     def _task(self) -> "asyncio.Task[Any] | None":
         """Gives the asyncio task of a call that is not made in the frame's own one."""
-        task = None if self.blocking else asyncio.current_task()
+        task = None if self.blocks() else asyncio.current_task()
         return None if task is self.owner else task
 
     def _branch(self) -> str:
@@ -180,7 +184,7 @@ class RunFrame:
         frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
         seen = None if key is not None or unchangeable(args, kwargs) else content
         work = call(self.run, known, Call(known, frame, args, kwargs, seen), self.step)
-        return Bridge(self.run).wait(work) if self.blocking else work
+        return Bridge(self.run).wait(work) if self.blocks() else work
 
     def map(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
@@ -188,7 +192,7 @@ class RunFrame:
         """Answers a map of a task."""
         if self.run.stopping is not None:
             return self._refused()
-        bridge = Bridge(self.run) if self.blocking else None
+        bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
         self._look_at(task, shared)
         work = run_map(make, how)
@@ -199,8 +203,8 @@ class RunFrame:
     ) -> Any:
         """Answers a map of a task whose results are taken one by one."""
         if self.run.stopping is not None:
-            return self._refused() if self.blocking else _nothing(self.run)
-        bridge = Bridge(self.run) if self.blocking else None
+            return self._refused() if self.blocks() else _nothing(self.run)
+        bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
         self._look_at(task, shared)
         return stream_map(make, how) if bridge is None else bridge.each(stream_map(make, how))
@@ -221,7 +225,7 @@ class RunFrame:
 
     def _refused(self) -> Coroutine[Any, Any, None]:
         """Answers a call in a run that is being stopped: at once in a sync function, else what raises when awaited."""
-        if self.blocking:
+        if self.blocks():
             threading.Event().wait(PASSING)
             refuse_when_stopping(self.run)
         return _refusal(self.run)

@@ -193,10 +193,11 @@ class Worker:
             await self._work(min(left, LOOK))
         return None
 
-    async def carry_out(self, run_id: str) -> Run:
+    async def carry_out(self, run_id: str, claim: Claim | None = None) -> Run:
         """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
         while True:
-            claims = await self._backend.claim(self.id, run_id=run_id, dead=self._dead, fingerprints=self._fingerprints)
+            claims = [claim] if claim is not None else await self._claim_again(run_id, self._dead)
+            claim = None
             if claims:
                 await self._carry(claims[0])
             row = await self._backend.get(run_id)
@@ -240,6 +241,9 @@ class Worker:
             logger.warning("cannot claim just now: %s", error)
             await self._clock.sleep(LOOK)
             return []
+
+    async def _claim_again(self, run_id: str, dead: frozenset[str]) -> list[Claim]:
+        return await self._backend.claim(self.id, run_id=run_id, dead=dead, fingerprints=self._fingerprints)
 
     def _start_queued(self) -> None:
         while self._queue and len(self._running) < self._concurrency and not self._stopping.is_set():
@@ -352,9 +356,7 @@ class Worker:
         for run_id in tuple(self._dropped):
             if self._stopping.is_set():
                 return  # others may have it as soon as we have left
-            claims = await self._backend.claim(
-                self.id, run_id=run_id, dead=frozenset({self.id}), fingerprints=self._fingerprints
-            )
+            claims = await self._claim_again(run_id, frozenset({self.id}))
             self._dropped.discard(run_id)
             for claim in claims:
                 if claim.run.workflow or claim.run.flow in self._flows:

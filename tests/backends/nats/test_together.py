@@ -113,7 +113,7 @@ async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two
     run = await b.submitted(two, key="k", idempotency_key="once")
     assert run.id != dead.id
     with pytest.raises(Conflict):  # it was not dead after all: its late submission is fenced
-        await one._parts.queue._make(dead, f.Submitted(at=b.AT, flow=dead.flow))
+        await one._parts.queue._make(dead, [f.Submitted(at=b.AT, flow=dead.flow)])
     with pytest.raises(KeyHeld):
         await b.submitted(one, key="k")
     assert (await b.submitted(one, idempotency_key="once")).id == run.id

@@ -57,7 +57,7 @@ class Queue:
 
     # Submitting
 
-    async def submit(self, run: Run, fact: f.Fact) -> Run:
+    async def submit(self, run: Run, facts: Sequence[f.Fact]) -> Run:
         """Accepts a run: its number, its idempotency key, its key, and then the message that makes it."""
         if len(run.params) > self._wire.largest * 3 // 4:
             raise BadParams(
@@ -73,16 +73,16 @@ class Queue:
         except BaseException:
             await self._keys.free_once(run)
             raise
-        return await self._make(run, fact)
+        return await self._make(run, facts)
 
-    async def _make(self, run: Run, fact: f.Fact) -> Run:
+    async def _make(self, run: Run, facts: Sequence[f.Fact]) -> Run:
         try:
             number = await self._wire.publish(self._topology.number, b"")
         except (Unclear, ApiError):
             await self._give_up_keys(run)
             raise
-        encoded = [f.encode(fact)]
-        row = frames.folded(msgspec.structs.replace(run, number=number), [fact], encoded)
+        encoded = [f.encode(fact) for fact in facts]
+        row = frames.folded(msgspec.structs.replace(run, number=number), facts, encoded)
         row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
         frame = Frame(self._chain.mark(), row.position, 0, frames.encode_row(row), encoded)
         try:
@@ -98,7 +98,7 @@ class Queue:
             self._fences.add(fence)
             fence.add_done_callback(self._fences.discard)
             raise
-        await self._written(tip, [fact])
+        await self._written(tip, facts)
         return row
 
     async def _give_up_keys(self, run: Run) -> None:
@@ -116,7 +116,7 @@ class Queue:
                 except Passed as passed:
                     if passed.tip is not None and passed.tip.mark == frame.mark:
                         ask = f.CancelAsked(at=self._clock.now(), by="submit", reason="its submission was unclear")
-                        await self.ask(run.id, ask, frozenset())
+                        await self.ask(run.id, ask, frozenset({run.holder or ""}))  # he was told of an error too
                 await self._keys.free(run)
                 await self._keys.free_once(run)
                 return

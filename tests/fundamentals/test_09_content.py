@@ -4,8 +4,11 @@ import asyncio
 import threading
 from typing import Any
 
+import pytest
+
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Runs, Status, flow, task
+from tsuzuki.errors import BadParams
 
 
 class Doc:
@@ -123,3 +126,49 @@ async def test_what_only_a_map_shares_is_told_of_too(runs: Runs, run: RunFlow) -
     ended = await run(crawl_all)
     [line] = [line async for line in runs.log(ended.id)]
     assert "the argument client of fetch" in line.text
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({1: "a", "1": "b"}, "result has keys that are one and the same in JSON: 1 and '1'"),
+        ({"deep": [{True: 1, "true": 2}]}, "result['deep'][0] has keys that are one and the same in JSON"),
+        ({(1, 2): "a"}, "result has the key (1, 2), which JSON has no word for"),
+    ],
+)
+async def test_a_result_whose_keys_would_be_lost_is_refused(run: RunFlow, result: Any, told: str) -> None:
+    @task
+    async def make() -> Any:
+        return result
+
+    @flow
+    async def making(annotated: bool) -> Any:
+        return result if annotated else await make()
+
+    for annotated in (True, False):
+        ended = await run(making, annotated=annotated)
+        assert ended.status is Status.FAILED
+        assert ended.error is not None
+        assert "NotJSON" in f"{ended.error.type} {ended.error.message}"
+        assert told in ended.error.message
+
+
+async def test_keys_that_come_back_as_they_were_or_as_texts_are_fine(run: RunFlow) -> None:
+    @task
+    async def numbers() -> dict[int, str]:
+        return {1: "a", 2: "b"}
+
+    @flow
+    async def counting(given: dict[int, int]) -> Any:
+        return [sorted(await numbers()), sorted(given), {1: "a"}]
+
+    assert (await run(counting, given={3: 4})).result == [[1, 2], [3], {"1": "a"}]
+
+
+async def test_params_whose_keys_would_be_lost_are_refused(runs: Runs) -> None:
+    @flow
+    async def taking(given: dict[Any, str]) -> int:
+        return len(given)
+
+    with pytest.raises(BadParams, match=r"params\['given'\] has keys that are one and the same in JSON: 1 and '1'"):
+        await runs.submit(taking, {"given": {1: "a", "1": "b"}})

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,22 @@ async def test_what_an_async_task_returns_after_its_time_is_refused(run: RunFlow
     error = (await run(waiting)).error
     assert error is not None
     assert "it returned later all the same, which is refused" in error.message
+
+
+async def test_an_async_task_that_blocks_the_loop_past_its_time_has_timed_out(run: RunFlow) -> None:
+    @task(timeout=0.02)
+    async def blocking() -> int:
+        time.sleep(0.05)
+        return 1
+
+    @flow
+    async def waiting() -> int:
+        return await blocking()
+
+    error = (await run(waiting)).error
+    assert error is not None
+    assert "timed out after 0.02 s" in error.message
+    assert "it blocks the event loop" in error.message
 
 
 async def test_a_shared_place_is_handed_on_and_never_taken_twice(runs: Runs, run: RunFlow) -> None:

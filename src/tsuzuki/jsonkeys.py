@@ -1,9 +1,9 @@
 """Mappings whose keys JSON cannot tell apart, or has no word for: what would be lost of them is told."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-_NO_KEYS = tuple | frozenset
+_NO_KEYS: Final = (tuple, frozenset)
 
 
 def other_than_text(value: Any) -> bool:

@@ -79,6 +79,7 @@ class Watcher(Protocol):
     """Is told what happens while a run is carried out."""
 
     def began(self, run: Run, *, continued: bool) -> None: ...
+    def changed(self, text: str) -> None: ...
     def stopping(self) -> None: ...
 
 
@@ -90,6 +91,10 @@ class Quiet:
         if continued:
             done = run.done + run.skipped + run.steps
             _tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
+
+    def changed(self, text: str) -> None:
+        """Warns of a flow that is not what it was when the run was executed last."""
+        _tell(f"warning: {text}")
 
     def stopping(self) -> None:
         """Says how to leave at once."""
@@ -235,7 +240,7 @@ async def run_here(
         async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
             row, continued = await _begin(runs, worker.id, flow, params, options)
             watcher.began(row, continued=continued)
-            left = await _worked_on(runs, worker, row, watcher, signals=signals)
+            left = await _worked_on(runs, worker, flow, row, watcher, signals=signals)
         try:
             return await _ended(runs, flow, left)
         except _TakenFirst as taken:
@@ -251,7 +256,7 @@ async def carry_on(
     watcher = watcher or Quiet()
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
         watcher.began(row, continued=True)
-        left = await _worked_on(runs, worker, row, watcher)
+        left = await _worked_on(runs, worker, flow, row, watcher)
     return await _ended(runs, flow, left)
 
 
@@ -263,11 +268,15 @@ class _Left(NamedTuple):
     interrupted: bool
 
 
-async def _worked_on(runs: Runs, worker: Worker, row: Run, watcher: Watcher, *, signals: bool = True) -> _Left:
+async def _worked_on(
+    runs: Runs, worker: Worker, flow: Flow[..., Any], row: Run, watcher: Watcher, *, signals: bool = True
+) -> _Left:
     """Lets a worker carry out a run, which it perhaps holds already; with `signals`, Ctrl-C and SIGTERM stop it."""
     ours = Claim(row, worker.id, row.attempt) if row.holder == worker.id else None
     attempt = row.attempt if ours is not None or row.holder is None else row.attempt + 1
     interrupted = False
+    if not row.status.terminal and (change := flow.changed_since(row.fingerprint)):
+        watcher.changed(change)
 
     def interrupt() -> None:
         nonlocal interrupted

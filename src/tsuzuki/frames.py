@@ -25,6 +25,8 @@ from tsuzuki.streams import Sink, Source
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
 """Inputs that can be read at any time, by anybody."""
+_DEEP: Final = 25
+"""After so many steps inside steps the next one begins a new stack: Python's has room for about 150."""
 
 
 _ALIKE: Final = (
@@ -44,6 +46,7 @@ class RunFrame:
         "_origin",
         "_unnamed",
         "blocking",
+        "depth",
         "key",
         "name",
         "owner",
@@ -65,6 +68,8 @@ class RunFrame:
         self.name = name
         self.blocking = blocking
         self.tries = 1
+        self.depth = 0
+        """How many steps lie around it in the asyncio task that they share."""
         self.saved: list[f.Artifact] = []
         self.owner: asyncio.Task[Any] | None = None
         self._made: dict[tuple[str | bytes, ...], int] | None = None
@@ -182,8 +187,11 @@ class RunFrame:
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
+        frame.depth = self.depth + 1
         seen = None if key is not None or unchangeable(args, kwargs) else content
         work = call(self.run, known, Call(known, frame, args, kwargs, seen), self.step)
+        if frame.depth % _DEEP == 0:
+            work = _apart(work)
         return Bridge(self.run).wait(work) if self.blocks() else work
 
     def map(
@@ -262,6 +270,11 @@ async def _refusal(run: Execution) -> None:
         refuse_when_stopping(run)
     finally:
         await asyncio.sleep(PASSING)
+
+
+async def _apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """Awaits a call in an asyncio task of its own, on whose stack nothing else lies."""
+    return await asyncio.create_task(work)
 
 
 async def _nothing(run: Execution) -> AsyncIterator[Any]:

@@ -537,3 +537,50 @@ async def test_what_a_cancellation_from_inside_says_is_kept(run: RunFlow, where:
     assert ended.error is not None
     assert "ancelled" in ended.error.message
     assert "the quota is used up" in ended.error.message
+
+
+async def test_steps_inside_steps_may_go_deep(run: RunFlow) -> None:
+    broken = True
+    calls = 0
+
+    @task
+    async def down(depth: int) -> int:
+        nonlocal calls
+        calls += 1
+        return 0 if depth == 0 else 1 + await down(depth - 1)
+
+    @flow
+    async def deep() -> int:
+        found = await down(400)
+        if broken:
+            raise ValueError("not yet")
+        return found
+
+    assert (await run(deep)).status is Status.FAILED
+    broken = False
+    assert (await run(deep)).result == 400
+    assert calls == 401
+
+
+class Collector:
+    """Somebody puts tasks into classes, too."""
+
+    @task
+    def method(self, number: int) -> int:
+        return number
+
+    @staticmethod
+    @task
+    def apart(number: int) -> int:
+        return number
+
+
+async def test_a_method_as_a_task_is_refused_in_words(run: RunFlow) -> None:
+    @flow
+    def collecting(method: bool) -> int:
+        return Collector().method(1) if method else Collector().apart(2)  # type: ignore[arg-type,call-arg] # its fault
+
+    assert (await run(collecting, method=False)).result == 2
+    error = (await run(collecting, method=True)).error
+    assert error is not None
+    assert "task method is a method of Collector, which no task can be" in error.message

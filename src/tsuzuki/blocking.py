@@ -4,6 +4,7 @@ A generator that a sync flow maps over runs in the flow's own thread: it may blo
 """
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextvars import copy_context
@@ -45,9 +46,14 @@ class Bridge:
             self._run.calls.bridged.add(task)
             task.add_done_callback(ended)
 
+        here, waiting = threading.get_ident(), self._run.calls.waiting
         self.loop.call_soon_threadsafe(start)
-        while self._orders.get()():
-            pass
+        going_on = True
+        while going_on:
+            waiting.add(here)
+            order = self._orders.get()
+            waiting.discard(here)  # it reads the input of a map now, or goes on
+            going_on = order()
         return started[0].result()
 
     def each(self, results: AsyncIterator[Any]) -> Iterator[Any]:

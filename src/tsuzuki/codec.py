@@ -15,9 +15,9 @@ import pydantic
 import pydantic_core
 import typing_extensions
 
-from tsuzuki import schemas
+from tsuzuki import jsonkeys, schemas
+from tsuzuki.content import digest
 from tsuzuki.errors import BadParams, BadUsage, NotJSON, ValueChanged
-from tsuzuki.identity import digest
 from tsuzuki.results import Collected
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -25,6 +25,7 @@ _PLAIN: Final[frozenset[type]] = frozenset({int, str, bool, type(None)})
 _SMALL: Final = 1 << 62
 NULL: Final = b"null"
 _NOT_FINITE: Final = (b"NaN", b"Infinity")
+_KEYS: Final = "Make the keys texts, or pass a list of pairs"
 _MAYBE_LOST: Final = (NULL, *_NOT_FINITE)
 """What JSON may say where a float was inf or nan: pydantic models say null unless they are told otherwise."""
 
@@ -60,6 +61,8 @@ class Codec:
             raise NotJSON(f"the result {short(value)} cannot be recorded and read back: {error}") from error
         if any(sign in data for sign in _MAYBE_LOST):
             self._refuse_lost(value, back)
+        if jsonkeys.other_than_text(value) and (lost := jsonkeys.lost(value, back)):
+            raise NotJSON(f"the result {short(value)} cannot be recorded: result{lost}. {_KEYS}")
         return data, back
 
     def _refuse_lost(self, value: Any, back: Any) -> None:
@@ -247,6 +250,8 @@ class Params:
                 back = None
             if lost := _lost(self._adapter, params, back):
                 raise BadParams(f"flow {self._flow}: params{lost}: pass None or a text instead")
+        if jsonkeys.other_than_text(params) and (lost := jsonkeys.lost(params, self.decode(data))):
+            raise BadParams(f"flow {self._flow}: params{lost}. {_KEYS}")
         return data
 
     def decode(self, data: bytes | msgspec.Raw) -> dict[str, Any]:

@@ -6,10 +6,12 @@ the functions themselves, so that unit tests need nothing of ours.
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
+from weakref import WeakSet
 
 from tsuzuki import options
 from tsuzuki.errors import BadUsage
@@ -137,6 +139,7 @@ class Loose:
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
         """Calls the function."""
         del key
+        _look_around(task)
         if self._awaits():
             return later(task.function, args, kwargs)
         if self._blocking and task.is_async and not in_async_code():
@@ -147,6 +150,7 @@ class Loose:
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any:
         """Calls the function for each item, one after the other."""
+        _look_around(task)
         if self._awaits():
             return _map_async(task, items, shared, how)
         if not isinstance(items, Iterable):
@@ -159,6 +163,7 @@ class Loose:
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any:
         """Calls the function for each item when its result is asked for."""
+        _look_around(task)
         if self._awaits():
             return _stream_async(task, items, shared, how)
         if not isinstance(items, Iterable):
@@ -207,6 +212,24 @@ class LooseLog:
 
 
 FRAME: ContextVar[Frame] = ContextVar("tsuzuki_frame", default=Loose())  # noqa: B039 - it has no state
+
+
+UNDER_WAY: Final[WeakSet[Any]] = WeakSet()
+"""The runs that this process executes now."""
+_OUTSIDE: Final = (
+    "%s was called on a thread that belongs to no run, while a run is executed here: the call is no step of it, and is "
+    "made again when the run goes on. Use %s.map(…), or take the run along: asyncio.to_thread(%s, …) in an async flow, "
+    "pool.submit(contextvars.copy_context().run, %s, …) in a sync one"
+)
+_told_of: Final[set[str]] = set()
+
+
+def _look_around(task: Callee) -> None:
+    """Warns, once for each task, of a call that somebody may take for a step: no thread knows its run by itself."""
+    if not UNDER_WAY or task.name in _told_of or threading.current_thread() is threading.main_thread():
+        return
+    _told_of.add(task.name)
+    logging.getLogger("tsuzuki").warning(_OUTSIDE, *[task.name] * 4)
 
 
 def current() -> Context:

@@ -8,10 +8,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakSet
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.clock import Clock
+from tsuzuki.context import UNDER_WAY
 from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
@@ -36,6 +38,10 @@ MOMENT: Final = 0.1
 """Seconds without a new call after which a run that waits for a `Later` counts as idle."""
 
 
+def _nothing() -> None:
+    """Nobody needs to be told."""
+
+
 class Abandoned(BaseException):
     """The grace period is over: whatever still runs is no longer waited for."""
 
@@ -57,13 +63,17 @@ class Calls:
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     under_way: set["asyncio.Task[Any] | None"] = field(default_factory=set)
     bridged: set["asyncio.Task[Any]"] = field(default_factory=set)
+    cancelled: "WeakSet[asyncio.Task[Any]]" = field(default_factory=WeakSet)
+    """The lanes that their map has cancelled."""
     on_threads: set[Work] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)
+    """The threads that wait for the answer of a call."""
     postponed: list[float] = field(default_factory=list)
     afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
     cut: Cut = field(default_factory=Cut)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Execution:
     """One claimed run, being executed; `ended` is told once, when its end is recorded or it is lost."""
 
@@ -103,6 +113,7 @@ class Execution:
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""
+        UNDER_WAY.add(self)
         self.main = self.loop.create_task(work)
         self.main.add_done_callback(self._finished)
 
@@ -113,7 +124,7 @@ class Execution:
         if error is None and self._kept is not None:
             self._kept.add_done_callback(self._recorded)
         else:
-            self.ended(self, error)
+            self._over(error)
 
     async def end(self, ending: f.Fact) -> None:
         """Records the end; the run is over once that is kept, which its task need not wait for."""
@@ -125,7 +136,11 @@ class Execution:
             await kept
 
     def _recorded(self, kept: "asyncio.Future[Any]") -> None:
-        self.ended(self, kept.exception())
+        self._over(kept.exception())
+
+    def _over(self, error: BaseException | None) -> None:
+        UNDER_WAY.discard(self)
+        self.ended(self, error)
 
     @property
     def calls(self) -> Calls:
@@ -175,6 +190,11 @@ class Execution:
     def abandon(self) -> None:
         """Stops to wait for what still runs: what it returns later is refused, and told."""
         for work in list(self.calls.on_threads):
+            if work.thread in self.calls.waiting:  # for another one, and ends when that is given up
+                work.late = _nothing
+            elif work.thread and not work.done():
+                text = f"{work.what} still runs, {self.grace:g} s after it was to stop, and is not waited for any more"
+                self.log.line(f"{text}: its thread goes on, and its result will be refused", "warning")
             work.abandon(Abandoned())
         self.loop.call_later(0.5, self._give_up)  # what was freed just now has a moment to leave in order
 

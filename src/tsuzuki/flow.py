@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 
 from tsuzuki import options
 from tsuzuki.codec import Codec, Params, result_codec
@@ -97,6 +97,13 @@ class Task(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """Gives itself as a part of a class; a method, which would miss its object, is refused."""
+        if instance is not None and next(iter(inspect.signature(self.function).parameters), "") == "self":
+            hint = "make it a function that takes what it needs, or put @staticmethod above @task"
+            raise BadUsage(f"task {self.name} is a method of {type(instance).__name__}, which no task can be: {hint}")
+        return self
 
     @cached_property
     def codec(self) -> Codec:
@@ -358,6 +365,13 @@ class Flow(Generic[P, R]):
         scope = getattr(self.function, "__globals__", {})
         tasks = sorted({t for n in names if isinstance(t := scope.get(n), Task)}, key=lambda t: t.name)
         return fingerprint([self.function, *(t.function for t in tasks)])
+
+    def changed_since(self, fingerprint: str) -> str:
+        """Says that the flow is not what it was under a fingerprint; nothing where it is, or none is known."""
+        if not fingerprint or fingerprint == self.fingerprint:
+            return ""
+        change = f"{fingerprint[:8]} → {self.fingerprint[:8]}"
+        return f"flow {self.name} has changed since the last attempt ({change}); going on by name and key"
 
     def key_for(self, params: Mapping[str, Any]) -> str | None:
         """Fills the flow's key with a run's params: "crawl:{site}" becomes "crawl:a"."""

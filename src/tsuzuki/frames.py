@@ -10,11 +10,13 @@ from weakref import WeakKeyDictionary
 
 from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
-from tsuzuki.context import Callee, MapOptions, sayable
+from tsuzuki.cautions import warn_of_unsaid
+from tsuzuki.content import digest
+from tsuzuki.context import Callee, MapOptions, in_async_code, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
-from tsuzuki.identity import LONG, arguments, content_of, digest, step_id, unchangeable
+from tsuzuki.identity import LONG, Unsaid, arguments, content_of, step_id, unchangeable
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
@@ -23,6 +25,8 @@ from tsuzuki.streams import Sink, Source
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
 """Inputs that can be read at any time, by anybody."""
+_DEEP: Final = 25
+"""After so many steps inside steps the next one begins a new stack: Python's has room for about 150."""
 
 
 _ALIKE: Final = (
@@ -42,6 +46,7 @@ class RunFrame:
         "_origin",
         "_unnamed",
         "blocking",
+        "depth",
         "key",
         "name",
         "owner",
@@ -63,6 +68,8 @@ class RunFrame:
         self.name = name
         self.blocking = blocking
         self.tries = 1
+        self.depth = 0
+        """How many steps lie around it in the asyncio task that they share."""
         self.saved: list[f.Artifact] = []
         self.owner: asyncio.Task[Any] | None = None
         self._made: dict[tuple[str | bytes, ...], int] | None = None
@@ -98,6 +105,10 @@ class RunFrame:
             logger=record.name,
         )
 
+    def blocks(self) -> bool:
+        """Tells whether a call made here waits for its answer: in a sync function, and on a thread of an async one."""
+        return self.blocking or not in_async_code()
+
     # Who a call is
 
     def _ordinal(self, *call: str | bytes) -> int:
@@ -110,7 +121,7 @@ class RunFrame:
 
     def _task(self) -> "asyncio.Task[Any] | None":
         """Gives the asyncio task of a call that is not made in the frame's own one."""
-        task = None if self.blocking else asyncio.current_task()
+        task = None if self.blocks() else asyncio.current_task()
         return None if task is self.owner else task
 
     def _branch(self) -> str:
@@ -169,13 +180,19 @@ class RunFrame:
         if self.run.stopping is not None:
             return self._refused()
         key = key if key is None else sayable(key)
-        content = content_of(args, kwargs) if key is None else _content_of_a_key(key)
+        unsaid: Unsaid = []
+        content = content_of(args, kwargs, unsaid) if key is None else _content_of_a_key(key)
+        if unsaid:
+            warn_of_unsaid(self.run, known, unsaid)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
+        frame.depth = self.depth + 1
         seen = None if key is not None or unchangeable(args, kwargs) else content
         work = call(self.run, known, Call(known, frame, args, kwargs, seen), self.step)
-        return Bridge(self.run).wait(work) if self.blocking else work
+        if frame.depth % _DEEP == 0:
+            work = _apart(work)
+        return Bridge(self.run).wait(work) if self.blocks() else work
 
     def map(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
@@ -183,8 +200,9 @@ class RunFrame:
         """Answers a map of a task."""
         if self.run.stopping is not None:
             return self._refused()
-        bridge = Bridge(self.run) if self.blocking else None
+        bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
+        self._look_at(task, shared)
         work = run_map(make, how)
         return work if bridge is None else bridge.wait(work)
 
@@ -193,9 +211,10 @@ class RunFrame:
     ) -> Any:
         """Answers a map of a task whose results are taken one by one."""
         if self.run.stopping is not None:
-            return self._refused() if self.blocking else _nothing(self.run)
-        bridge = Bridge(self.run) if self.blocking else None
+            return self._refused() if self.blocks() else _nothing(self.run)
+        bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
+        self._look_at(task, shared)
         return stream_map(make, how) if bridge is None else bridge.each(stream_map(make, how))
 
     def _known(self, task: Callee) -> Task[..., Any]:
@@ -204,9 +223,17 @@ class RunFrame:
         self.run.know(task)
         return task
 
+    def _look_at(self, task: Callee, shared: Mapping[str, Any]) -> None:
+        """Warns of arguments that all items share and that cannot be told from others."""
+        unsaid: Unsaid = []
+        if not unchangeable((), shared):
+            arguments((), shared, unsaid)
+        if unsaid:
+            warn_of_unsaid(self.run, self._known(task), unsaid)
+
     def _refused(self) -> Coroutine[Any, Any, None]:
         """Answers a call in a run that is being stopped: at once in a sync function, else what raises when awaited."""
-        if self.blocking:
+        if self.blocks():
             threading.Event().wait(PASSING)
             refuse_when_stopping(self.run)
         return _refusal(self.run)
@@ -243,6 +270,11 @@ async def _refusal(run: Execution) -> None:
         refuse_when_stopping(run)
     finally:
         await asyncio.sleep(PASSING)
+
+
+async def _apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """Awaits a call in an asyncio task of its own, on whose stack nothing else lies."""
+    return await asyncio.create_task(work)
 
 
 async def _nothing(run: Execution) -> AsyncIterator[Any]:

@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Sequence
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, Claim
+from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, StoreError
 from tsuzuki.execution import Execution
+from tsuzuki.lifecycle import Status
 
 
 class Held:
@@ -23,6 +24,16 @@ class Held:
         """When runs were last taken into the queue, by the monotonic clock."""
         self.freed = asyncio.Event()
         """Set whenever a run has left, and a place is free."""
+
+    async def see_cancels(self, worker: str) -> None:
+        """Stops the runs that somebody asked to cancel."""
+        if not self.running:
+            return
+        for row in await self._backend.search(Query(holder=worker, status=(Status.CANCELLING,), limit=1000)):
+            run = self.running.get(row.id)
+            if run is not None and run.stopping is None:
+                run.journal.note(run.fact(f.CancelSeen))
+                run.stop("cancel")
 
     async def all_ended(self) -> None:
         """Waits until nothing is under way."""

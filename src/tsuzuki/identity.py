@@ -8,62 +8,99 @@ that continues another one finds its items.
 """
 
 import inspect
-from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import blake2b
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from tsuzuki.content import Content, Unsayable, bound_to, digest, digested, has_name, is_local, kind_of
+
 ROOT: Final = ""
 _FIXED: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_SURE: Final = _FIXED - {float}
 LONG: Final = 256
 """Arguments of more bytes are remembered by their digest."""
-_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
-
-
-def _kind_of(value: Any) -> str:
-    """Names a thing by its definition; an address in memory would differ in the next process."""
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+_NULL: Final = b"null"
+Unsaid: TypeAlias = list[tuple[int | str, str]]
+"""The places (or names) of arguments that cannot be said, and what they are."""
 
 
 def _stand_in(value: Any) -> Any:
-    """Encodes what msgspec does not know: models by their fields, anything else by what kind of thing it is."""
+    """Encodes what msgspec does not know and a few words say: models by their fields, paths, names of definitions."""
     dump = getattr(value, "model_dump", None)
     if dump is not None and not isinstance(value, type):
-        return [_kind_of(value), dump()]
+        return [kind_of(value), dump()]
     if hasattr(value, "__fspath__"):
         return str(value)
-    return _kind_of(value)
+    if has_name(value) and bound_to(value) is None and not is_local(value):
+        return kind_of(value)
+    raise Unsayable
 
 
-_encoder: Final = msgspec.json.Encoder(order="deterministic", enc_hook=_stand_in)
+_encode: Final = msgspec.json.Encoder(order="deterministic", enc_hook=_stand_in).encode
+_HARD: Final = (TypeError, ValueError, msgspec.MsgspecError, RecursionError)
 
 
-def digest(*parts: str | bytes) -> str:
-    """Gives 16 characters that stand for these parts."""
-    data = [part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts]
-    lengths = ",".join([str(len(part)) for part in data]).encode()
-    return _digested(b"\0".join((lengths, *data)))
+def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid | None = None) -> bytes:
+    """Gives bytes that are equal for equal arguments, whatever their types.
 
-
-def _digested(data: bytes) -> str:
-    digested = blake2b(data, digest_size=12).digest()
-    return b2a_base64(digested, newline=False).translate(_URL_SAFE).decode()
-
-
-def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-    """Gives bytes that are equal for equal arguments, whatever their types."""
+    Those that are known by their kind alone are added to `unsaid`.
+    """
     try:
-        return _encoder.encode((args, kwargs))
-    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
-        return _encoder.encode(([_portable(a) for a in args], {k: _portable(v) for k, v in kwargs.items()}))
+        said = _encode((args, kwargs))
+    except _HARD:
+        return _spelled_out(args, kwargs, unsaid)
+    if _NULL in said and (kwargs or not _SURE.issuperset(map(type, args))) and not _finite((args, kwargs)):
+        return _spelled_out(args, kwargs, unsaid)
+    return said
 
 
-def content_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+def _spelled_out(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid | None) -> bytes:
+    content = Content()
+    encoder = msgspec.json.Encoder(order="deterministic", enc_hook=content.stand_in)
+    said: dict[int | str, msgspec.Raw] = {}
+    given: dict[int | str, Any] = dict(enumerate(args))
+    for place, value in (given | {**kwargs}).items():
+        said[place] = msgspec.Raw(_spelled(value, content, encoder))
+        if unsaid is not None:
+            unsaid += [(place, kind) for kind in dict.fromkeys(content.unsaid)]
+        content.unsaid.clear()
+    return _encode(([said[i] for i in range(len(args))], {name: said[name] for name in kwargs}))
+
+
+def _spelled(value: Any, content: Content, encoder: msgspec.json.Encoder) -> bytes:
+    try:
+        said = encoder.encode(value)
+        if _NULL not in said or _finite(value, content.stand_in):
+            return said
+    except _HARD:  # a key that is no text, half of a pair, a circle
+        pass
+    try:
+        return _encode(digest(content.of(value)))
+    except RecursionError:
+        content.unsaid.append(f"{kind_of(value)} with too many levels")
+        return _encode(kind_of(value))
+
+
+def _finite(value: Any, stand_in: Callable[[Any], Any] = _stand_in) -> bool:
+    """Tells that no float in a value is inf or nan, for which JSON says null."""
+    kind = type(value)
+    if kind is float:
+        return isfinite(value)
+    if kind in _SURE:
+        return True
+    if isinstance(value, dict):
+        return all(_finite(part, stand_in) for part in value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(_finite(part, stand_in) for part in value)
+    plain: Any = msgspec.to_builtins(value, enc_hook=stand_in)
+    return type(plain) is kind or _finite(plain, stand_in)
+
+
+def content_of(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid | None = None) -> bytes:
     """Gives what arguments say, in few bytes."""
-    said = arguments(args, kwargs)
+    said = arguments(args, kwargs, unsaid)
     return said if len(said) <= LONG else digest(said).encode()
 
 
@@ -75,12 +112,12 @@ def unchangeable(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 def step_id(parent: str, name: str, content: bytes | str, ordinal: int) -> str:
     """Gives the id of a step; a parent's id has 16 characters or none, JSON has no zero byte."""
     text = content if isinstance(content, bytes) else content.encode()
-    return _digested(b"%b\0%b\0%b\0%d" % (parent.encode(), name.encode("utf-8", "surrogatepass"), text, ordinal))
+    return digested(b"%b\0%b\0%b\0%d" % (parent.encode(), name.encode("utf-8", "surrogatepass"), text, ordinal))
 
 
 def again(step: str) -> str:
     """Gives the id under which a step that failed is recorded when what called it is tried again."""
-    return _digested(b"%b\0again" % step.encode())
+    return digested(b"%b\0again" % step.encode())
 
 
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
@@ -94,11 +131,3 @@ def _source(function: Callable[..., Any]) -> str:
     except (OSError, TypeError):
         code = getattr(function, "__code__", None)
         return repr(function) if code is None else f"{code.co_code!r}{code.co_names!r}{code.co_consts!r}"
-
-
-def _portable(value: Any) -> Any:
-    """Gives the value where JSON can say it, and what kind of thing it is where it cannot."""
-    try:
-        return msgspec.Raw(_encoder.encode(value))
-    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
-        return _kind_of(value)

@@ -1,7 +1,8 @@
 """A map: lanes that share one input, skip what the journal has, perform and record the rest, in bounded memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, MutableSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,7 +73,7 @@ class Map:
             run.threads.at_least(self._lanes)
         lanes = [asyncio.create_task(self._lane(), name=LANE + self._task.name) for _ in range(self._lanes)]
         entered = run.enter(asyncio.current_task())
-        cancelled = await settle(lanes)
+        cancelled = await settle(lanes, run.calls.cancelled)
         run.leave(entered)
         run.log.finished(self._step)
         if cancelled or run.stopping is not None:
@@ -221,6 +222,8 @@ class Map:
             return
         finally:
             progress.running -= 1
+        if lane is not None and lane.cancelling():
+            await self._absorb(lane)
         data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
         await run.journal.record(
             f.ItemDone(
@@ -244,6 +247,14 @@ class Map:
             leave_if_stopping(run)
         if call.interrupted:
             call.leave_if_interrupted()
+
+    async def _absorb(self, lane: "asyncio.Task[Any]") -> None:
+        """Takes a cancellation that an item has left behind for its own lane: those that follow are not to have it."""
+        if self._run.stopping is None and lane not in self._run.calls.cancelled:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            while lane.cancelling():
+                lane.uncancel()
 
     async def _fail(self, number: int, key: str, step: str, failed: Failed) -> None:
         kept = problem(failed.error)
@@ -269,8 +280,8 @@ def items_failure(first: StepFailure, cause: BaseException | None) -> ItemsFailu
     return error
 
 
-async def settle(tasks: list["asyncio.Task[None]"]) -> bool:
-    """Waits until all tasks have ended, passing a cancellation on to them; tells whether there was one."""
+async def settle(tasks: list["asyncio.Task[None]"], told: "MutableSet[asyncio.Task[Any]] | None" = None) -> bool:
+    """Waits until all tasks have ended, passing a cancellation on to them; tells whether there was one, and to whom."""
     cancelled = False
     pending = set(tasks)
     while pending:
@@ -279,6 +290,8 @@ async def settle(tasks: list["asyncio.Task[None]"]) -> bool:
         except asyncio.CancelledError:
             cancelled = True
             for task in pending:
+                if told is not None:
+                    told.add(task)
                 task.cancel()
     return cancelled
 

@@ -23,7 +23,8 @@ class Place(Protocol):
     key: str
     name: str
     saved: list[Artifact]
-    blocking: bool
+
+    def blocks(self) -> bool: ...
 
 
 class RunContext:
@@ -153,7 +154,7 @@ class StepArtifacts:
             raise BadUsage("an artifact needs a name")
         data = content.encode() if isinstance(content, str) else content
         work = self._save(name, data)
-        if not self._place.blocking:
+        if not self._place.blocks():
             return work
         return asyncio.run_coroutine_threadsafe(work, self._run.loop).result()
 

@@ -94,10 +94,7 @@ async def _load(run: Execution) -> None:
 
 
 def _tell_change(run: Execution, flow: Flow[..., Any]) -> None:
-    was = run.claim.was
-    if was and was != flow.fingerprint:
-        change = f"{was[:8]} → {flow.fingerprint[:8]}"
-        text = f"flow {flow.name} has changed since the last attempt ({change}); going on by name and key"
+    if text := flow.changed_since(run.claim.was):
         run.log.line(text, "warning", name=flow.name)
 
 

@@ -31,8 +31,6 @@ logger: Final = logging.getLogger("tsuzuki.runs")
 
 _PAGE: Final = 2000
 _ID_LENGTH: Final = 36
-_JUST_NOW: Final = 10.0
-"""A private run that was made so many seconds ago and has not begun belongs to whoever made it."""
 
 
 class Runs:
@@ -65,10 +63,6 @@ class Runs:
         """Gives the time by the clock of these runs."""
         return self._clock.now()
 
-    def just_made(self, row: Run) -> bool:
-        """Tells whether somebody has made a private run just now, and is about to begin it."""
-        return row.private and row.started_at is None and self.now() - row.updated_at < _JUST_NOW
-
     # Starting
 
     async def submit(
@@ -88,12 +82,13 @@ class Runs:
         tenant: str = "",
         api_key: str = "",
         workflow: str = "",
+        claimed_by: str = "",
     ) -> Run:
         """Accepts a run; once this returns, it will be executed. The params are checked where the flow is known.
 
         A `workflow` is the YAML text of a flow that the run brings with it. Of all submissions with one
         `idempotency_key` the first wins: the others give its run, and warn where their flow or params are not its own.
-        A `priority` lies between -2**31 and 2**31.
+        A `priority` lies between -2**31 and 2**31. `claimed_by` names the worker that has it from the first moment.
         """
         if not isinstance(flow, str | Flow):
             raise options.wrong("what submit(…) starts", "a flow (a function under @flow) or the name of one", flow)
@@ -126,9 +121,10 @@ class Runs:
             workflow_bytes=len(workflow.encode()),
             api_key=api_key,
         )
+        claimed = _claimed(flow, claimed_by, now)
         fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag, workflow=workflow)
         try:
-            accepted = await self.backend.submit(row, fact)
+            accepted = await self.backend.submit(row, fact, claimed=claimed)
         except KeyHeld as held:
             raise await self._held(held) from None
         if (accepted.flow, accepted.digest) != (name, row.digest):
@@ -141,7 +137,7 @@ class Runs:
         row = await self.backend.get(held.run_id)
         if row is None or await self._lives(row) or (row.holder is None and not row.private):
             return held
-        if self.just_made(row) or await self.waiter(row) is not None:
+        if await self.waiter(row) is not None:
             return held
         ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
         text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
@@ -370,6 +366,11 @@ class Runs:
     async def examine(self) -> Sequence[Check]:
         """Examines the store."""
         return await self.backend.examine()
+
+
+def _claimed(flow: Flow[..., Any] | str, worker: str, at: float) -> f.Claimed | None:
+    code = "" if isinstance(flow, str) else flow.fingerprint
+    return f.Claimed(at=at, worker=worker, fingerprint=code) if worker else None
 
 
 def _waits(row: Run, waiter: WorkerRecord) -> RunHeld:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from tsuzuki import options as checks
-from tsuzuki.backends import Query
+from tsuzuki.backends import Claim, Query
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
 from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped, StoreError
@@ -79,6 +79,7 @@ class Watcher(Protocol):
     """Is told what happens while a run is carried out."""
 
     def began(self, run: Run, *, continued: bool) -> None: ...
+    def changed(self, text: str) -> None: ...
     def stopping(self) -> None: ...
 
 
@@ -90,6 +91,10 @@ class Quiet:
         if continued:
             done = run.done + run.skipped + run.steps
             _tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
+
+    def changed(self, text: str) -> None:
+        """Warns of a flow that is not what it was when the run was executed last."""
+        _tell(f"warning: {text}")
 
     def stopping(self) -> None:
         """Says how to leave at once."""
@@ -230,11 +235,14 @@ async def run_here(
     signals: bool = True,
 ) -> EndedRun[Any]:
     """Starts a run that belongs to this process, or goes on with the last one like it, and carries it out."""
-    options = options or StartOptions()
+    options, watcher = options or StartOptions(), watcher or Quiet()
     while True:
-        row, continued = await _begin(runs, flow, params, options)
+        async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
+            row, continued = await _begin(runs, worker.id, flow, params, options)
+            watcher.began(row, continued=continued)
+            left = await _worked_on(runs, worker, flow, row, watcher, signals=signals)
         try:
-            return await carry_on(runs, flow, row, continued=continued, watcher=watcher, clock=clock, signals=signals)
+            return await _ended(runs, flow, left)
         except _TakenFirst as taken:
             if not continued:
                 raise
@@ -242,41 +250,55 @@ async def run_here(
 
 
 async def carry_on(
-    runs: Runs,
-    flow: Flow[..., Any],
-    row: Run,
-    *,
-    continued: bool = True,
-    watcher: Watcher | None = None,
-    clock: Clock | None = None,
-    signals: bool = True,
+    runs: Runs, flow: Flow[..., Any], row: Run, *, watcher: Watcher | None = None, clock: Clock | None = None
 ) -> EndedRun[Any]:
-    """Carries out a run in this process; gives it as it ended, or as it was left.
-
-    With `signals`, Ctrl-C and SIGTERM stop it in order.
-    """
+    """Goes on with a run in this process; gives it as it ended, or as it was left."""
     watcher = watcher or Quiet()
-    attempt = row.attempt if row.holder is None else row.attempt + 1
-    interrupted = False
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
-        watcher.began(row, continued=continued)
+        watcher.began(row, continued=True)
+        left = await _worked_on(runs, worker, flow, row, watcher)
+    return await _ended(runs, flow, left)
 
-        def interrupt() -> None:
-            nonlocal interrupted
-            interrupted = True
-            worker.interrupt()
-            watcher.stopping()
 
-        noticing = asyncio.create_task(_notice_the_end(runs, worker, row.id), name="tsuzuki-notice")
-        try:
-            with interruptible(interrupt) if signals else contextlib.nullcontext():
-                row = await worker.carry_out(row.id)
-        finally:
-            noticing.cancel()
+class _Left(NamedTuple):
+    """A run as its worker left it, the attempt that was to be made, and whether that was interrupted."""
+
+    row: Run
+    attempt: int
+    interrupted: bool
+
+
+async def _worked_on(
+    runs: Runs, worker: Worker, flow: Flow[..., Any], row: Run, watcher: Watcher, *, signals: bool = True
+) -> _Left:
+    """Lets a worker carry out a run, which it perhaps holds already; with `signals`, Ctrl-C and SIGTERM stop it."""
+    ours = Claim(row, worker.id, row.attempt) if row.holder == worker.id else None
+    attempt = row.attempt if ours is not None or row.holder is None else row.attempt + 1
+    interrupted = False
+    if not row.status.terminal and (change := flow.changed_since(row.fingerprint)):
+        watcher.changed(change)
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        interrupted = True
+        worker.interrupt()
+        watcher.stopping()
+
+    noticing = asyncio.create_task(_notice_the_end(runs, worker, row.id), name="tsuzuki-notice")
+    try:
+        with interruptible(interrupt) if signals else contextlib.nullcontext():
+            row = await worker.carry_out(row.id, ours)
+    finally:
+        noticing.cancel()
+    return _Left(row, attempt, interrupted)
+
+
+async def _ended(runs: Runs, flow: Flow[..., Any], left: _Left) -> EndedRun[Any]:
+    row = left.row
     if not row.status.terminal:
         row = await runs.get(row.id)  # somebody may have cancelled it while it waited
     if row.holder is not None:
-        held = _TakenFirst if row.attempt == attempt and not interrupted else RunHeld
+        held = _TakenFirst if row.attempt == left.attempt and not left.interrupted else RunHeld
         raise held(f"run {row.number} is being executed by another process ({row.holder})")
     value = None
     if row.status is Status.COMPLETED:
@@ -296,8 +318,9 @@ async def _notice_the_end(runs: Runs, worker: Worker, run_id: str) -> None:
 
 
 async def _begin(
-    runs: Runs, flow: Flow[..., Any], params: Mapping[str, Any], options: StartOptions
+    runs: Runs, worker: str, flow: Flow[..., Any], params: Mapping[str, Any], options: StartOptions
 ) -> tuple[Run, bool]:
+    """Finds the run to go on with, or makes one that the worker has from the first moment on."""
     data = flow.params.encode(params)
     if not options.fresh and options.continues is None:
         earlier = await _earlier(runs, flow.name, params_digest(data))
@@ -317,6 +340,7 @@ async def _begin(
         continues=options.continues,
         idempotency_key=options.idempotency_key,
         tags=options.tags,
+        claimed_by=worker,
     )
     return row, False
 
@@ -325,13 +349,13 @@ async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:
     """Finds the last run of the same flow and params, if it did not end well and nobody executes it."""
     found = await runs.list(Query(flow=flow, digest=digest, private=True, limit=50))
     newest = max(found, key=lambda row: row.number, default=None)
-    if newest is None or newest.status is Status.COMPLETED:
+    if newest is None:
         return None
-    if runs.just_made(newest):
-        return None
-    if newest.holder is not None and newest.holder not in await runs.gone():
-        return None
-    return newest
+    if newest.holder is not None:
+        if newest.holder not in await runs.gone():
+            return None
+        newest = await runs.get(newest.id)  # whoever held it may have ended it just before leaving
+    return None if newest.status is Status.COMPLETED else newest
 
 
 def source_of(flow: Flow[..., Any]) -> str:

@@ -5,25 +5,20 @@ from collections.abc import Awaitable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.context import FRAME, Frame, brief
+from tsuzuki.cautions import warn_if_changed
+from tsuzuki.context import FRAME, Frame, brief, in_async_code
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError, TsuzukiError, ValueChanged
-from tsuzuki.execution import Abandoned, Execution
+from tsuzuki.execution import LANE, Abandoned, Execution
 from tsuzuki.flow import Flow, Task
-from tsuzuki.identity import content_of
 from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
 from tsuzuki.threads import Work
-
-_CHANGED: Final = (
-    "arguments of {0} changed while it ran. When the run goes on after a crash, {0} is not called again and its "
-    "arguments stay as they were: return what you change, and use the result"
-)
 
 
 class CallFrame(Frame, Protocol):
@@ -108,7 +103,8 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
     if work.content is not None and task.name not in run.calls.told:
-        _compare(run, work, work.content)
+        where = {"step": frame.step, "name": frame.name, "key": frame.key}
+        warn_if_changed(run, where, work.args, work.kwargs, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
     await run.journal.conclude(
         run.fact(
@@ -126,18 +122,6 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     leave_if_stopping(run)
     work.leave_if_interrupted()
     return done.value
-
-
-def _compare(run: Execution, work: Call, content: bytes) -> None:
-    """Warns of arguments that changed during the call: on replay it is not made, and the flow would not see that."""
-    try:
-        changed = content_of(work.args, work.kwargs) != content
-    except Exception:  # noqa: BLE001 - models encode themselves, and a look at them must not fail the work
-        return
-    if changed:
-        frame = work.frame
-        run.calls.told.add(frame.name)
-        run.log.line(_CHANGED.format(frame.name), "warning", step=frame.step, name=frame.name, key=frame.key)
 
 
 async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, position: int, *, failed: bool) -> Any:
@@ -247,6 +231,9 @@ async def invoke(run: Execution, work: Call) -> Any:
         return value
     except SystemExit as error:  # it would end this whole process, and with it everybody else's work
         raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error
+    except (GeneratorExit, BaseExceptionGroup) as error:
+        _refuse_to_go_under(run, work, error)
+        raise
     except KeyboardInterrupt as error:
         raise interruption(run, task.name) from error
     except asyncio.CancelledError as error:
@@ -273,17 +260,34 @@ def interruption(run: Execution, what: str) -> BaseException:
 
 
 def _nobody_cancelled(run: Execution) -> bool:
+    """Tells whether a cancellation comes from the function itself; its own lane of a map nobody cancels but the map."""
     task = asyncio.current_task()
-    return run.stopping is None and task is not None and not task.cancelling()
+    if run.stopping is not None or task is None:
+        return False
+    if task.get_name().startswith(LANE) and task not in run.calls.cancelled:
+        while task.cancelling():
+            task.uncancel()
+    return not task.cancelling()
+
+
+def _refuse_to_go_under(run: Execution, work: Call, error: BaseException) -> None:
+    """Makes a failure like any other of what no `except Exception` would catch.
+
+    A GeneratorExit of the interpreter, which closes a coroutine that nobody runs any more, is let through.
+    """
+    ours = in_async_code() and asyncio.current_task() is (work.frame.owner or run.main)
+    if not isinstance(error, Exception) and (ours or not isinstance(error, GeneratorExit)):
+        told = f"{work.task.name} raised {type(error).__name__}: {problem(error).message}"
+        raise RuntimeError(told.rstrip(": ")) from error
 
 
 async def _before(run: Execution, timeout: float, awaited: Awaitable[Any]) -> Any:
     """Awaits an async function and interrupts it when its time is up; cheaper than `asyncio.timeout` by half.
 
-    What it returns after that is late, and refused.
+    What it returns after that is late, and refused; also where it kept the loop from telling it.
     """
     task = asyncio.current_task()
-    expired = False
+    expired, until = False, run.clock.monotonic() + timeout
 
     def expire() -> None:
         nonlocal expired
@@ -300,9 +304,12 @@ async def _before(run: Execution, timeout: float, awaited: Awaitable[Any]) -> An
         raise TimeoutError(f"timed out after {timeout:g} s") from None
     finally:
         timer.cancel()
+    late = f"timed out after {timeout:g} s; it returned later all the same, which is refused"
     if expired and task is not None:
         task.uncancel()
-        raise TimeoutError(f"timed out after {timeout:g} s; it returned later all the same, which is refused")
+        raise TimeoutError(late)
+    if run.clock.monotonic() > until:
+        raise TimeoutError(f"{late} (it blocks the event loop: make it a plain def, which runs on a thread)")
     return value
 
 
@@ -312,6 +319,7 @@ async def _on_thread(run: Execution, work: Call) -> Any:
     started = work.thread = run.threads.start(
         copy_context(), work.task.function, work.args, work.kwargs, lambda: run.late(what)
     )
+    started.what = what
     timer = None
     if timeout is not None:
         error = TimeoutError(f"timed out after {timeout:g} s")

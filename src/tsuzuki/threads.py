@@ -37,6 +37,10 @@ class Work(Settled):
         self.kwargs = kwargs
         self.late = late
         self.ended = False
+        self.what = ""
+        """What people know the function by."""
+        self.thread = 0
+        """The thread that it runs on, once it has begun."""
         self.then: Callable[[], None] | None = None
 
     def abandon(self, error: BaseException) -> None:
@@ -101,6 +105,7 @@ class Threads:
 
     def _serve(self) -> None:
         while (work := self._queue.get()) is not None:
+            work.thread = threading.get_ident()
             try:
                 value, succeeded = work.context.run(work.function, *work.args, **work.kwargs), True
             except BaseException as error:  # noqa: BLE001 - handed to the loop, which raises it where it belongs
@@ -129,7 +134,7 @@ class Threads:
                 work.late()
             elif succeeded:
                 work.set_result(value)
-            elif isinstance(value, StopIteration):
-                work.set_exception(RuntimeError(f"the function raised StopIteration({value.value!r})"))
+            elif isinstance(value, StopIteration | GeneratorExit):  # they mean something else to who awaits
+                work.set_exception(RuntimeError(f"{work.what} raised {value!r}"))
             else:
                 work.set_exception(value)

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from tsuzuki import facts as f
 from tsuzuki import options, settings
 from tsuzuki.appetite import Appetite
-from tsuzuki.backends import Backend, Claim, Query
+from tsuzuki.backends import Backend, Claim
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock
 from tsuzuki.endings import tell
@@ -22,7 +22,7 @@ from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.flowset import FlowSet, Resolver
 from tsuzuki.held import Held
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run
 from tsuzuki.limits import Limits
 from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
@@ -193,10 +193,11 @@ class Worker:
             await self._work(min(left, LOOK))
         return None
 
-    async def carry_out(self, run_id: str) -> Run:
+    async def carry_out(self, run_id: str, claim: Claim | None = None) -> Run:
         """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
         while True:
-            claims = await self._backend.claim(self.id, run_id=run_id, dead=self._dead, fingerprints=self._fingerprints)
+            claims = [claim] if claim is not None else await self._claim_again(run_id, self._dead)
+            claim = None
             if claims:
                 await self._carry(claims[0])
             row = await self._backend.get(run_id)
@@ -242,15 +243,17 @@ class Worker:
             await self._clock.sleep(LOOK)
             return []
 
+    async def _claim_again(self, run_id: str, dead: frozenset[str]) -> list[Claim]:
+        return await self._backend.claim(self.id, run_id=run_id, dead=dead, fingerprints=self._fingerprints)
+
     def _start_queued(self) -> None:
         while self._queue and len(self._running) < self._concurrency and not self._stopping.is_set():
             self._start(self._queue.popleft(), self._ended)
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
         self._tallies.claims += 1
-        run = Execution(
-            self._backend, claim, self._clock, self._threads, self._limits, ended, self._grace, self._tallies
-        )
+        ways = (self._threads, self._limits, ended, self._grace, self._tallies)
+        run = Execution(self._backend, claim, self._clock, *ways)
         self._running[claim.run.id] = run
         run.start(execute(run, self._flows.get(claim.run.flow), self._workflows))
 
@@ -341,7 +344,7 @@ class Worker:
         while True:
             await self._work(max(0.01, looked + LOOK - self._clock.monotonic()))
             with contextlib.suppress(StoreError):
-                await self._see_cancels()
+                await self._held.see_cancels(self.id)
                 if self._clock.monotonic() - looked >= LOOK:
                     looked = self._clock.monotonic()
                     await self._look_for_the_dead()
@@ -357,8 +360,7 @@ class Worker:
         for run_id in tuple(self._dropped):
             if self._stopping.is_set():
                 return  # others may have it as soon as we have left
-            mine = frozenset({self.id})
-            claims = await self._backend.claim(self.id, run_id=run_id, dead=mine, fingerprints=self._fingerprints)
+            claims = await self._claim_again(run_id, frozenset({self.id}))
             self._dropped.discard(run_id)
             for claim in claims:
                 if self._workflows if claim.run.workflow else claim.run.flow in self._flows:
@@ -376,23 +378,14 @@ class Worker:
             self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
         self._start_queued()
 
-    async def _see_cancels(self) -> None:
-        if not self._running:
-            return
-        for row in await self._backend.search(Query(holder=self.id, status=(Status.CANCELLING,), limit=1000)):
-            run = self._running.get(row.id)
-            if run is not None and run.stopping is None:
-                run.journal.note(run.fact(f.CancelSeen))
-                run.stop("cancel")
-
     async def _look_for_the_dead(self) -> None:
         try:
             workers = await self._backend.workers(holding=True)
         except StoreError:
             self._watch.blind()
             raise
-        records = [record for record in workers if record.id != self.id]
-        self._dead = self._watch.dead(records, self._clock.monotonic())
+        others = [record for record in workers if record.id != self.id]
+        self._dead = self._watch.dead(others, self._clock.monotonic())
 
     async def _flushing(self) -> None:
         while True:

@@ -28,9 +28,16 @@ class Terminal:
         self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str, stdin: str | None = None) -> "subprocess.Popen[str]":
+        return self._start("-m", "tsuzuki.cli", *arguments, stdin=stdin)
+
+    def python(self, script: str, *, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """Runs a script to its end, which must be the expected one."""
+        return self.end(self._start("-c", script), code=code)
+
+    def _start(self, *arguments: str, stdin: str | None = None) -> "subprocess.Popen[str]":
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
         process = subprocess.Popen(
-            [sys.executable, "-m", "tsuzuki.cli", *arguments],
+            [sys.executable, *arguments],
             cwd=self.folder,
             env=environment | self.environment,
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,

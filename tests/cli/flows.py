@@ -129,3 +129,9 @@ def nothing() -> None:
 
 
 not_a_flow = 3
+
+
+@flow
+def tinted() -> str:
+    """Gives a text as a terminal shows it."""
+    return "\x1b[31mred\x1b[0m"

@@ -1,5 +1,6 @@
 """`tsuzuki purge` and `tsuzuki doctor`, and stores that are not as they should be."""
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -22,6 +23,8 @@ def test_old_runs_are_removed_when_somebody_agrees(terminal: Terminal) -> None:
     assert "would remove 1 run" in terminal.tsuzuki("purge", "--older-than", "0s", "--dry-run").stdout
     assert "say --yes" in terminal.tsuzuki("purge", "--older-than", "0s", code=1).stderr
     assert len(terminal.json("list")) == 1
+    would = terminal.tsuzuki("purge", "--older-than", "0s", "--dry-run", "--json").stdout
+    assert json.loads(would) == {"found": 1, "removed": 0}
     assert terminal.tsuzuki("purge", "--older-than", "0s", "--yes").stdout == "removed 1 run\n"
     assert terminal.json("list") == []
 

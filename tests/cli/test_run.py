@@ -359,3 +359,18 @@ def test_a_key_in_use_is_told_with_the_run_that_holds_it(terminal: Terminal) -> 
     assert "[ERR-TSUZUKI-0111]" in refused.stderr
     terminal.open_gate()
     terminal.end(process)
+
+
+def test_a_text_is_printed_as_it_is_also_into_a_pipe(terminal: Terminal) -> None:
+    assert terminal.tsuzuki("run", "flows.py:tinted").stdout == "\x1b[31mred\x1b[0m\n"
+
+
+def test_a_script_tells_of_a_flow_that_has_changed_as_the_command_does(terminal: Terminal) -> None:
+    script = "import flows\nflows.strict.run(names=['a', 'b'])"
+    terminal.bad("b")
+    assert "has changed" not in terminal.python(script, code=1).stderr
+    assert "has changed" not in terminal.python(script, code=1).stderr
+    edit(terminal)
+    told = [line for line in terminal.python(script, code=1).stderr.splitlines() if "has changed" in line]
+    assert len(told) == 1
+    assert told[0].startswith("tsuzuki: warning: flow strict has changed since the last attempt (")

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -402,6 +403,22 @@ async def test_what_an_async_task_returns_after_its_time_is_refused(run: RunFlow
     assert "it returned later all the same, which is refused" in error.message
 
 
+async def test_an_async_task_that_blocks_the_loop_past_its_time_has_timed_out(run: RunFlow) -> None:
+    @task(timeout=0.02)
+    async def blocking() -> int:
+        time.sleep(0.05)
+        return 1
+
+    @flow
+    async def waiting() -> int:
+        return await blocking()
+
+    error = (await run(waiting)).error
+    assert error is not None
+    assert "timed out after 0.02 s" in error.message
+    assert "it blocks the event loop" in error.message
+
+
 async def test_a_shared_place_is_handed_on_and_never_taken_twice(runs: Runs, run: RunFlow) -> None:
     now = most = 0
 
@@ -520,3 +537,50 @@ async def test_what_a_cancellation_from_inside_says_is_kept(run: RunFlow, where:
     assert ended.error is not None
     assert "ancelled" in ended.error.message
     assert "the quota is used up" in ended.error.message
+
+
+async def test_steps_inside_steps_may_go_deep(run: RunFlow) -> None:
+    broken = True
+    calls = 0
+
+    @task
+    async def down(depth: int) -> int:
+        nonlocal calls
+        calls += 1
+        return 0 if depth == 0 else 1 + await down(depth - 1)
+
+    @flow
+    async def deep() -> int:
+        found = await down(400)
+        if broken:
+            raise ValueError("not yet")
+        return found
+
+    assert (await run(deep)).status is Status.FAILED
+    broken = False
+    assert (await run(deep)).result == 400
+    assert calls == 401
+
+
+class Collector:
+    """Somebody puts tasks into classes, too."""
+
+    @task
+    def method(self, number: int) -> int:
+        return number
+
+    @staticmethod
+    @task
+    def apart(number: int) -> int:
+        return number
+
+
+async def test_a_method_as_a_task_is_refused_in_words(run: RunFlow) -> None:
+    @flow
+    def collecting(method: bool) -> int:
+        return Collector().method(1) if method else Collector().apart(2)  # type: ignore[arg-type,call-arg] # its fault
+
+    assert (await run(collecting, method=False)).result == 2
+    error = (await run(collecting, method=True)).error
+    assert error is not None
+    assert "task method is a method of Collector, which no task can be" in error.message

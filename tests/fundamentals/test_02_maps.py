@@ -332,19 +332,64 @@ async def test_keys_that_utf8_cannot_say_are_spelled_out(runs: Runs, run: RunFlo
     assert "looking at odd \\udcff" in [line.text async for line in runs.log(ended.id)]
 
 
-async def test_a_map_whose_task_cancels_its_own_lane_fails(run: RunFlow) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+async def test_an_item_that_cancels_its_own_asyncio_task_is_one_item(run: RunFlow, waits: bool) -> None:
     @task
     async def foolish(x: int) -> int:
         lane = asyncio.current_task()
         if x == 1 and lane is not None:
             lane.cancel()
-            await asyncio.sleep(0)
+            if waits:
+                await asyncio.sleep(0)
         return x
 
     @flow
-    async def mapping() -> int:
-        return len(await foolish.map(range(4), concurrency=1, on_error="collect"))
+    async def mapping() -> list[list[Any]]:
+        found = await foolish.map(range(4), concurrency=1, on_error="collect")
+        return [found.succeeded, [(failed.key, failed.error) for failed in found.failed]]
 
-    error = (await run(mapping)).error
-    assert error is not None
-    assert "cancelled the task it runs in" in error.message
+    ended = await run(mapping)
+    assert ended.status is Status.COMPLETED
+    succeeded, failed = ended.result
+    assert succeeded == ([0, 2, 3] if waits else [0, 1, 2, 3])
+    assert failed == ([["1", "foolish raised CancelledError, though nobody had cancelled it"]] if waits else [])
+
+
+@pytest.mark.parametrize(
+    "error", [GeneratorExit(), BaseExceptionGroup("both", [GeneratorExit(), ValueError("odd")])], ids=repr
+)
+@pytest.mark.parametrize("sync", [False, True])
+async def test_what_no_except_clause_would_catch_is_the_failure_of_its_item(
+    run: RunFlow, error: BaseException, sync: bool
+) -> None:
+    def odd(x: int) -> int:
+        if x % 2:
+            raise error
+        return x
+
+    async def odd_async(x: int) -> int:
+        return odd(x)
+
+    @flow
+    async def mapping() -> list[Any]:
+        made = task(odd) if sync else task(odd_async)
+        found = await made.map(range(4), on_error="collect")
+        return [found.succeeded, [(failed.key, failed.error) for failed in found.failed]]
+
+    ended = await run(mapping)
+    assert ended.status is Status.COMPLETED
+    succeeded, failed = ended.result
+    assert succeeded == [0, 2]
+    assert [key for key, _ in failed] == ["1", "3"]
+    assert all(f"raised {type(error).__name__}" in told for _, told in failed)
+
+
+async def test_a_flow_that_raises_what_no_except_clause_would_catch_has_failed(run: RunFlow) -> None:
+    @flow
+    async def leaving() -> int:
+        raise GeneratorExit
+
+    ended = await run(leaving)
+    assert ended.status is Status.FAILED
+    assert ended.error is not None
+    assert "leaving raised GeneratorExit" in ended.error.message

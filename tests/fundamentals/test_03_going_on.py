@@ -10,6 +10,7 @@ import pytest
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Run, Runs, Status, Worker, flow, task
 from tsuzuki.errors import MoveRefused
+from tsuzuki.presence import is_gone
 from tsuzuki.script import StartOptions, carry_on, run_here
 from tsuzuki.testing import Crash, FaultyBackend
 
@@ -360,3 +361,60 @@ async def test_a_start_that_comes_too_late_to_go_on_with_a_run_is_one_of_its_own
         gate.set()
         [row] = await asyncio.gather(*working)
         assert (row.number, row.status) == (1, Status.COMPLETED)
+
+
+class Interleaved(Runs):
+    """Runs where the holder of an earlier run ends it, and leaves, while a start looks whether he lives."""
+
+    def __init__(self, runs: Runs, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(runs.backend)
+        self._meanwhile = meanwhile
+
+    async def gone(self) -> frozenset[str]:
+        holders = await self.backend.workers(holding=True)
+        await self._meanwhile()
+        return frozenset(record.id for record in holders if is_gone(record, one_machine=True))
+
+
+async def test_a_start_beside_the_end_of_the_run_before_is_a_new_run(runs: Runs) -> None:
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    @flow
+    async def gated() -> int:
+        begun.set()
+        await gate.wait()
+        return 1
+
+    first = asyncio.create_task(run_here(runs, gated, {}, signals=False))
+    await begun.wait()
+
+    async def end_it() -> None:
+        gate.set()
+        await asyncio.wait({first})
+
+    ended = await run_here(Interleaved(runs, end_it), gated, {}, signals=False)
+    assert (ended.number, ended.status) == (2, Status.COMPLETED)
+    assert (await first).number == 1
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+async def test_a_run_whose_process_died_as_soon_as_it_was_made_goes_on_at_once(runs: Runs) -> None:
+    @flow(key="only")
+    async def short() -> int:
+        return 1
+
+    made = []
+
+    class Dying(Runs):
+        async def submit(self, *args: Any, **kwargs: Any) -> Run:
+            made.append(await super().submit(*args, **kwargs))
+            raise Killed
+
+    with pytest.raises(Killed):
+        await run_here(Dying(runs.backend), short, {}, signals=False)
+    assert (made[0].status, made[0].private) == (Status.RUNNING, True)
+    ended = await run_here(runs, short, {}, signals=False)
+    assert (ended.id, ended.status) == (made[0].id, Status.COMPLETED)

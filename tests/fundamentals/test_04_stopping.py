@@ -139,6 +139,9 @@ async def test_a_sync_task_that_never_returns_is_given_up_after_the_grace_period
         release.set()
     assert row.status is Status.CANCELLED
     assert (await ending(runs, row)).interrupted == 1
+    lines = [line.text async for line in runs.log(row.id)]
+    assert "stuck still runs, 0.2 s after it was to stop" in lines[0]
+    assert not [line for line in lines if line.startswith("waiting")], "the flow only waited for it"
 
 
 async def test_work_that_completed_wins_over_a_late_cancel(runs: Runs) -> None:

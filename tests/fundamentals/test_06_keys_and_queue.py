@@ -13,7 +13,6 @@ from tsuzuki.backends import Query, WorkerRecord
 from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunNotFound
 from tsuzuki.lifecycle import MOST_CLAIMS
 from tsuzuki.presence import this_host
-from tsuzuki.testing import FakeClock
 
 
 async def test_fifty_simultaneous_starts_of_one_key_make_one_run(runs: Runs) -> None:
@@ -52,13 +51,12 @@ async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs) -> No
 
 
 async def test_a_key_held_by_a_run_that_a_script_has_just_made_is_held_by_a_living_one(runs: Runs) -> None:
-    now = runs.now()
-    await runs.submit("f", key="only", private=True)
-    with pytest.raises(KeyHeld, match=r"held by run 1, which is PENDING: wait for it, or cancel it$"):
-        await runs.submit("f", key="only", private=True)
-    later = Runs(runs.backend, clock=FakeClock(start=now + 60))
+    async with Worker(runs.backend, tags=()) as worker:
+        await runs.submit("f", key="only", private=True, claimed_by=worker.id)
+        with pytest.raises(KeyHeld, match=r"held by run 1, which is RUNNING: wait for it, or cancel it$"):
+            await runs.submit("f", key="only", private=True)
     with pytest.raises(KeyHeld, match="held by run 1, which nobody executes any more"):
-        await later.submit("f", key="only", private=True)
+        await runs.submit("f", key="only", private=True)
 
 
 async def test_an_idempotency_key_gives_the_first_run_back(runs: Runs) -> None:

@@ -1,12 +1,15 @@
 """What would surprise people later is said at once: changed arguments, poison, interrupts in their own code."""
 
 import asyncio
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 
 from tests.fundamentals.conftest import RunFlow
-from tsuzuki import Retry, Runs, Status, Worker, flow, task
+from tsuzuki import Retry, Runs, Status, Worker, current, flow, task
 from tsuzuki.errors import RunFailure
 from tsuzuki.lifecycle import MOST_CLAIMS
 from tsuzuki.script import StartOptions
@@ -104,3 +107,52 @@ async def test_a_keyboard_interrupt_in_a_worker_fails_its_step_and_nobody_elses(
     error = (await runs.get(first.id)).error
     assert error is not None
     assert "rude raised KeyboardInterrupt" in error.message
+
+
+async def test_a_task_on_a_thread_that_knows_no_run_is_told_of_once(
+    run: RunFlow, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"fetch_{uuid.uuid4().hex}"
+
+    @task(name=name)
+    def fetch(number: int) -> int:
+        return number
+
+    @flow
+    def pooled() -> list[int]:
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(fetch, range(3)))
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(fetch, 1).result() == 1  # no run is under way: nobody takes it for a step
+    assert caplog.messages == []
+    ended = await run(pooled)
+    assert (ended.result, ended.row.steps) == ([0, 1, 2], 0)
+    [told] = caplog.messages
+    assert f"{name} was called on a thread that belongs to no run" in told
+    assert f"{name}.map(…)" in told
+
+
+async def test_threads_that_take_the_run_along_make_steps(run: RunFlow) -> None:
+    @task
+    def fetch(number: int) -> int:
+        return number
+
+    @flow
+    def pooled() -> list[int]:
+        with ThreadPoolExecutor(2) as pool:
+            calls = [pool.submit(copy_context().run, fetch, number) for number in range(3)]
+            return [call.result() for call in calls]
+
+    @flow
+    async def beside() -> list[int]:
+        def some() -> list[int]:
+            current().artifacts.save("some.txt", "some")
+            return [fetch(5), *fetch.map([6, 7])]
+
+        return [await asyncio.to_thread(fetch, 4), *(await asyncio.to_thread(some))]
+
+    ended = await run(pooled)
+    assert (ended.result, ended.row.steps) == ([0, 1, 2], 3)
+    ended = await run(beside)
+    assert (ended.result, ended.row.steps, ended.done) == ([4, 5, 6, 7], 2, 2)

@@ -19,7 +19,7 @@ from tsuzuki.backends.registry import WorkerState as WorkerState
 from tsuzuki.backends.registry import forgettable as forgettable
 from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
-from tsuzuki.facts import Fact, RunFailed, Unknown
+from tsuzuki.facts import Claimed, Fact, RunFailed, Unknown
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 from tsuzuki.tallies import Histogram
 
@@ -233,11 +233,12 @@ class Backend(Protocol):
 
     # The queue
 
-    async def submit(self, run: Run, fact: Fact) -> Run:
+    async def submit(self, run: Run, fact: Fact, *, claimed: Claimed | None = None) -> Run:
         """Accepts a run with its first fact; gives the stored row, with its number.
 
-        A run with the same tenant and idempotency key is given back instead. A key that an active run of the
-        tenant holds is refused with `KeyHeld`, naming that run.
+        With `claimed` its submitter has it from the first moment on: both facts are written, or none. A run with the
+        same tenant and idempotency key is given back instead. A key that an active run of the tenant holds is refused
+        with `KeyHeld`, naming that run.
         """
         ...
 

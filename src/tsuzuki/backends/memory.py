@@ -123,7 +123,7 @@ class MemoryBackend:
 
     # The queue
 
-    async def submit(self, run: Run, fact: f.Fact) -> Run:
+    async def submit(self, run: Run, fact: f.Fact, *, claimed: f.Claimed | None = None) -> Run:
         once = (run.tenant, run.idempotency_key)
         if once in self._first:
             return self._first[once].row
@@ -135,7 +135,7 @@ class MemoryBackend:
         self._records[run.id] = record
         if run.idempotency_key is not None:
             self._first[once] = record
-        self._write(record, [fact])
+        self._write(record, [fact] if claimed is None else [fact, claimed])
         return record.row
 
     async def claim(

@@ -41,8 +41,9 @@ class Age(click.ParamType[float]):
 @click.option("--older-than", required=True, type=Age(), metavar="AGE", help="For example 30d; s, m, h, d or w.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only say how many runs it would remove.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @on_runs
-async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool) -> int:
+async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Remove runs that ended long ago, with their journals, logs and results.
 
     \b
@@ -52,14 +53,21 @@ async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool) -> i
     found = await _ended_before(runs, limit)
     those = f"{render.counted(found, 'run')} that ended before {render.local(limit)}"
     if dry_run or not found:
-        click.echo(f"would remove {those}" if found else "nothing to remove")
+        _tell_purged(f"would remove {those}" if found else "nothing to remove", found, 0, as_json=as_json)
         return 0
     if not yes and not _agreed(those):
         click.echo("nothing was removed", err=True)
         return 1
     removed = await runs.purge(older_than=datetime.fromtimestamp(limit, UTC))
-    click.echo(f"removed {render.counted(removed, 'run')}")
+    _tell_purged(f"removed {render.counted(removed, 'run')}", found, removed, as_json=as_json)
     return 0
+
+
+def _tell_purged(text: str, found: int, removed: int, *, as_json: bool) -> None:
+    if as_json:
+        render.put({"found": found, "removed": removed})
+    else:
+        click.echo(text)
 
 
 async def _ended_before(runs: Runs, limit: float) -> int:

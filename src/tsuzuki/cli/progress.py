@@ -1,7 +1,6 @@
 """Shows on stderr how far a run is: live lines on a terminal, a plain line now and then elsewhere."""
 
 import asyncio
-import contextlib
 import shutil
 import sys
 import threading
@@ -12,7 +11,6 @@ from typing import Any, Final, Self, TextIO
 import click
 import msgspec
 
-from tsuzuki.backends import Line
 from tsuzuki.cli.render import clipped, columns, counted, duration, one_line, padded, recorded
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import TsuzukiError
@@ -29,7 +27,6 @@ MOST_LINES: Final = 6
 MANY: Final = 10.0
 """From so many per second on, a rate is shown without decimals."""
 BAR: Final = 24
-_CHANGED: Final = "has changed since the last attempt"
 
 
 class Pace:
@@ -99,31 +96,6 @@ class Above:
         return getattr(self._stream, name)
 
 
-class Change:
-    """Reads the log of a run until its new attempt has written a line: a warning of a changed flow comes first."""
-
-    def __init__(self, runs: Runs, run: Run) -> None:
-        self._runs = runs
-        self._run = run
-        self._number = 0
-        self._open = bool(run.fingerprint)  # else nobody has executed it yet
-
-    async def news(self) -> str:
-        """Gives the warning once it is there, and once only."""
-        while self._open and (lines := await self._runs.backend.read_log(self._run.id, after=self._number)):
-            self._number = lines[-1].number
-            new = [line for line in lines if line.position > self._run.position]
-            self._open = not new
-            for line in filter(_tells_change, new):
-                return line.text
-        return ""
-
-
-def _tells_change(line: Line) -> bool:
-    ours = not (line.step or line.key or line.logger)
-    return ours and line.level == "warning" and _CHANGED in line.text
-
-
 class Progress:
     """Tells people on stderr what happens to a run while it is carried out here."""
 
@@ -136,7 +108,6 @@ class Progress:
         self._drawn = 0
         self._pace = Pace()
         self._task: asyncio.Task[None] | None = None
-        self._change: Change | None = None
         self._streams: tuple[TextIO, TextIO] = (sys.stdout, sys.stderr)
         self.continued = False
         self.turn = threading.RLock()  # the user's functions print from threads of their own
@@ -155,8 +126,6 @@ class Progress:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        with contextlib.suppress(TsuzukiError):
-            await self._tell_change()  # of a run that was over before the first look
         self.clear()
         sys.stdout, sys.stderr = self._streams
 
@@ -171,18 +140,15 @@ class Progress:
             self.say(f"run {run.number} of {run.flow}")
         if self._task is not None:  # of a run that another process was quicker to go on with
             self._task.cancel()
-        self._change = Change(self._runs, run)
         self._task = asyncio.create_task(self._watch(run.id), name="tsuzuki-progress")
 
     def stopping(self) -> None:
         """Says how to leave at once."""
         self.say("stopping; what has finished is kept (Ctrl-C again leaves at once)", always=True)
 
-    async def _tell_change(self) -> None:
+    def changed(self, text: str) -> None:
         """Warns of a flow that has changed since the run was executed last."""
-        warning = "" if self._change is None else await self._change.news()
-        if warning:
-            self.say(f"warning: {warning}", always=True)
+        self.say(f"warning: {text}", always=True)
 
     def say(self, text: str, *, always: bool = False) -> None:
         """Writes a line above the live ones."""
@@ -198,7 +164,6 @@ class Progress:
         while True:
             await self._clock.sleep(LIVE)
             try:
-                await self._tell_change()
                 lines = [] if self._quiet else self._lines(await self._runs.get(run_id))
             except TsuzukiError:  # the run itself will say so
                 return

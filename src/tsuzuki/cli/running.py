@@ -180,7 +180,7 @@ async def _tell(runs: Runs, row: Run, progress: Progress, *, as_json: bool) -> N
     if as_json:
         put(_object(row, data, cut, continued=progress.continued))
     elif row.status is Status.COMPLETED and data != b"null":
-        click.echo(result_text(data))
+        click.echo(result_text(data), color=True)  # as it is: click would leave escape sequences out of a pipe
 
 
 def _object(row: Run, data: bytes, cut: Cut | None, *, continued: bool) -> dict[str, Any]:

@@ -23,10 +23,11 @@ def a_run(**fields: Any) -> Run:
     return Run(**{"id": str(uuid4()), "flow": "crawl", "created_at": stamp(AT)} | fields)
 
 
-async def submitted(backend: Backend, **fields: Any) -> Run:
+async def submitted(backend: Backend, *, claimed: f.Claimed | None = None, **fields: Any) -> Run:
     """Submits a run; gives the stored row."""
     run = a_run(**fields)
-    return await backend.submit(run, f.Submitted(at=AT, flow=run.flow, params=run.params, tag=run.tag))
+    fact = f.Submitted(at=AT, flow=run.flow, params=run.params, tag=run.tag)
+    return await backend.submit(run, fact, claimed=claimed)
 
 
 async def claim_of(backend: Backend, run_id: str, worker: str = "worker", *, dead: str = "") -> Claim:

@@ -115,9 +115,8 @@ async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two
     await one._parts.keys.take(dead)  # and here its process is killed
     run = await b.submitted(two, key="k", idempotency_key="once")
     assert run.id != dead.id
-    late = await one._parts.queue._make(
-        dead, f.Submitted(at=b.AT, flow=dead.flow)
-    )  # it was not dead after all, and is fenced
+    # It was not dead after all, and is fenced.
+    late = await one._parts.queue._make(dead, [f.Submitted(at=b.AT, flow=dead.flow)])
     assert late.id == run.id
     with pytest.raises(KeyHeld):
         await b.submitted(one, key="k")

@@ -159,7 +159,7 @@ def refolded(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
 
 def _as_submitted(run: Run) -> Run:
     fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
-    more = ("idempotency_key", "tenant", "private", "source", "continues")
+    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
     return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
 
 

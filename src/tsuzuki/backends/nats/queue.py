@@ -63,13 +63,14 @@ class Queue:
 
     # Submitting
 
-    async def submit(self, run: Run, fact: f.Fact) -> Run:
+    async def submit(self, run: Run, facts: Sequence[f.Fact]) -> Run:
         """Accepts a run: its number, its idempotency key, its key, and then the message that makes it."""
         await self._reserve.spare()
-        if isinstance(fact, f.Submitted) and self._are_huge(run):
+        first = facts[0]
+        if isinstance(first, f.Submitted) and self._are_huge(run):
             # Before the keys: whoever has taken one and does not come soon is fenced off.
             blob = await self._blobs.put(run.id, bytes(run.params))
-            fact = msgspec.structs.replace(fact, params=ELSEWHERE, blob=blob)
+            facts = [msgspec.structs.replace(first, params=ELSEWHERE, blob=blob), *facts[1:]]
         try:
             await self._keys.take_once(run)
         except Taken as taken:
@@ -81,7 +82,7 @@ class Queue:
             await self._forget_params(run)
             await self._keys.free_once(run)
             raise
-        return await self._make(run, fact)
+        return await self._make(run, facts)
 
     def _are_huge(self, run: Run) -> bool:
         return len(run.params) > min(HUGE_PARAMS, self._wire.largest // 4)
@@ -92,14 +93,14 @@ class Queue:
             with contextlib.suppress(Unclear, ApiError):
                 await self._blobs.purge(run.id)
 
-    async def _make(self, run: Run, fact: f.Fact) -> Run:
+    async def _make(self, run: Run, facts: Sequence[f.Fact]) -> Run:
         try:
             number = await self._wire.publish(self._topology.number, b"")
         except (Unclear, ApiError):
             await self._give_up(run)
             raise
-        encoded = [f.encode(fact)]
-        row = frames.folded(msgspec.structs.replace(run, number=number), [fact], encoded)
+        encoded = [f.encode(fact) for fact in facts]
+        row = frames.folded(msgspec.structs.replace(run, number=number), facts, encoded)
         row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
         frame = Frame(self._chain.mark(), row.position, 0, frames.encode_row(row), encoded)
         try:
@@ -117,7 +118,7 @@ class Queue:
             self._fences.add(fence)
             fence.add_done_callback(self._fences.discard)
             raise
-        await self._written(tip, [fact])
+        await self._written(tip, facts)
         return row
 
     async def _overtaken(self, run: Run) -> Run:
@@ -152,7 +153,7 @@ class Queue:
                 except Passed as passed:
                     if passed.tip is not None and passed.tip.mark == frame.mark:
                         ask = f.CancelAsked(at=self._clock.now(), by="submit", reason="its submission was unclear")
-                        await self.ask(run.id, ask, frozenset())
+                        await self.ask(run.id, ask, frozenset({run.holder or ""}))  # he was told of an error too
                 await self._keys.free(run)
                 await self._keys.free_once(run)
                 return

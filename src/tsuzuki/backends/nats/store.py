@@ -154,9 +154,12 @@ class NatsBackend:
 
     # The queue
 
-    async def submit(self, run: Run, fact: f.Fact) -> Run:
+    async def submit(self, run: Run, fact: f.Fact, *, claimed: f.Claimed | None = None) -> Run:
         with self._faults():
-            return await self._parts.queue.submit(run, fact)
+            row = await self._parts.queue.submit(run, [fact] if claimed is None else [fact, claimed])
+        if claimed is not None and row.id == run.id:
+            self._take_pen(Claim(row, claimed.worker, row.attempt))
+        return row
 
     async def claim(
         self,
@@ -178,11 +181,15 @@ class NatsBackend:
             else:
                 claims = await self._parts.claims.claim(wanted)
         for claim in claims:
-            tip = self._parts.projection.tip(claim.run.id)
-            if tip is not None and tip.run is not None and tip.run.position == claim.run.position:
-                pen = Pen(self._parts.desk, claim, msgspec.structs.replace(tip, run=claim.run), self._put_away)
-                self._pens[claim.run.id, worker, claim.attempt] = pen
+            self._take_pen(claim)
         return claims
+
+    def _take_pen(self, claim: Claim) -> None:
+        """Makes ready to write for a new claim, whose chain ends as it is known here."""
+        tip = self._parts.projection.tip(claim.run.id)
+        if tip is not None and tip.run is not None and tip.run.position == claim.run.position:
+            pen = Pen(self._parts.desk, claim, msgspec.structs.replace(tip, run=claim.run), self._put_away)
+            self._pens[claim.run.id, claim.worker, claim.attempt] = pen
 
     async def ask(
         self, run_id: str, fact: f.Fact, *, dead: frozenset[str] = frozenset()

@@ -34,9 +34,9 @@ _FAR: Final = 10_000
 """Numbers further apart are not stamped by their distance: a microsecond each, that would be in the future."""
 
 
-def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
+def submit(transaction: Transaction, run: Run, facts: Sequence[f.Fact]) -> Run:
     """Accepts a run, or gives the one that its idempotency key made."""
-    row = fold_all(msgspec.structs.replace(run, position=0, updated_at=transaction.stamp()), [fact])
+    row = fold_all(msgspec.structs.replace(run, position=0, updated_at=transaction.stamp()), facts)
     inserted = transaction.execute(
         SQL["insert_run"], (*submitted(row, shelf_of(transaction.execute, run)), *folded(row))
     ).fetchall()
@@ -45,7 +45,7 @@ def submit(transaction: Transaction, run: Run, fact: f.Fact) -> Run:
     number = inserted[0][0]
     transaction.execute(SQL["insert_params"], (number, bytes(run.params).decode()))
     transaction.executemany(SQL["insert_label"], [(label, row.updated_at, number) for label in run.tags])
-    insert(transaction, number, 0, [fact_columns(fact)])
+    insert(transaction, number, 0, [fact_columns(fact) for fact in facts])
     transaction.runs.add(run.id)
     transaction.rings = True
     return msgspec.structs.replace(row, number=number)

@@ -130,8 +130,9 @@ class SqliteBackend:
 
     # The queue
 
-    async def submit(self, run: Run, fact: f.Fact) -> Run:
-        return await self._write(partial(queue.submit, run=run, fact=fact))
+    async def submit(self, run: Run, fact: f.Fact, *, claimed: f.Claimed | None = None) -> Run:
+        facts = [fact] if claimed is None else [fact, claimed]
+        return await self._write(partial(queue.submit, run=run, facts=facts))
 
     async def claim(
         self,

@@ -191,7 +191,8 @@ class IndexContract:
     async def test_the_row_of_a_run_that_is_claimed_by_tag_and_completed_is_the_fold_of_its_facts(
         self, backend: Backend
     ) -> None:
-        told = {"tags": ("a", "b"), "priority": 3, "key": "k", "tenant": "t", "idempotency_key": "i", "digest": "d"}
+        told: dict[str, Any] = {"tags": ("a", "b"), "priority": 3, "key": "k", "tenant": "t", "idempotency_key": "i"}
+        told |= {"digest": "d", "workflow": "w", "workflow_bytes": 9, "api_key": "a"}
         params = msgspec.Raw(b'{"n":1}')
         run = await b.submitted(backend, tag="x", source="here", continues=b.a_run().id, params=params, **told)
         (claim,) = await backend.claim("worker", tags=["x"], fingerprints={"crawl": "print"})

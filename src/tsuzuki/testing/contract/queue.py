@@ -3,8 +3,12 @@
 
 import asyncio
 
+import msgspec
+import pytest
+
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Query
+from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.lifecycle import MOST_CLAIMS, Status
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -106,6 +110,34 @@ class QueueContract:
         assert claim.run.private
         assert await backend.claim("other", tags=DEFAULT, dead=frozenset({"worker"})) == []
         assert (await b.claim_of(backend, run.id, "other", dead="worker")).attempt == 2
+
+    @pytest.mark.parametrize("private", [True, False])
+    async def test_a_submitter_may_have_its_run_from_the_first_moment(self, backend: Backend, private: bool) -> None:
+        claimed = f.Claimed(at=b.AT, worker="maker", fingerprint="v1")
+        run = await b.submitted(backend, claimed=claimed, private=private)
+        assert (run.status, run.holder, run.attempt, run.position) == (Status.RUNNING, "maker", 1, 2)
+        assert run == msgspec.structs.replace(await b.row(backend, run.id), heartbeat_at=run.heartbeat_at)
+        assert await b.kinds(backend, run.id) == ["Submitted", "Claimed"]
+        assert await backend.claim("worker", tags=DEFAULT) == []
+        assert await backend.claim("worker", run_id=run.id) == []
+        claim = Claim(run, "maker", 1)
+        assert await backend.append(claim, [b.item("a")]) == 3
+        new = await b.claim_of(backend, run.id, "other", dead="maker")
+        assert (new.attempt, new.was) == (2, "v1")
+        with pytest.raises(ClaimLost):
+            await backend.append(claim, [b.item("b")])
+        await backend.append(new, [f.Released(at=b.AT, attempt=2)])
+        assert await self.given(backend) == ([] if private else [run.id])
+
+    async def test_a_submission_that_is_none_claims_nothing(self, backend: Backend) -> None:
+        first = await b.submitted(backend, idempotency_key="once", key="k")
+        claimed = f.Claimed(at=b.AT, worker="maker")
+        again = await b.submitted(backend, claimed=claimed, idempotency_key="once", key="k")
+        assert (again.id, again.status, again.holder) == (first.id, Status.PENDING, None)
+        with pytest.raises(KeyHeld):
+            await b.submitted(backend, claimed=claimed, key="k")
+        assert await b.kinds(backend, first.id) == ["Submitted"]
+        assert await backend.search(Query()) == [await b.row(backend, first.id)]
 
     async def test_by_id_only_that_run_is_given_whatever_its_tag(self, backend: Backend) -> None:
         await b.submitted(backend)

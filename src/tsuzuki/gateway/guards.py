@@ -23,7 +23,9 @@ SECURITY: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (
         b"content-security-policy",
-        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
+        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "
+        # No page can make HTML or script out of text, even if it tried.
+        b"require-trusted-types-for 'script'; trusted-types 'none'",
     ),
 )
 
@@ -50,6 +52,11 @@ def refusal(scope: Scope, *, only_local: bool) -> str | None:
     if origin is not None and scope["method"] not in READING and origin.partition("://")[2].lower() != host.lower():
         return "a page from elsewhere may not change anything here"
     return None
+
+
+def _keeping(path: str) -> bytes:
+    """Says what caches may keep: files of pages, which they ask about each time, and no answer of the API."""
+    return b"no-cache" if path.startswith(("/static/", "/apps/")) else b"no-store"
 
 
 def _name(host: str) -> str:
@@ -81,7 +88,7 @@ class Careful:
                 named = {name for name, _ in headers}
                 headers += [pair for pair in SECURITY if pair[0] not in named]
                 if b"cache-control" not in named:
-                    headers.append((b"cache-control", b"no-store"))
+                    headers.append((b"cache-control", _keeping(scope["path"])))
                 message["headers"] = headers
             await send(message)
 

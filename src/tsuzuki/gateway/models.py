@@ -45,6 +45,20 @@ class Counts(BaseModel):
     steps: int
 
 
+class StepProgress(BaseModel):
+    """How far a map is, or a step that tells of it."""
+
+    step: str
+    name: str
+    total: int | None = None
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    running: int = 0
+    eta: Annotated[float | None, Field(description="Seconds that it may take yet.")] = None
+    text: str = ""
+
+
 class RunSummary(BaseModel):
     """A run in a list."""
 
@@ -66,6 +80,17 @@ class RunSummary(BaseModel):
     started_at: str | None
     finished_at: str | None
     counts: Counts
+    attempt: int
+    progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
+
+
+class Strip(BaseModel):
+    """How many items ended well and badly, in bins of so many seconds."""
+
+    start: float
+    width: float
+    done: list[int]
+    failed: list[int]
 
 
 class TaskRecord(BaseModel):
@@ -85,6 +110,7 @@ class TaskRecord(BaseModel):
     skipped: int
     total: int | None
     busy_ms: float
+    strip: Annotated[Strip | None, Field(description="When the items of a map ended.")]
 
 
 class RunSnapshot(RunSummary):
@@ -101,13 +127,11 @@ class RunSnapshot(RunSummary):
     tasks: dict[str, TaskState]
     start_time: float | None
     end_time: float | None
-    attempt: int
     position: Annotated[int, Field(description="How many facts its journal has.")]
     key: str | None
     priority: int
     continues: str | None
     not_before: float | None
-    progress: Any
     result: Any
     result_blob: str | None
     task_records: Annotated[

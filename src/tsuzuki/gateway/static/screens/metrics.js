@@ -1,0 +1,115 @@
+// Metrics: how much is done, how long it takes, how long it waits; from the runs themselves and from the gateway's figures.
+import { html, useEffect, useMemo, useState } from "../core/view.js";
+import { Problem, ask } from "../core/api.js";
+import { repeat, useAsked } from "../core/live.js";
+import { paged } from "../core/place.js";
+import { apiKey } from "../core/preferences.js";
+import { go, place } from "../core/router.js";
+import { duration, seconds } from "../core/times.js";
+import { number, t } from "../core/words.js";
+import { CommandLine } from "../parts/command.js";
+import { Chart } from "../parts/chart.js";
+import { Card, Page } from "../parts/layout.js";
+import { Empty, Failure, Loading, Stale } from "../parts/states.js";
+
+/** @typedef {import("../core/shapes.js").RunSummary} RunSummary */
+/** @typedef {import("../core/shapes.js").Glance} Glance */
+
+const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
+const BINS = 48;
+const MOST = 4000; // runs that are looked at
+const SAMPLES = 720; // of the queue's age, while the page is open
+
+/** @type {{at: number, age: number}[]} */
+const samples = [];
+
+export function MetricsScreen() {
+  const span = SPANS[place.value.query.span ?? ""] ? place.value.query.span : "24h";
+  /** @type {import("../core/live.js").Asked<Glance> & {again: () => void}} */
+  const glance = useAsked("/overview", { every: 5 });
+  useMemo(() => {
+    if (glance.value && samples.at(-1)?.at !== glance.value.now) samples.push({ at: glance.value.now, age: glance.value.queue_age });
+    samples.splice(0, samples.length - SAMPLES);
+  }, [glance.value]);
+  const found = useEnded(SPANS[span]);
+  const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) => html`<button key=${one} class="segment" aria-pressed=${span === one} onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
+  return html`<${Page} title=${t("nav.metrics")} actions=${choose}>
+    <${Stale} problem=${glance.value ? glance.problem : null} />
+    ${glance.value ? html`<${Figures} glance=${glance.value} />` : glance.problem ? html`<${Failure} problem=${glance.problem} again=${glance.again} />` : html`<${Loading} rows=${2} />`}
+    ${found.runs && html`<${Charts} runs=${found.runs} length=${SPANS[span]} />`}
+    ${found.more && html`<p class="hint">${t("metrics.most", { n: MOST })}</p>`}
+    <${CommandLine} line="tsuzuki metrics" />
+  <//>`;
+}
+
+/** Runs that changed in the last so many seconds. @param {number} length */
+function useEnded(length) {
+  const [found, setFound] = useState(/** @type {{runs: RunSummary[]|null, more: boolean}} */ ({ runs: null, more: false }));
+  const key = apiKey.value;
+  useEffect(() => repeat(15, async (stopped) => {
+    /** @type {RunSummary[]} */
+    const runs = [];
+    /** @type {string|null} */
+    let cursor = "";
+    try {
+      while (cursor !== null && runs.length < MOST) {
+        const page = await ask(paged("/runs", { updated_after: Date.now() / 1000 - length, limit: 200, cursor }), { signal: stopped });
+        runs.push(...page.items);
+        cursor = page.next_cursor;
+      }
+      setFound({ runs, more: cursor !== null });
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
+  }), [length, key]);
+  return found;
+}
+
+/** @param {{glance: Glance}} props */
+function Figures({ glance }) {
+  const { runs } = glance;
+  const entries = [
+    ["running", number(runs.RUNNING + runs.CANCELLING)], ["waiting", number(runs.PENDING)], ["age", duration(glance.queue_age)],
+    ["workers", number(glance.workers_alive)], ["letters", number(glance.dead_letters)], ["completed", number(runs.COMPLETED)], ["failed", number(runs.FAILED)],
+  ];
+  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(`metrics.${name}`)}</dt><dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
+}
+
+/** @param {number[]} values @param {number} part */
+function quantile(values, part) {
+  if (!values.length) return null;
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.min(Math.floor(part * sorted.length), sorted.length - 1)];
+}
+
+/** @param {RunSummary[]} runs @param {number} length */
+function binned(runs, length) {
+  const width = length / BINS;
+  const last = Math.ceil(Date.now() / 1000 / width) * width;
+  const first = last - BINS * width;
+  const bins = Array.from({ length: BINS }, () => ({ done: 0, failed: 0, took: /** @type {number[]} */ ([]), waited: /** @type {number[]} */ ([]) }));
+  for (const run of runs) {
+    const end = seconds(run.finished_at), start = seconds(run.started_at), made = seconds(run.created_at);
+    const bin = end === null ? undefined : bins[Math.floor((end - first) / width)];
+    if (bin && end !== null) {
+      if (run.status === "COMPLETED") bin.done += 1;
+      else if (run.status === "FAILED") bin.failed += 1;
+      if (start !== null) bin.took.push(Math.max(end - start, 0));
+    }
+    if (start !== null && made !== null) bins[Math.floor((start - first) / width)]?.waited.push(Math.max(start - made, 0));
+  }
+  return { times: bins.map((_, place) => first + (place + 0.5) * width), bins };
+}
+
+/** @param {{runs: RunSummary[], length: number}} props */
+function Charts({ runs, length }) {
+  const { times, bins } = useMemo(() => binned(runs, length), [runs, length]);
+  if (!runs.length) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
+  const pick = (/** @type {(bin: any) => number|null} */ get) => bins.map(get);
+  return html`<div class="charts">
+    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${[{ label: t("state.COMPLETED"), tone: "good", bars: true, values: pick((bin) => bin.done) }, { label: t("state.FAILED"), tone: "bad", bars: true, values: pick((bin) => bin.failed || null) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.took, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.took, 0.95)) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.waited, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.waited, 0.95)) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.queue")} times=${samples.map((one) => one.at)} show=${duration} series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">${t("metrics.queue.text")}</p><//>
+  </div>`;
+}

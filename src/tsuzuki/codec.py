@@ -225,8 +225,18 @@ class Params:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the params."""
-        return self._adapter.json_schema()
+        """The JSON schema of the params, with their defaults where these can be written as JSON."""
+        schema = self._adapter.json_schema()
+        for parameter in self._signature.parameters.values():
+            written = schema.get("properties", {}).get(parameter.name)
+            if written is None or parameter.default is parameter.empty:
+                continue
+            try:
+                told = msgspec.json.decode(self._adapter.dump_json({parameter.name: parameter.default}, warnings="none"))
+            except (ValueError, TypeError, RecursionError):  # a default of the user's own kind: it is not told
+                continue
+            written["default"] = told[parameter.name]
+        return schema
 
     def encode(self, given: Mapping[str, Any]) -> bytes:
         """Checks params given as Python values, fills in defaults, and gives their JSON."""

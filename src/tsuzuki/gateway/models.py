@@ -173,6 +173,7 @@ class Item(BaseModel):
     tries: int
     took: float
     at: str
+    ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
 
 

@@ -21,7 +21,7 @@
  */
 /**
  * @typedef {{position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,
- *   tries: number, took: number, at: string, error: string|null}} Item
+ *   tries: number, took: number, at: string, ended_at: number, error: string|null}} Item
  */
 /** @typedef {Item & {output: any, output_bytes: number, output_truncated: boolean, traceback: string|null, artifacts: {name: string, size: number}[]}} Outcome */
 /** @typedef {{number: number, at: number, level: string, text: string, name: string, key: string, step: string, logger: string, position: number}} LogLine */

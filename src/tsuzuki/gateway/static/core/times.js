@@ -52,6 +52,7 @@ const unit = (value, unit, digits = 0) =>
 export function duration(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const length = Math.max(value, 0);
+  if (length < 0.0005) return unit(0, "second");
   if (length < 1) return unit(Math.round(length * 1000), "millisecond");
   if (length < 60) return unit(length, "second", length < 10 ? 1 : 0);
   const whole = Math.round(length);
@@ -64,5 +65,7 @@ export function duration(value) {
 export function Elapsed({ from, to = null }) {
   const start = seconds(from);
   if (start === null) return html`<span class="none">–</span>`;
-  return html`<span>${duration((seconds(to) ?? Math.max(now.value, start)) - start)}</span>`;
+  const length = (seconds(to) ?? Math.max(now.value, start)) - start;
+  // Times of runs are whole seconds: below one, nobody knows more.
+  return html`<span>${typeof from === "string" && length < 1 ? t("time.moment") : duration(length)}</span>`;
 }

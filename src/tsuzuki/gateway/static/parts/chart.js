@@ -3,7 +3,7 @@ import { html, useEffect, useRef } from "../core/view.js";
 import { language, number, t } from "../core/words.js";
 import { theme, timeStyle } from "../core/preferences.js";
 
-/** @typedef {{label: string, tone: "active"|"good"|"bad"|"quiet"|"warn", values: (number|null)[], bars?: boolean}} Series */
+/** @typedef {{label: string, tone: "active"|"good"|"bad"|"quiet"|"warn", values: (number|null)[], bars?: boolean, figure?: number}} Series */
 
 /** @param {string} name */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -36,9 +36,9 @@ export function Chart({ title, times, series, show = (value) => number(value), h
     };
   }, [shape]);
   useEffect(() => chart.current?.setData(content), [times, series]);
-  const last = series.map((one) => one.values.findLast((value) => value !== null));
+  const last = series.map((one) => one.figure ?? one.values.findLast((value) => value !== null));
   return html`<figure class="chart">
-    <figcaption><b>${title}</b><span class="legend">${series.map((one, number) => html`<span key=${one.label} class=${`legend-entry tone-${one.tone}`}><i class=${`dash${number}`}></i>${one.label}${last[number] !== undefined && last[number] !== null ? html` <em>${show(/** @type {number} */ (last[number]))}</em>` : ""}</span>`)}</span></figcaption>
+    <figcaption><b>${title}</b><span class="legend">${series.map((one, number) => html`<span key=${one.label} class=${`legend-entry tone-${one.tone}`}><i class=${one.bars ? "block" : `dash${number}`}></i>${one.label}${last[number] !== undefined && last[number] !== null ? html` <em>${show(/** @type {number} */ (last[number]))}</em>` : ""}</span>`)}</span></figcaption>
     <div class="chart-place" ref=${place} role="img" aria-label=${t("chart.label", { title })}></div>
   </figure>`;
 }
@@ -47,7 +47,7 @@ export function Chart({ title, times, series, show = (value) => number(value), h
 function options(Plot, width, height, series, show) {
   const line = colour("--line"), ink = colour("--ink-quiet");
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
-  const hour = new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit", timeZone: timeStyle.value === "utc" ? "UTC" : undefined });
+  const hour = new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: timeStyle.value === "utc" ? "UTC" : undefined });
   const day = new Intl.DateTimeFormat(language.value, { month: "numeric", day: "numeric", timeZone: timeStyle.value === "utc" ? "UTC" : undefined });
   const dates = (/** @type {any} */ plot, /** @type {number[]} */ marks) => {
     const long = (plot.scales.x.max ?? 0) - (plot.scales.x.min ?? 0) > 172_800;
@@ -55,8 +55,9 @@ function options(Plot, width, height, series, show) {
   };
   return {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
-    scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
-    axes: [{ ...axis, values: dates }, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
+    // A single moment would be drawn years wide.
+    scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low, high - 60), high] }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
+    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
     series: [{}, ...series.map((one, number) => drawn(Plot, one, number))],
   };
 }
@@ -65,5 +66,5 @@ function options(Plot, width, height, series, show) {
 function drawn(Plot, one, number) {
   const stroke = colour(`--${one.tone}`);
   if (one.bars) return { stroke, fill: stroke, width: 0, paths: Plot.paths.bars({ size: [0.7, 24] }), points: { show: false } };
-  return { stroke, width: 2, dash: number ? [6, 4] : undefined, points: { show: false }, spanGaps: true };
+  return { stroke, width: 2, dash: number ? [6, 4] : undefined, points: { show: true, size: 5, stroke, fill: stroke }, spanGaps: true };
 }

@@ -12,7 +12,7 @@ export function Dialog({ title, close, side = false, wide = false, children, foo
     if (dialog && !dialog.open) dialog.showModal();
   }, []);
   const beside = (/** @type {MouseEvent} */ event) => event.target === element.current && close();
-  return html`<dialog ref=${element} class=${`dialog${side ? " side" : ""}${wide ? " wide" : ""}`} aria-labelledby=${name} onClose=${close} onClick=${beside}>
+  return html`<dialog ref=${element} class=${`dialog${side ? " edge" : ""}${wide ? " wide" : ""}`} aria-labelledby=${name} onClose=${close} onClick=${beside}>
     <div class="dialog-frame">
       <header class="dialog-head">
         <h2 id=${name}>${title}</h2>

@@ -106,8 +106,9 @@ function Charts({ runs, length }) {
   const { times, bins } = useMemo(() => binned(runs, length), [runs, length]);
   if (!runs.length) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
   const pick = (/** @type {(bin: any) => number|null} */ get) => bins.map(get);
+  const sum = (/** @type {(bin: any) => number} */ get) => bins.reduce((whole, bin) => whole + get(bin), 0);
   return html`<div class="charts">
-    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${[{ label: t("state.COMPLETED"), tone: "good", bars: true, values: pick((bin) => bin.done) }, { label: t("state.FAILED"), tone: "bad", bars: true, values: pick((bin) => bin.failed || null) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${[{ label: t("state.FAILED"), tone: "bad", bars: true, figure: sum((bin) => bin.failed), values: pick((bin) => bin.done + bin.failed) }, { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum((bin) => bin.done), values: pick((bin) => bin.done) }]} /><//>
     <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.took, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.took, 0.95)) }]} /><//>
     <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.waited, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.waited, 0.95)) }]} /><//>
     <${Card}><${Chart} title=${t("metrics.queue")} times=${samples.map((one) => one.at)} show=${duration} series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">${t("metrics.queue.text")}</p><//>

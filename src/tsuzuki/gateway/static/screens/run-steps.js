@@ -83,7 +83,14 @@ function Span({ record, state, scale, mapped }) {
   const place = { left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` };
   return html`<span class=${`fall-bar tone-${tone(state)}${mapped ? " mapped" : ""}${record.ended_at === null ? " open" : ""}`} style=${place} title=${duration(length)}></span>
     ${record.strip && html`<${Density} strip=${record.strip} scale=${scale} />`}
-    <span class=${`fall-took${right > 0.8 ? " inside" : ""}`} style=${right > 0.8 ? { right: `${(1 - right) * 100}%` } : { left: `${right * 100}%` }}>${duration(length)}</span>`;
+    <${Took} left=${left} right=${right} text=${duration(length)} />`;
+}
+
+/** How long it took: behind its bar, before it where there is no room, or on it. @param {{left: number, right: number, text: string}} props */
+function Took({ left, right, text }) {
+  if (right <= 0.86) return html`<span class="fall-took" style=${{ left: `${right * 100}%` }}>${text}</span>`;
+  if (left >= 0.14) return html`<span class="fall-took" style=${{ right: `${(1 - left) * 100}%` }}>${text}</span>`;
+  return html`<span class="fall-took inside" style=${{ right: `${(1 - right) * 100}%` }}>${text}</span>`;
 }
 
 /** When the items of a map ended, as columns; the failed stand below, in their own colour and direction. @param {{strip: import("../core/shapes.js").Strip, scale: Scale}} props */
@@ -107,7 +114,7 @@ function Calls({ name, record, scale, run }) {
     ${record?.error && html`<p class="error-line">${record.error}</p>`}
     ${page.value.items.length === 0 && html`<p class="hint">${t("steps.nocalls")}</p>`}
     ${page.value.items.map((item) => {
-      const end = seconds(item.at) ?? scale.to;
+      const end = item.ended_at ?? seconds(item.at) ?? scale.to;
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
         <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span><span title=${item.key}>${item.key || t("steps.call")}</span></span>

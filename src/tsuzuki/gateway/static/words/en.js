@@ -329,4 +329,5 @@ export default {
   "problem.forbidden": "This key may not do that.",
   "problem.stale": "Not up to date:",
   "time.now": "just now",
+  "time.moment": "< 1s",
 };

@@ -329,4 +329,5 @@ export default {
   "problem.forbidden": "このキーには許可されていません。",
   "problem.stale": "最新ではありません：",
   "time.now": "たった今",
+  "time.moment": "1秒未満",
 };

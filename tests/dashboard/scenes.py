@@ -64,9 +64,15 @@ class Scene:
         return self.get(f"/runs/{number}")
 
     def ended(self, number: int) -> str:
-        self.until(lambda: self.run(number)["status"] in ENDED, f"run {number} has ended")
-        status: str = self.run(number)["status"]
-        return status
+        seen = ""
+
+        def over() -> bool:
+            nonlocal seen
+            seen = self.run(number)["status"]
+            return seen in ENDED
+
+        self.until(over, f"run {number} has ended")
+        return seen
 
     def is_in(self, number: int, status: str) -> int:
         self.until(lambda: self.run(number)["status"] == status, f"run {number} is {status}")

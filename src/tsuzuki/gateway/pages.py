@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -70,5 +71,5 @@ def _page(language: str, header: str) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Serves the files of the page."""
-    app.mount("/static", Files(directory=FOLDER), name="static")
+    """Serves the files of the page, compressed where that is taken."""
+    app.mount("/static", GZipMiddleware(Files(directory=FOLDER), minimum_size=500), name="static")

@@ -6,7 +6,7 @@ import { addRoute } from "./router.js";
 import { learn } from "./words.js";
 import { entries } from "../screens/shell.js";
 
-/** @typedef {import("./shapes.js").Application} Application */
+/** @typedef {import("./types.js").Application} Application */
 
 /**
  * What an application gets to register its pages with.

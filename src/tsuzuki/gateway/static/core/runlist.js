@@ -4,7 +4,7 @@ import { Problem, ask } from "./api.js";
 import { paged } from "./place.js";
 import { repeat } from "./live.js";
 
-/** @typedef {import("./shapes.js").RunSummary} RunSummary */
+/** @typedef {import("./types.js").RunSummary} RunSummary */
 /** @typedef {{status: string[], flow: string, tag: string, label: string, text: string, since: number}} Filters */
 
 const PAGE = 50;

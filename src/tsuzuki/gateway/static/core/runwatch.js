@@ -4,7 +4,7 @@ import { Problem } from "./api.js";
 import { apiKey } from "./preferences.js";
 import { follow } from "./stream.js";
 
-/** @typedef {import("./shapes.js").RunSnapshot} RunSnapshot */
+/** @typedef {import("./types.js").RunSnapshot} RunSnapshot */
 
 const PACE = 200; // milliseconds between two pictures of a busy run
 const SECONDS = 600; // the longest that a stream stays open

@@ -9,7 +9,7 @@ import { Dialog, tell } from "./dialog.js";
 import { problemText } from "./states.js";
 import { Status } from "./status.js";
 
-/** @typedef {import("../core/shapes.js").RunSummary} RunSummary */
+/** @typedef {import("../core/types.js").RunSummary} RunSummary */
 /** @typedef {"cancel"|"resume"|"remove"} Verb */
 
 const AT_ONCE = 6; // requests under way at a time

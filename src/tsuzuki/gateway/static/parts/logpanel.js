@@ -7,7 +7,7 @@ import { tell } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { Empty } from "./states.js";
 
-/** @typedef {import("../core/shapes.js").LogLine} LogLine */
+/** @typedef {import("../core/types.js").LogLine} LogLine */
 
 const LINE = 22;
 const BEYOND = 30;

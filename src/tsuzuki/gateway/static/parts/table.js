@@ -30,9 +30,9 @@ const BEYOND = 12; // rows above and below what is seen
  * A window on a long list: only the rows that are seen exist. `need` is told how many rows should be there.
  * @template T
  * @param {{columns: Column<T>[], rows: T[], size: number, total?: number|null, label: string, rowKey: (row: T) => string|number,
- *   need?: (rows: number) => void, open?: (row: T) => void, selected?: string|number|null, bottom?: any}} props
+ *   need?: (rows: number) => void, open?: (row: T) => void, selected?: string|number|null}} props
  */
-export function LongTable({ columns, rows, size, total, label, rowKey, need, open, selected, bottom }) {
+export function LongTable({ columns, rows, size, total, label, rowKey, need, open, selected }) {
   const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -45,20 +45,21 @@ export function LongTable({ columns, rows, size, total, label, rowKey, need, ope
     return () => watch.disconnect();
   }, []);
   const first = Math.max(Math.floor(top / ROW) - BEYOND, 0);
-  const last = Math.min(Math.ceil((top + height) / ROW) + BEYOND, size);
   const whole = Math.max(total ?? size, size);
+  const last = Math.min(Math.ceil((top + height) / ROW) + BEYOND, whole);
   useEffect(() => need?.(Math.ceil((top + height) / ROW) + 200), [top, height, size]);
   const layout = { gridTemplateColumns: columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ") };
-  const seen = rows.slice(first, last);
+  const seen = rows.slice(first, Math.min(last, size));
+  const missing = Array.from({ length: Math.max(last - Math.max(first, size), 0) }, (_, place) => Math.max(first, size) + place);
 
   /** @param {KeyboardEvent} event */
   const press = (event) => {
     const page = Math.max(Math.floor(height / ROW) - 1, 1);
-    const moves = /** @type {Record<string, number>} */ ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -active, End: size - 1 - active });
+    const moves = /** @type {Record<string, number>} */ ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -active, End: whole - 1 - active });
     if (event.key === "Enter" && rows[active]) open?.(rows[active]);
     if (!(event.key in moves)) return;
     event.preventDefault();
-    const target = Math.min(Math.max(active + moves[event.key], 0), Math.max(size - 1, 0));
+    const target = Math.min(Math.max(active + moves[event.key], 0), Math.max(whole - 1, 0));
     setActive(target);
     const element = frame.current;
     if (!element) return;
@@ -71,14 +72,14 @@ export function LongTable({ columns, rows, size, total, label, rowKey, need, ope
       ${columns.map((column) => html`<span key=${column.name} role="columnheader" class=${column.class}>${column.title}</span>`)}
     </div></div>
     <div class="long-frame" ref=${frame} tabindex="0" role="rowgroup" aria-label=${label} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${press}>
-      <div class="long-space" role="presentation" style=${{ height: `${size * ROW}px` }}>
+      <div class="long-space" role="presentation" style=${{ height: `${whole * ROW}px` }}>
         ${seen.map((row, place) => html`<div key=${rowKey(row)} role="row" aria-rowindex=${first + place + 1}
           class=${`long-row${open ? " opens" : ""}${first + place === active ? " active" : ""}${selected === rowKey(row) ? " selected" : ""}`}
           style=${{ ...layout, transform: `translateY(${(first + place) * ROW}px)` }} onClick=${() => (setActive(first + place), open?.(row))}>
           ${columns.map((column) => html`<span key=${column.name} role="cell" class=${column.class}>${column.cell(row)}</span>`)}
         </div>`)}
+        ${missing.map((place) => html`<div key=${`missing ${place}`} class="long-row missing" aria-hidden="true" style=${{ transform: `translateY(${place * ROW}px)` }}><i></i></div>`)}
       </div>
-      ${bottom}
     </div>
     <p class="long-foot">${t("table.shown", { n: size, total: number(whole) })}</p>
   </div>`;

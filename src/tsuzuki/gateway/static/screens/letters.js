@@ -12,7 +12,7 @@ import { Fact, Page, RunLink } from "../parts/layout.js";
 import { Empty, Failure, Loading, Stale, problemText } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/shapes.js").Letter} Letter */
+/** @typedef {import("../core/types.js").Letter} Letter */
 /** @typedef {"show"|"replay"|"drop"} Verb */
 
 export function LettersScreen() {

@@ -12,8 +12,8 @@ import { Chart } from "../parts/chart.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Failure, Loading, Stale } from "../parts/states.js";
 
-/** @typedef {import("../core/shapes.js").RunSummary} RunSummary */
-/** @typedef {import("../core/shapes.js").Glance} Glance */
+/** @typedef {import("../core/types.js").RunSummary} RunSummary */
+/** @typedef {import("../core/types.js").Glance} Glance */
 
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
 const BINS = 48;

@@ -14,10 +14,10 @@ import { useGrowth } from "./run-items.js";
 
 /** @typedef {{position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string, reason?: string, by?: string, error?: {type: string, message: string}}} Fact */
 
-const PAGE = 500;
+const PAGE = 1000;
 const TONES = /** @type {Record<string, string>} */ ({ ItemFailed: "bad", StepFailed: "bad", RunFailed: "bad", RunCompleted: "good", CancelAsked: "warn", CancelSeen: "warn", RunCancelled: "warn", Claimed: "active", Submitted: "active", ResumeAsked: "active", Released: "warn" });
 
-/** @param {{run: import("../core/shapes.js").RunSnapshot}} props */
+/** @param {{run: import("../core/types.js").RunSnapshot}} props */
 export function EventsTab({ run }) {
   const [open, setOpen] = useState(/** @type {Fact|null} */ (null));
   const wanted = useRef(200);

@@ -8,11 +8,11 @@ import { Empty, Failure, Loading } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 import { Copy } from "../parts/command.js";
 
-/** @typedef {import("../core/shapes.js").GraphNode} GraphNode */
+/** @typedef {import("../core/types.js").GraphNode} GraphNode */
 
 const WIDE = 168, HIGH = 44, GAP_X = 64, GAP_Y = 22, EDGE = 12;
 
-/** @param {{run: import("../core/shapes.js").RunSnapshot}} props */
+/** @param {{run: import("../core/types.js").RunSnapshot}} props */
 export function GraphTab({ run }) {
   /** @type {import("../core/live.js").Asked<{nodes: GraphNode[], workflow: string|null}> & {again: () => void}} */
   const graph = useAsked(`/runs/${run.run_id}/graph`);

@@ -16,12 +16,12 @@ import { Status } from "../parts/status.js";
 import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
 
-/** @typedef {import("../core/shapes.js").Item} Item */
+/** @typedef {import("../core/types.js").Item} Item */
 
-const PAGE = 500;
+const PAGE = 1000;
 const STATES = ["done", "failed", "skipped"];
 
-/** @param {{run: import("../core/shapes.js").RunSnapshot}} props */
+/** @param {{run: import("../core/types.js").RunSnapshot}} props */
 export function ItemsTab({ run }) {
   const { status = "", step = "", error = "", item = "" } = place.value.query;
   const path = `/runs/${run.run_id}/items`;
@@ -70,7 +70,7 @@ export function useGrowth(pager, position, wanted) {
   useEffect(() => void pager.reach(wanted.current), [pager]);
 }
 
-/** @param {{run: import("../core/shapes.js").RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
+/** @param {{run: import("../core/types.js").RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
 function ItemFilters({ run, status, step, error, set }) {
   const [text, setText] = useState(error);
   const timer = useRef(/** @type {any} */ (0));
@@ -101,9 +101,9 @@ const columns = () => [
   { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Item} */ row) => html`<span class="clip tone-bad" title=${row.error ?? ""}>${row.error ?? ""}</span>` },
 ];
 
-/** @param {{run: import("../core/shapes.js").RunSnapshot, position: string, close: () => void}} props */
+/** @param {{run: import("../core/types.js").RunSnapshot, position: string, close: () => void}} props */
 function OneItem({ run, position, close }) {
-  /** @type {import("../core/live.js").Asked<import("../core/shapes.js").Outcome> & {again: () => void}} */
+  /** @type {import("../core/live.js").Asked<import("../core/types.js").Outcome> & {again: () => void}} */
   const found = useAsked(`/runs/${run.run_id}/items/${encodeURIComponent(position)}`);
   const item = found.value;
   const title = item ? `${item.task}${item.key ? ` · ${item.key}` : ""}` : t("items.one");

@@ -11,8 +11,8 @@ import { Icon, Shape } from "../parts/icons.js";
 import { Empty, Failure, Loading } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 
-/** @typedef {import("../core/shapes.js").RunSnapshot} RunSnapshot */
-/** @typedef {import("../core/shapes.js").TaskRecord} TaskRecord */
+/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
+/** @typedef {import("../core/types.js").TaskRecord} TaskRecord */
 /** @typedef {{from: number, to: number}} Scale */
 
 const CALLS = 200;
@@ -93,7 +93,7 @@ function Took({ left, right, text }) {
   return html`<span class="fall-took inside" style=${{ right: `${(1 - right) * 100}%` }}>${text}</span>`;
 }
 
-/** When the items of a map ended, as columns; the failed stand below, in their own colour and direction. @param {{strip: import("../core/shapes.js").Strip, scale: Scale}} props */
+/** When the items of a map ended, as columns; the failed stand below, in their own colour and direction. @param {{strip: import("../core/types.js").Strip, scale: Scale}} props */
 function Density({ strip, scale }) {
   const most = Math.max(...strip.done.map((done, place) => done + strip.failed[place]), 1);
   const left = share(strip.start, scale) * 100;
@@ -107,7 +107,7 @@ function Density({ strip, scale }) {
 
 /** @param {{name: string, record: TaskRecord|undefined, scale: Scale, run: RunSnapshot}} props */
 function Calls({ name, record, scale, run }) {
-  /** @type {import("../core/live.js").Asked<{items: import("../core/shapes.js").Item[], next_cursor: string|null}> & {again: () => void}} */
+  /** @type {import("../core/live.js").Asked<{items: import("../core/types.js").Item[], next_cursor: string|null}> & {again: () => void}} */
   const page = useAsked(`/runs/${run.run_id}/items`, { query: { step: name, limit: CALLS }, every: ACTIVE.has(run.status) ? 3 : 0 });
   if (!page.value) return page.problem ? html`<${Failure} problem=${page.problem} again=${page.again} />` : html`<${Loading} rows=${2} />`;
   return html`<div class="fall-calls">

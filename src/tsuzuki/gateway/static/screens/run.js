@@ -20,7 +20,7 @@ import { ItemsTab } from "./run-items.js";
 import { ParamsTab } from "./run-params.js";
 import { StepsTab } from "./run-steps.js";
 
-/** @typedef {import("../core/shapes.js").RunSnapshot} RunSnapshot */
+/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
 
 /** @param {{run: string, tab?: string}} props */
 export function RunScreen({ run: reference, tab = "steps" }) {

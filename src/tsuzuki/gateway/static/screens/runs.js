@@ -16,7 +16,7 @@ import { Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { CommandLine } from "../parts/command.js";
 
-/** @typedef {import("../core/shapes.js").RunSummary} RunSummary */
+/** @typedef {import("../core/types.js").RunSummary} RunSummary */
 
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
 
@@ -47,7 +47,7 @@ export function RunsScreen() {
   <//>`;
 }
 
-/** @param {{glance: import("../core/shapes.js").Glance|null, query: Record<string, string>}} props */
+/** @param {{glance: import("../core/types.js").Glance|null, query: Record<string, string>}} props */
 function StateNav({ glance, query }) {
   const all = glance ? Object.values(glance.runs).reduce((sum, count) => sum + count, 0) : null;
   /** @param {number|null|undefined} count */
@@ -64,7 +64,8 @@ function StateNav({ glance, query }) {
 /** @param {{query: Record<string, string>}} props */
 function Filters({ query }) {
   const flows = useAsked("/flows", { every: 30 });
-  const set = (/** @type {string} */ name, /** @type {string} */ value) => go("/runs", { ...query, [name]: value }, { replace: true });
+  // What holds when it counts, not when it was typed: two fields may be filled in one moment.
+  const set = (/** @type {string} */ name, /** @type {string} */ value) => go("/runs", { ...place.peek().query, [name]: value }, { replace: true });
   const field = (/** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Later} key=${name} name=${name} value=${query[name] ?? ""} set=${set} more=${more} />`;
   const used = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
   return html`<form class="toolbar filters" role="search" aria-label=${t("runs.filters")} onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>

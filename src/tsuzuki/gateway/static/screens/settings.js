@@ -11,7 +11,7 @@ import { Card, Page } from "../parts/layout.js";
 import { Failure, Loading } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/shapes.js").SettingView} SettingView */
+/** @typedef {import("../core/types.js").SettingView} SettingView */
 
 export function SettingsScreen() {
   return html`<${Page} title=${t("nav.settings")}>

@@ -12,8 +12,8 @@ import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Failure, Loading, problemText } from "../parts/states.js";
 
-/** @typedef {import("../core/shapes.js").FlowView} FlowView */
-/** @typedef {import("../core/shapes.js").RunSnapshot} RunSnapshot */
+/** @typedef {import("../core/types.js").FlowView} FlowView */
+/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
 
 export function StartScreen() {
   const { flow = "", like = "" } = place.value.query;

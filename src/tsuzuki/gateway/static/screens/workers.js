@@ -14,7 +14,7 @@ import { Empty, Failure, Loading, Stale, problemText } from "../parts/states.js"
 import { Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/shapes.js").Worker} Worker */
+/** @typedef {import("../core/types.js").Worker} Worker */
 
 export function WorkersScreen() {
   const { all = "", hidden = "" } = place.value.query;

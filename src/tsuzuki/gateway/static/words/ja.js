@@ -196,7 +196,7 @@ export default {
   "graph.none": "グラフを描画できません",
   "graph.none.text": "新しいバージョンの Tsuzuki が受け付けたものです。",
   "graph.text": "ワークフロー",
-  "graph.mapped": "map",
+  "graph.mapped": "並列",
   "graph.after": "{names} のあと",
   "items.filters": "項目の絞り込み",
   "items.status": "項目の状態",

@@ -232,7 +232,9 @@ class Params:
             if written is None or parameter.default is parameter.empty:
                 continue
             try:
-                told = msgspec.json.decode(self._adapter.dump_json({parameter.name: parameter.default}, warnings="none"))
+                told = msgspec.json.decode(
+                    self._adapter.dump_json({parameter.name: parameter.default}, warnings="none")
+                )
             except (ValueError, TypeError, RecursionError):  # a default of the user's own kind: it is not told
                 continue
             written["default"] = told[parameter.name]

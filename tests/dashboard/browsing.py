@@ -1,6 +1,6 @@
 """One browser for all tests of a process, in a thread of its own, and pages that tell of everything that went wrong.
 
-Playwright keeps an event loop running in the thread it was started in, so that no asyncio test could run there after it.
+Playwright keeps an event loop running in the thread it was started in: no asyncio test could run there after it.
 """
 
 import os
@@ -27,10 +27,13 @@ FLAGS = [
 ]
 WATCH = """
   window.violations = [];
-  document.addEventListener('securitypolicyviolation', (e) => window.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
+  document.addEventListener('securitypolicyviolation', (event) => {
+    window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+  });
   window.longTasks = [];
-  new PerformanceObserver((list) => { for (const e of list.getEntries()) window.longTasks.push(Math.round(e.duration)); })
-    .observe({ entryTypes: ['longtask'] });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.longTasks.push(Math.round(entry.duration));
+  }).observe({ entryTypes: ['longtask'] });
 """
 
 
@@ -88,7 +91,8 @@ class Window:
 
     def gone(self, selector: str, text: str | None = None) -> None:
         self.page.wait_for_function(
-            "([s, t]) => ![...document.querySelectorAll(s)].some((e) => !t || e.textContent.includes(t))", arg=[selector, text]
+            "([s, t]) => ![...document.querySelectorAll(s)].some((e) => !t || e.textContent.includes(t))",
+            arg=[selector, text],
         )
 
     def row(self, number: int) -> Any:
@@ -119,6 +123,8 @@ def open_window(stage: Stage, url: str, **options: Any) -> Window:
     page.on("dialog", lambda dialog: window.wrong.append(f"dialog: {dialog.message}"))
     context.on(
         "request",
-        lambda request: None if urlsplit(request.url).netloc == host else window.wrong.append(f"foreign: {request.url}"),
+        lambda request: (
+            None if urlsplit(request.url).netloc == host else window.wrong.append(f"foreign: {request.url}")
+        ),
     )
     return window

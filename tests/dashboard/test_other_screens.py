@@ -90,10 +90,9 @@ def test_settings_change_language_theme_and_times_and_are_kept(window: Window, s
     expect(window.find("h1 .status")).to_have_text("Completed")
 
 
-def test_the_effective_configuration_is_shown_without_secrets(
-    opened: Open, own_scene: Callable[..., Scene]
-) -> None:
-    scene = own_scene(workers=0, TSUZUKI_DEFAULT_TAG="gpu", TSUZUKI_NATS_PASSWORD="hush-hush")
+def test_the_effective_configuration_is_shown_without_secrets(opened: Open, own_scene: Callable[..., Scene]) -> None:
+    variables = {"TSUZUKI_DEFAULT_TAG": "gpu", "TSUZUKI_NATS_PASSWORD": "hush-hush"}
+    scene = own_scene(workers=0, **variables)
     window = opened(scene.url)
     window.go("/settings")
     window.page.get_by_label("Only what is set").check()

@@ -65,14 +65,23 @@ def test_the_page_has_no_inline_script_and_could_run_none(window: Window, scene:
     assert "default-src 'self'" in policy
     assert "unsafe" not in policy
     assert "require-trusted-types-for 'script'" in policy
-    window.expected += ["inline script", "TrustedHTML", "TrustedScript", "script-src", "style-src", "require-trusted-types-for"]
+    window.expected += [
+        "inline script",
+        "TrustedHTML",
+        "TrustedScript",
+        "script-src",
+        "style-src",
+        "require-trusted-types-for",
+    ]
     tried = """() => {
       const script = document.createElement('script');
       try { script.textContent = 'window.hacked = 1'; document.body.append(script); } catch (e) { return 'refused'; }
       return String(window.hacked);
     }"""
     assert window.page.evaluate(tried) in ("refused", "undefined")
-    refused = "() => { try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch (e) { return e.name; } }"
+    refused = (
+        "() => { try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch (e) { return e.name; } }"
+    )
     assert window.page.evaluate(refused) == "TypeError"
 
 
@@ -80,7 +89,9 @@ def test_nothing_builds_html_from_text() -> None:
     for path in FOLDER.rglob("*.js"):
         text = path.read_text(encoding="utf-8")
         if path.parent.name != "vendor":
-            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), path
+            assert not re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+            ), path
             assert "dangerouslySetInnerHTML" not in text, path
             assert "http://" not in text, path
             assert "https://" not in text, path
@@ -100,7 +111,9 @@ def test_the_page_names_every_module_it_begins_with() -> None:
 
 
 def test_vendored_files_are_as_they_were_written_down() -> None:
-    rows = re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$", (FOLDER / "vendor/README.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$", (FOLDER / "vendor/README.md").read_text(), re.MULTILINE
+    )
     assert len(rows) == 8
     for name, digest in rows:
         path = AXE if name == AXE.name else FOLDER / "vendor" / name
@@ -128,7 +141,16 @@ def test_axe_finds_nothing_serious_on_any_screen(scene: Scene, opened: Open, sta
     if look == "narrow":
         options["viewport"] = {"width": 375, "height": 740}
     window: Window = opened(scene.url, reduced_motion="reduce", **options)
-    places = ["/runs", "/start", "/start?flow=crawl", "/workers", "/letters", "/metrics", "/settings", f"/runs/{failed}"]
+    places = [
+        "/runs",
+        "/start",
+        "/start?flow=crawl",
+        "/workers",
+        "/letters",
+        "/metrics",
+        "/settings",
+        f"/runs/{failed}",
+    ]
     places += [f"/runs/{number}{tab}" for tab in ("", "/items", "/items?item=10", "/logs", "/events", "/params")]
     for place in (*places, f"/runs/{yaml}/graph", "/runs?text=nothing%20fits"):
         window.go(place)
@@ -147,7 +169,9 @@ def test_it_works_behind_a_path_prefix(scene: Scene, opened: Open, stage: Stage)
 
     window.context.route("**/team/tsuzuki/**", proxied)
     outside: list[str] = []
-    window.page.on("request", lambda request: outside.append(request.url) if "/team/tsuzuki/" not in request.url else None)
+    window.page.on(
+        "request", lambda request: outside.append(request.url) if "/team/tsuzuki/" not in request.url else None
+    )
     number = scene.submit("crawl", site="prefix", pages=4)
     scene.ended(number)
     window.page.goto(f"{scene.url}/team/tsuzuki/#/runs/{number}")
@@ -251,5 +275,3 @@ def test_an_application_adds_its_pages_with_the_same_parts(scene: Scene, opened:
     window.find('[data-switch="language"]').click()
     window.sees(".menu a", "見本")
     window.sees(".hello, h1", "見本")
-
-

@@ -1,7 +1,8 @@
-"""Copies the libraries of the dashboard out of `node_modules`, with their imports by file: `python -m tests.dashboard.vendoring`.
+"""Copies the libraries of the dashboard out of `node_modules`, with their imports by file.
 
-Browsers resolve a bare name (`from "preact"`) only by an import map, which is an inline script; so these
-become names of files, and nothing else is changed.
+`python -m tests.dashboard.vendoring` does it, after package.json names another version. Browsers resolve a bare name
+(`from "preact"`) only by an import map, which is an inline script; so these become names of files, and nothing else is
+changed.
 """
 
 import hashlib
@@ -27,8 +28,9 @@ FILES = {
 NAMES = {"preact": "./preact.js", "preact/hooks": "./hooks.js", "@preact/signals-core": "./signals-core.js"}
 HEAD = """# Libraries of the dashboard
 
-As their packages have them, but for their imports, which name files (`python -m tests.dashboard.vendoring` makes all of this out of
-`node_modules`), and uPlot, which gets an `export` in its last line. The licences are in [LICENSES.txt](LICENSES.txt).
+As their packages have them, but for their imports, which name files, and uPlot, which gets an `export` in its last
+line. `python -m tests.dashboard.vendoring` makes all of this out of `node_modules`. The licences are in
+[LICENSES.txt](LICENSES.txt).
 
 | file | package | version | licence | SHA-256 |
 |---|---|---|---|---|

@@ -16,17 +16,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tsuzuki.errors import KeyRefused
 from tsuzuki.gateway.problems import answer
 
+POLICY: Final = (
+    "default-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "object-src 'none'",
+    "require-trusted-types-for 'script'",  # no page can make HTML or script out of text, even if it tried
+    "trusted-types 'none'",
+)
 SECURITY: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "
-        # No page can make HTML or script out of text, even if it tried.
-        b"require-trusted-types-for 'script'; trusted-types 'none'",
-    ),
+    (b"content-security-policy", "; ".join(POLICY).encode()),
 )
 
 

@@ -39,7 +39,7 @@ def furnish(scene: Scene) -> dict[str, int]:
 def places(runs: dict[str, int]) -> Iterator[tuple[str, str]]:
     crawl = runs["crawl"]
     yield from (("runs", "/runs"), ("runs-failed", "/runs?status=FAILED"), ("runs-none", "/runs?text=nothing"))
-    yield from (("start", "/start"), ("start-form", "/start?flow=crawl"), ("start-like", f"/start?like={crawl}"))
+    yield from (("start", "/start"), ("start-form", "/start?flow=crawl"), ("start-yaml", "/start?yaml=1"))
     yield from (
         ("run", f"/runs/{crawl}"),
         ("run-busy", f"/runs/{runs['busy']}"),

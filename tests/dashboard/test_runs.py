@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.dashboard.browsing import Window
-from tests.dashboard.scenes import Scene
+from tests.dashboard.scenes import WORKFLOW, Scene
 
 
 def test_a_new_run_appears_and_changes_by_itself(window: Window, scene: Scene) -> None:
@@ -163,6 +163,24 @@ def test_a_run_is_started_like_another_one(window: Window, scene: Scene) -> None
     assert again != number
     assert scene.run(again)["params"] == scene.run(number)["params"]
     assert scene.run(again)["tags"] == ["like"]
+
+
+def test_a_run_that_brings_its_flow_is_started_and_started_again(window: Window, scene: Scene) -> None:
+    window.expected.append("422")
+    window.go("/start")
+    window.page.get_by_role("link", name="From YAML").click()
+    window.page.get_by_label("Name of the flow").fill("written")
+    text = window.page.get_by_label("YAML", exact=True)
+    text.fill(WORKFLOW.replace("load >>", "lode >>"))
+    window.page.get_by_role("button", name="Start", exact=True).click()
+    window.sees(".notice li", "lode")
+    text.fill(WORKFLOW)
+    expect(window.find(".command code")).to_contain_text("tsuzuki submit-yaml FILE.yaml --flow-name written")
+    window.page.get_by_role("button", name="Start", exact=True).click()
+    expect(window.find('.node[data-node="sum"]')).to_have_attribute("data-state", "SUCCEEDED")
+    window.find('[data-act="like"]').click()
+    expect(window.page.get_by_label("YAML", exact=True)).to_have_value(WORKFLOW)
+    assert window.page.get_by_label("Name of the flow").input_value() == "written"
 
 
 def test_a_slash_leads_to_the_search(window: Window) -> None:

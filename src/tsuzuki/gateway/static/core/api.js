@@ -18,7 +18,7 @@ export class Problem extends Error {
     this.status = status;
     /** @type {string} */
     this.errorId = told.error_id ?? "";
-    /** @type {{loc: (string|number)[], msg: string}[]} */
+    /** @type {{loc: (string|number)[], msg: string, line?: number|null}[]} */
     this.fields = told.errors ?? [];
     /** @type {string|null} */
     this.runId = told.run_id ?? null;
@@ -43,12 +43,12 @@ export function note(status, errorId = "") {
  * @returns {Promise<any>}
  */
 export async function ask(path, how = {}) {
-  const json = how.body !== undefined;
+  const json = how.body !== undefined && !(how.body instanceof FormData);
   /** @type {RequestInit} */
   const request = {
     method: how.method ?? "GET",
     headers: headers({ ...(json ? { "Content-Type": "application/json" } : {}), ...how.headers }),
-    body: json ? JSON.stringify(how.body) : undefined,
+    body: json ? JSON.stringify(how.body) : /** @type {FormData|undefined} */ (how.body),
     signal: how.signal,
     cache: "no-store",
   };

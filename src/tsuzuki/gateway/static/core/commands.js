@@ -30,6 +30,8 @@ export const commands = {
   /** @param {{flow: string, params: Record<string, any>, tag?: string, tags?: string[], key?: string}} start */
   submit: ({ flow, params, tag, tags, key }) =>
     line("submit", flow, ...paramWords(params), ...(tag ? ["--tag", tag] : []), ...(tags?.length ? ["--tags", tags.join(",")] : []), ...(key ? ["--key", key] : [])),
+  /** @param {string} name @param {string} tag */
+  submitYaml: (name, tag) => line("submit-yaml", "FILE.yaml", "--flow-name", name, ...(tag ? ["--tag", tag] : [])),
   /** @param {string|number} run @param {string} [reason] */
   cancel: (run, reason = "") => line("cancel", String(run), ...(reason ? ["--reason", reason] : [])),
   /** @param {string|number} run @param {boolean} [failed] */

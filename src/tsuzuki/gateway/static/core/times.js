@@ -44,6 +44,14 @@ export function Time({ at }) {
   return html`<time datetime=${new Date(value * 1000).toISOString()} title=${title}>${shown}</time>`;
 }
 
+/** Gives the time of day to the millisecond, for lists of many moments. @param {number} at */
+export function preciseTime(at) {
+  const time = new Date(at * 1000);
+  if (timeStyle.value === "utc") return time.toISOString().slice(11, 23);
+  const pad = (/** @type {number} */ value, width = 2) => String(value).padStart(width, "0");
+  return `${pad(time.getHours())}:${pad(time.getMinutes())}:${pad(time.getSeconds())}.${pad(time.getMilliseconds(), 3)}`;
+}
+
 /** @param {number} value @param {string} unit @param {number} [digits] */
 const unit = (value, unit, digits = 0) =>
   number(value, { style: "unit", unit, unitDisplay: "narrow", maximumFractionDigits: digits, minimumFractionDigits: 0 });
@@ -52,8 +60,8 @@ const unit = (value, unit, digits = 0) =>
 export function duration(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const length = Math.max(value, 0);
-  if (length < 0.0005) return unit(0, "second");
-  if (length < 1) return unit(Math.round(length * 1000), "millisecond");
+  if (length === 0) return unit(0, "second");
+  if (length < 1) return unit(length * 1000, "millisecond", length < 0.01 ? 1 : 0);
   if (length < 60) return unit(length, "second", length < 10 ? 1 : 0);
   const whole = Math.round(length);
   if (whole < 3600) return `${unit(Math.floor(whole / 60), "minute")} ${unit(whole % 60, "second")}`;

@@ -56,10 +56,17 @@ function options(Plot, width, height, series, show) {
   return {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     // A single moment would be drawn years wide.
-    scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low, high - 60), high] }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
+    scales: { x: { range: reachOf }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
     axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
     series: [{}, ...series.map((one, number) => drawn(Plot, one, number))],
   };
+}
+
+/** From the first moment to the last, a minute at least. @param {any} plot */
+function reachOf(plot) {
+  const times = plot.data[0];
+  const last = times[times.length - 1] ?? 0;
+  return [Math.min(times[0] ?? 0, last - 60), last];
 }
 
 /** @param {any} Plot @param {Series} one @param {number} number */

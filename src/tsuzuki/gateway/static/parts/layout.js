@@ -1,5 +1,5 @@
 // The frame of a page: its title, what one can do there, and its content; tabs and cards.
-import { html, useEffect } from "../core/view.js";
+import { html, useEffect, useRef } from "../core/view.js";
 import { link } from "../core/router.js";
 
 /** @param {{title: any, above?: any, actions?: any, children?: any, name?: string}} props `name`: the title of the window where the title is more than text */
@@ -27,7 +27,9 @@ export function Card({ title, actions, children, flush = false }) {
  * @param {{label: string, tabs: {name: string, title: any, href: string}[], current: string}} props
  */
 export function Tabs({ label, tabs, current }) {
-  return html`<nav class="tabs" aria-label=${label}>
+  const bar = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current]);
+  return html`<nav class="tabs" aria-label=${label} ref=${bar}>
     ${tabs.map((tab) => html`<a key=${tab.name} href=${tab.href} aria-current=${tab.name === current ? "page" : undefined} data-tab=${tab.name}>${tab.title}</a>`)}
   </nav>`;
 }

@@ -1,7 +1,7 @@
 // A live log: follows its end, can be paused, searched and copied, and leads to what failed.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/view.js";
 import { t } from "../core/words.js";
-import { timeStyle } from "../core/preferences.js";
+import { preciseTime } from "../core/times.js";
 import { copy } from "./command.js";
 import { tell } from "./dialog.js";
 import { Icon } from "./icons.js";
@@ -95,17 +95,8 @@ function Lines({ lines, follows, jump, label, pause }) {
   return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>
     <div class="log-space" style=${{ height: `${rows.length * LINE}px` }}>
       ${rows.slice(first, last).map(({ line, text, part }, place) => html`<div key=${`${line.number}.${part}`} class=${`log-line level-${line.level}${line === lines[jump] ? " found" : ""}`} style=${{ transform: `translateY(${(first + place) * LINE}px)` }}>
-        <span class="log-time">${part ? "" : logTime(line.at)}</span><span class="log-level">${part ? "" : line.level.toUpperCase()}</span><span class="log-source">${part ? "" : source(line)}</span><span class="log-text">${text}</span>
+        <span class="log-time">${part ? "" : preciseTime(line.at)}</span><span class="log-level">${part ? "" : line.level.toUpperCase()}</span><span class="log-source">${part ? "" : source(line)}</span><span class="log-text">${text}</span>
       </div>`)}
     </div>
   </div>`;
 }
-
-/** @param {number} at */
-function logTime(at) {
-  const time = new Date(at * 1000);
-  if (timeStyle.value === "utc") return time.toISOString().slice(11, 23);
-  const pad = (/** @type {number} */ value, width = 2) => String(value).padStart(width, "0");
-  return `${pad(time.getHours())}:${pad(time.getMinutes())}:${pad(time.getSeconds())}.${pad(time.getMilliseconds(), 3)}`;
-}
-

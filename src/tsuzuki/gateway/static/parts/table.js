@@ -27,12 +27,13 @@ const ROW = 34;
 const BEYOND = 12; // rows above and below what is seen
 
 /**
- * A window on a long list: only the rows that are seen exist. `need` is told how many rows should be there.
+ * A window on a long list: only the rows that are seen exist. `need` is told how many rows should be there;
+ * `narrow` are the columns of a narrow screen, where those that are `wide-only` are left out.
  * @template T
  * @param {{columns: Column<T>[], rows: T[], size: number, total?: number|null, label: string, rowKey: (row: T) => string|number,
- *   need?: (rows: number) => void, open?: (row: T) => void, selected?: string|number|null}} props
+ *   narrow?: string, need?: (rows: number) => void, open?: (row: T) => void, selected?: string|number|null}} props
  */
-export function LongTable({ columns, rows, size, total, label, rowKey, need, open, selected }) {
+export function LongTable({ columns, rows, size, total, label, rowKey, need, open, selected, narrow }) {
   const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -67,7 +68,7 @@ export function LongTable({ columns, rows, size, total, label, rowKey, need, ope
     else if ((target + 2) * ROW > element.scrollTop + height) element.scrollTop = (target + 2) * ROW - height;
   };
 
-  return html`<div class="long" role="table" aria-label=${label} aria-rowcount=${whole} aria-colcount=${columns.length}>
+  return html`<div class="long" role="table" aria-label=${label} aria-rowcount=${whole} aria-colcount=${columns.length} style=${narrow ? { "--narrow": narrow } : undefined}>
     <div class="long-head" role="rowgroup"><div role="row" class="long-row" style=${layout}>
       ${columns.map((column) => html`<span key=${column.name} role="columnheader" class=${column.class}>${column.title}</span>`)}
     </div></div>

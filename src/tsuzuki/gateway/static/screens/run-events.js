@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../core/view.js";
 import { ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { Pager } from "../core/pager.js";
-import { Time } from "../core/times.js";
+import { clockTime, preciseTime } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Dialog } from "../parts/dialog.js";
@@ -41,7 +41,7 @@ export function EventsTab({ run }) {
   const problem = pager.problem.value;
   if (!pager.size.value) return problem ? html`<${Failure} problem=${problem} again=${() => pager.reach(200)} />` : html`<${Loading} />`;
   return html`<${Stale} problem=${problem} />
-    <${LongTable} label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need} open=${setOpen} selected=${open?.position ?? null} />
+    <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need} open=${setOpen} selected=${open?.position ?? null} />
     ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}><${Value} label=${t("events.fact")} value=${open} /><//>`}
     <${CommandLine} line=${commands.events(run.number)} />`;
 }
@@ -57,5 +57,5 @@ const columns = () => [
   { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Fact} */ row) => html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`}>${row.kind}</span>` },
   { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Fact} */ row) => html`<span class="clip">${about(row)}</span>` },
   { name: "attempt", title: t("column.attempt"), width: "84px", class: "figure wide-only", cell: (/** @type {Fact} */ row) => number(row.attempt ?? 1) },
-  { name: "at", title: t("column.at"), width: "190px", class: "wide-only", cell: (/** @type {Fact} */ row) => html`<${Time} at=${row.at} />` },
+  { name: "at", title: t("column.at"), width: "120px", class: "wide-only", cell: (/** @type {Fact} */ row) => html`<time title=${clockTime(row.at, "local")}>${preciseTime(row.at)}</time>` },
 ];

@@ -11,25 +11,36 @@ import { FormState, SchemaFields } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Failure, Loading, problemText } from "../parts/states.js";
+import { YamlForm } from "./start-yaml.js";
 
 /** @typedef {import("../core/types.js").FlowView} FlowView */
 /** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
 
 export function StartScreen() {
-  const { flow = "", like = "" } = place.value.query;
+  const { flow = "", like = "", yaml = "" } = place.value.query;
   /** @type {import("../core/live.js").Asked<FlowView[]> & {again: () => void}} */
   const flows = useAsked("/flows", { every: 10 });
   /** @type {import("../core/live.js").Asked<RunSnapshot> & {again: () => void}} */
   const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null);
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
+  const brought = html`<a class="button" href=${link("/start", { yaml: 1 })}><${Icon} name="plus" />${t("yaml.open")}</a>`;
   const title = like ? t("start.like", { n: model.value?.number ?? like }) : t("start.title");
   const waiting = (flows.loading && !flows.value) || (like && model.loading);
   const problem = flows.value ? model.problem : flows.problem;
   let content;
   if (problem) content = html`<${Failure} problem=${problem} again=${flows.again} />`;
   else if (waiting || !flows.value) content = html`<${Loading} />`;
+  else if (yaml) content = html`<${YamlForm} />`;
+  else if (model.value?.workflow_yaml_sha256) content = html`<${YamlLike} model=${model.value} />`;
   else content = html`<${Chosen} flows=${flows.value} name=${flow || model.value?.flow_name || ""} model=${model.value} />`;
-  return html`<${Page} title=${title} above=${above}>${content}<//>`;
+  return html`<${Page} title=${title} above=${above} actions=${!like && !flow && !yaml && brought}>${content}<//>`;
+}
+
+/** A run that brought its flow begins with that text. @param {{model: RunSnapshot}} props */
+function YamlLike({ model }) {
+  const graph = useAsked(`/runs/${model.run_id}/graph`);
+  if (!graph.value) return graph.problem ? html`<${Failure} problem=${graph.problem} again=${graph.again} />` : html`<${Loading} />`;
+  return html`<${YamlForm} name=${model.flow_name} tag=${model.tag} text=${/** @type {any} */ (graph.value).workflow} />`;
 }
 
 /** @param {{flows: FlowView[], name: string, model: RunSnapshot|null}} props */

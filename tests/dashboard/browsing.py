@@ -30,10 +30,6 @@ WATCH = """
   document.addEventListener('securitypolicyviolation', (event) => {
     window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
   });
-  window.longTasks = [];
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) window.longTasks.push(Math.round(entry.duration));
-  }).observe({ entryTypes: ['longtask'] });
 """
 
 

@@ -55,8 +55,8 @@ def own_scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
 
 
 @pytest.fixture
-def opened(stage: Stage) -> Iterator[Open]:
-    """Opens windows; at the end nothing may have gone wrong in any of them."""
+def opened(stage: Stage, own_scene: Callable[..., Scene]) -> Iterator[Open]:
+    """Opens windows; at the end nothing may have gone wrong in any of them. They close before their scenes do."""
     windows: list[Window] = []
 
     def make(url: str, **options: Any) -> Window:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from tests.rooms import PATIENCE, Process, Room
+from tests.rooms import PATIENCE, Room
 
 HERE = Path(__file__).parent
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -24,6 +24,14 @@ tasks:
 """
 
 
+def serving(room: Room, *arguments: str, **variables: str) -> str:
+    """Starts a gateway alone, and gives its address once it serves."""
+    gateway = room.start("serve", *arguments, **variables)
+    room.until(lambda: " at http" in gateway.said or not gateway.running, "the gateway serves")
+    assert gateway.running, gateway.said
+    return gateway.said.rpartition(" at ")[2].split()[0]
+
+
 class Scene:
     """Everything up in a folder of its own: on SQLite, or on a NATS server."""
 
@@ -31,10 +39,11 @@ class Scene:
         folder.mkdir(exist_ok=True)
         self.room = Room(folder)
         shutil.copy(HERE / "flows.py", folder / "flows.py")
-        self.up: Process
-        self.up, self.url = self.room.up(
-            "--flows", "flows.py", "--allow-callables", "flows", "--workers", str(workers), *arguments, **variables
-        )
+        if workers:
+            flows = ("--flows", "flows.py", "--allow-callables", "flows", "--workers", str(workers))
+            _, self.url = self.room.up(*flows, *arguments, **variables)
+        else:
+            self.url = serving(self.room, "--port", "0", *arguments, **variables)
         self.client = httpx2.Client(base_url=self.url, timeout=PATIENCE)
         if workers:
             self.until(lambda: self.get("/flows"), "a worker has published its flows")

@@ -65,7 +65,7 @@ def test_dead_letters_are_looked_at_replayed_and_dropped(window: Window, scene: 
 def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     scene.ended(scene.submit("report", name="metrics"))
     window.go("/metrics?span=1h")
-    expect(window.find('[data-figure="workers"]')).to_have_text(str(scene.get("/overview")["workers_alive"]))
+    expect(window.find('[data-figure="nav.workers"]')).to_have_text(str(scene.get("/overview")["workers_alive"]))
     expect(window.find(".chart canvas")).to_have_count(4)
     window.page.get_by_role("button", name="7 days").click()
     window.page.wait_for_url("**/#/metrics?span=7d")

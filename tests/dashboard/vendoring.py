@@ -23,7 +23,6 @@ FILES = {
     "signals.js": ("@preact/signals", "dist/signals.mjs"),
     "htm.js": ("htm", "dist/htm.module.js"),
     "uplot.js": ("uplot", "dist/uPlot.iife.min.js"),
-    "uplot.css": ("uplot", "dist/uPlot.min.css"),
 }
 NAMES = {"preact": "./preact.js", "preact/hooks": "./hooks.js", "@preact/signals-core": "./signals-core.js"}
 HEAD = """# Libraries of the dashboard

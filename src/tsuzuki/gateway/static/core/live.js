@@ -4,20 +4,15 @@ import { Problem, ask } from "./api.js";
 import { apiKey } from "./preferences.js";
 
 /**
- * @template T
- * @typedef {{value: T|null, problem: Problem|null, loading: boolean}} Asked
- */
-
-/**
  * Asks a path now and every so many seconds; the last answer stays while there is a problem.
  * @template T
  * @param {string|null} path null: nothing to ask yet
  * @param {{every?: number, query?: Record<string, unknown>}} [how] seconds; 0: once
- * @returns {Asked<T> & {again: () => void}}
+ * @returns {import("./types.js").Asked<T>}
  */
 export function useAsked(path, { every = 0, query = {} } = {}) {
   const name = path + JSON.stringify(query);
-  const asked = useMemo(() => ({ state: signal(/** @type {Asked<any>} */ ({ value: null, problem: null, loading: true })), again: () => {} }), [name]);
+  const asked = useMemo(() => ({ state: signal(/** @type {any} */ ({ value: null, problem: null, loading: true })), again: () => {} }), [name]);
   const key = apiKey.value;
   useEffect(() => {
     if (path === null) return undefined;

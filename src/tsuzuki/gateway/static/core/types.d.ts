@@ -33,3 +33,5 @@ export type SettingView = {name: string, value: string, from: string, means: str
 export type GraphNode = {name: string, callable: string, needs: string[], stage: number, mapped: boolean};
 
 export type Application = {name: string, title: {en: string, ja: string}, module: string|null};
+
+export type Asked<T> = {value: T|null, problem: import("./api.js").Problem|null, loading: boolean, again: () => void};

@@ -5,8 +5,7 @@ import { commands } from "../core/commands.js";
 import { cancellable, removable, resumable } from "../core/shapes.js";
 import { t } from "../core/words.js";
 import { CommandLine } from "./command.js";
-import { Dialog, tell } from "./dialog.js";
-import { problemText } from "./states.js";
+import { Confirm, tell } from "./dialog.js";
 import { Status } from "./status.js";
 
 /** @typedef {import("../core/types.js").RunSummary} RunSummary */
@@ -15,20 +14,20 @@ import { Status } from "./status.js";
 const AT_ONCE = 6; // requests under way at a time
 const LISTED = 12;
 
-/** @type {Record<Verb, {may: (run: RunSummary) => boolean, tone: string, command: (run: RunSummary, how: How) => string, send: (run: RunSummary, how: How) => Promise<any>}>} */
+/** @type {Record<Verb, {may: (run: RunSummary) => boolean, command: (run: RunSummary, how: How) => string, send: (run: RunSummary, how: How) => Promise<any>}>} */
 const VERBS = {
   cancel: {
-    may: cancellable, tone: "danger",
+    may: cancellable,
     command: (run, how) => commands.cancel(run.number, how.reason),
     send: (run, how) => ask(`/runs/${run.run_id}/cancel`, { method: "POST", body: how.reason ? { reason: how.reason } : {} }),
   },
   resume: {
-    may: resumable, tone: "primary",
+    may: resumable,
     command: (run, how) => commands.resume(run.number, how.failed),
     send: (run, how) => ask(`/runs/${run.run_id}/resume`, { method: "POST", body: { failed: how.failed } }),
   },
   remove: {
-    may: removable, tone: "danger",
+    may: removable,
     command: (run) => commands.remove(run.number),
     send: (run) => ask(`/runs/${run.run_id}`, { method: "DELETE" }),
   },
@@ -54,32 +53,23 @@ export function Question() {
 /** @param {{verb: Verb, runs: RunSummary[], done: (ids: Set<string>) => void, close: () => void}} props */
 function Preview({ verb, runs, done, close }) {
   const [how, setHow] = useState({ reason: "", failed: true });
-  const [busy, setBusy] = useState(false);
-  const [wrong, setWrong] = useState("");
   const fit = runs.filter(VERBS[verb].may);
   const rest = runs.filter((run) => !VERBS[verb].may(run));
-  const confirm = async () => {
-    setBusy(true);
+  const send = async () => {
     const { gone, problems } = await each(fit, (run) => VERBS[verb].send(run, how));
-    setBusy(false);
     if (gone.size) {
       tell(t(`${verb}.done`, { n: gone.size }));
       done(gone);
     }
-    if (problems.length) setWrong(problemText(problems[0]));
-    else close();
+    if (problems.length) throw problems[0];
   };
-  const foot = html`
-    <button class="button" onClick=${close}>${t("action.back")}</button>
-    <button class=${`button ${VERBS[verb].tone}`} disabled=${busy || !fit.length} onClick=${confirm}>${t(`${verb}.button`, { n: fit.length })}</button>`;
-  return html`<${Dialog} title=${t(`${verb}.title`, { n: runs.length })} close=${close} foot=${foot}>
+  return html`<${Confirm} title=${t(`${verb}.title`, { n: runs.length })} button=${t(`${verb}.button`, { n: fit.length })} danger=${verb !== "resume"} may=${fit.length > 0} send=${send} close=${close}>
     <p>${t(`${verb}.text`)}</p>
     ${fit.length > 0 && html`<h3>${t(`${verb}.will`, { n: fit.length })}</h3><${Runs} runs=${fit} />`}
     ${rest.length > 0 && html`<h3>${t(`${verb}.wont`, { n: rest.length })}</h3><${Runs} runs=${rest} />`}
     ${verb === "cancel" && html`<div class="field"><label for="reason">${t("cancel.reason")}</label><input id="reason" type="text" maxlength="200" autocomplete="off" value=${how.reason} onInput=${(/** @type {any} */ event) => setHow({ ...how, reason: event.currentTarget.value })} /></div>`}
     ${verb === "resume" && html`<label class="check"><input type="checkbox" checked=${how.failed} onChange=${(/** @type {any} */ event) => setHow({ ...how, failed: event.currentTarget.checked })} />${t("resume.failed")}</label>`}
     ${fit.slice(0, 3).map((run) => html`<${CommandLine} key=${run.run_id} line=${VERBS[verb].command(run, how)} />`)}
-    ${wrong && html`<p class="notice tone-bad" role="alert">${wrong}</p>`}
   <//>`;
 }
 

@@ -1,5 +1,5 @@
 // A form made from a JSON schema: the state of it, and its fields.
-import { html, signal, useId } from "../core/view.js";
+import { html, signal, useEffect, useId, useRef, useState } from "../core/view.js";
 import { t } from "../core/words.js";
 import { fieldsOf, read, written } from "./schema.js";
 
@@ -111,4 +111,18 @@ function Input({ field, shared, typed, type }) {
     default:
       return html`<input ...${shared} type="text" autocomplete="off" placeholder=${field.format ?? ""} value=${typed} onInput=${change} />`;
   }
+}
+
+/** A field whose text counts a moment after the last key. @param {{value: string, label: string, set: (text: string) => void, more?: any}} props */
+export function LateInput({ value, label, set, more = {} }) {
+  const [text, setText] = useState(value);
+  const timer = useRef(/** @type {any} */ (0));
+  useEffect(() => setText(value), [value]);
+  const change = (/** @type {any} */ event) => {
+    const typed = event.currentTarget.value;
+    setText(typed);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => set(typed.trim()), 250);
+  };
+  return html`<input type="text" placeholder=${label} aria-label=${label} autocomplete="off" maxlength="200" ...${more} value=${text} onInput=${change} />`;
 }

@@ -39,6 +39,11 @@ export function Failure({ problem, again }) {
   </div>`;
 }
 
+/** While there is nothing to show: what went wrong, or that it comes. @param {{problem: Problem|null, again?: () => void, rows?: number}} props */
+export function Waiting({ problem, again, rows }) {
+  return problem ? html`<${Failure} problem=${problem} again=${again} />` : html`<${Loading} rows=${rows} />`;
+}
+
 /** One line over what is still shown, when news cannot be had. @param {{problem: Problem|null}} props */
 export function Stale({ problem }) {
   if (!problem) return null;

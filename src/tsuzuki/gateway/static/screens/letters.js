@@ -1,15 +1,16 @@
 // Dead letters: runs that failed, kept for those who look after the system; look, replay, drop.
 import { html, useState } from "../core/view.js";
-import { Problem, ask } from "../core/api.js";
+import { ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { Time } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
-import { Dialog, tell } from "../parts/dialog.js";
+import { Confirm, Dialog, tell } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
 import { Fact, Page, RunLink } from "../parts/layout.js";
-import { Empty, Failure, Loading, Stale, problemText } from "../parts/states.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
+import { Labels } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 
 /** @typedef {import("../core/types.js").Letter} Letter */
@@ -19,7 +20,7 @@ export function LettersScreen() {
   const [older, setOlder] = useState(/** @type {Letter[]} */ ([]));
   const [next, setNext] = useState(/** @type {string|null|undefined} */ (undefined));
   const [asking, setAsking] = useState(/** @type {{letter: Letter, verb: Verb}|null} */ (null));
-  /** @type {import("../core/live.js").Asked<{items: Letter[], next_cursor: string|null}> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<{items: Letter[], next_cursor: string|null}>} */
   const page = useAsked("/dlq", { every: 5, query: { limit: 50 } });
   const cursor = next === undefined ? page.value?.next_cursor : next;
   const more = async () => {
@@ -35,7 +36,7 @@ export function LettersScreen() {
     page.again();
   };
   let content;
-  if (!page.value) content = page.problem ? html`<${Failure} problem=${page.problem} again=${page.again} />` : html`<${Loading} />`;
+  if (!page.value) content = html`<${Waiting} ...${page} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("letters.none")} text=${t("letters.none.text")} icon="letters" />`;
   else content = html`<${Table} label=${t("nav.letters")} columns=${columns((letter, verb) => setAsking({ letter, verb }))} rows=${rows} rowKey=${(/** @type {Letter} */ letter) => letter.id} />
     ${cursor && html`<div class="more"><button class="button" onClick=${more}>${t("table.more")}</button></div>`}`;
@@ -62,32 +63,24 @@ const columns = (act) => [
 
 /** @param {{letter: Letter, verb: Verb, close: () => void, gone: (id: string) => void}} props */
 function Question({ letter, verb, close, gone }) {
-  const [wrong, setWrong] = useState("");
   const path = `/dlq/${encodeURIComponent(letter.id)}`;
-  const confirm = async () => {
-    try {
-      await (verb === "replay" ? ask(`${path}/replay`, { method: "POST" }) : ask(path, { method: "DELETE" }));
-      tell(t(`letters.${verb}.done`));
-      gone(letter.id);
-      close();
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      setWrong(problemText(error));
-    }
+  const send = async () => {
+    await (verb === "replay" ? ask(`${path}/replay`, { method: "POST" }) : ask(path, { method: "DELETE" }));
+    tell(t(`letters.${verb}.done`));
+    gone(letter.id);
   };
-  const foot = html`<button class="button" onClick=${close}>${t(verb === "show" ? "action.close" : "action.back")}</button>${verb !== "show" && html`<button class=${`button ${verb === "drop" ? "danger" : "primary"}`} onClick=${confirm}>${t(`letters.${verb}`)}</button>`}`;
-  return html`<${Dialog} title=${t(`letters.${verb}.title`)} close=${close} foot=${foot}>
-    <p>${t(`letters.${verb}.text`)}</p>
+  const content = html`<p>${t(`letters.${verb}.text`)}</p>
     <dl class="facts tight">
       <${Fact} name=${t("column.run")}><${RunLink} run=${letter.run_id}>${letter.flow_name} #${letter.number}<//><//>
       <${Fact} name=${t("column.reason")}>${letter.reason}<//>
       <${Fact} name=${t("column.at")}><${Time} at=${letter.timestamp} /><//>
       <${Fact} name=${t("column.claims")}>${number(letter.num_delivered)}<//>
       <${Fact} name=${t("column.worker")}><span class="wordy">${letter.worker_id ?? "–"}</span><//>
-      <${Fact} name=${t("column.tags")}><span class="labels">${[letter.tag, ...letter.tags.filter((tag) => tag !== letter.tag)].map((tag) => html`<span key=${tag} class="label">${tag}</span>`)}</span><//>
+      <${Fact} name=${t("column.tags")}><${Labels} run=${letter} /><//>
     </dl>
     ${letter.error && html`<pre class="code" tabindex="0">${letter.error}</pre>`}
-    <${CommandLine} line=${commands.letter(verb, letter.id)} />
-    ${wrong && html`<p class="notice tone-bad" role="alert">${wrong}</p>`}
-  <//>`;
+    <${CommandLine} line=${commands.letter(verb, letter.id)} />`;
+  const title = t(`letters.${verb}.title`);
+  if (verb === "show") return html`<${Dialog} title=${title} close=${close}>${content}<//>`;
+  return html`<${Confirm} title=${title} button=${t(`letters.${verb}`)} danger=${verb === "drop"} send=${send} close=${close}>${content}<//>`;
 }

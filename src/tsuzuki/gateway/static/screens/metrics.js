@@ -10,7 +10,7 @@ import { number, t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Chart } from "../parts/chart.js";
 import { Card, Page } from "../parts/layout.js";
-import { Empty, Failure, Loading, Stale } from "../parts/states.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
 
 /** @typedef {import("../core/types.js").RunSummary} RunSummary */
 /** @typedef {import("../core/types.js").Glance} Glance */
@@ -25,7 +25,7 @@ const samples = [];
 
 export function MetricsScreen() {
   const span = SPANS[place.value.query.span ?? ""] ? place.value.query.span : "24h";
-  /** @type {import("../core/live.js").Asked<Glance> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<Glance>} */
   const glance = useAsked("/overview", { every: 5 });
   useMemo(() => {
     if (glance.value && samples.at(-1)?.at !== glance.value.now) samples.push({ at: glance.value.now, age: glance.value.queue_age });
@@ -35,7 +35,7 @@ export function MetricsScreen() {
   const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) => html`<button key=${one} class="segment" aria-pressed=${span === one} onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
   return html`<${Page} title=${t("nav.metrics")} actions=${choose}>
     <${Stale} problem=${glance.value ? glance.problem : null} />
-    ${glance.value ? html`<${Figures} glance=${glance.value} />` : glance.problem ? html`<${Failure} problem=${glance.problem} again=${glance.again} />` : html`<${Loading} rows=${2} />`}
+    ${glance.value ? html`<${Figures} glance=${glance.value} />` : html`<${Waiting} ...${glance} rows=${2} />`}
     ${found.runs && html`<${Charts} runs=${found.runs} length=${SPANS[span]} />`}
     ${found.more && html`<p class="hint">${t("metrics.most", { n: MOST })}</p>`}
     <${CommandLine} line="tsuzuki metrics" />
@@ -69,10 +69,10 @@ function useEnded(length) {
 function Figures({ glance }) {
   const { runs } = glance;
   const entries = [
-    ["running", number(runs.RUNNING + runs.CANCELLING)], ["waiting", number(runs.PENDING)], ["age", duration(glance.queue_age)],
-    ["workers", number(glance.workers_alive)], ["letters", number(glance.dead_letters)], ["completed", number(runs.COMPLETED)], ["failed", number(runs.FAILED)],
+    ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(glance.queue_age)],
+    ["nav.workers", number(glance.workers_alive)], ["nav.letters", number(glance.dead_letters)], ["state.COMPLETED", number(runs.COMPLETED)], ["state.FAILED", number(runs.FAILED)],
   ];
-  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(`metrics.${name}`)}</dt><dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt><dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
 }
 
 /** @param {number[]} values @param {number} part */
@@ -111,6 +111,6 @@ function Charts({ runs, length }) {
     <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${[{ label: t("state.FAILED"), tone: "bad", bars: true, figure: sum((bin) => bin.failed), values: pick((bin) => bin.done + bin.failed) }, { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum((bin) => bin.done), values: pick((bin) => bin.done) }]} /><//>
     <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.took, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.took, 0.95)) }]} /><//>
     <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.waited, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.waited, 0.95)) }]} /><//>
-    <${Card}><${Chart} title=${t("metrics.queue")} times=${samples.map((one) => one.at)} show=${duration} series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">${t("metrics.queue.text")}</p><//>
+    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${duration} series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">${t("metrics.queue.text")}</p><//>
   </div>`;
 }

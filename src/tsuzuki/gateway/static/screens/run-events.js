@@ -7,7 +7,7 @@ import { clockTime, preciseTime } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Dialog } from "../parts/dialog.js";
-import { Failure, Loading, Stale } from "../parts/states.js";
+import { Stale, Waiting } from "../parts/states.js";
 import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
 import { useGrowth } from "./run-items.js";
@@ -39,7 +39,7 @@ export function EventsTab({ run }) {
     if (!pager.ended.value) void pager.reach(rows);
   };
   const problem = pager.problem.value;
-  if (!pager.size.value) return problem ? html`<${Failure} problem=${problem} again=${() => pager.reach(200)} />` : html`<${Loading} />`;
+  if (!pager.size.value) return html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
   return html`<${Stale} problem=${problem} />
     <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need} open=${setOpen} selected=${open?.position ?? null} />
     ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}><${Value} label=${t("events.fact")} value=${open} /><//>`}

@@ -4,7 +4,7 @@ import { useAsked } from "../core/live.js";
 import { t } from "../core/words.js";
 import { Shape } from "../parts/icons.js";
 import { Card } from "../parts/layout.js";
-import { Empty, Failure, Loading } from "../parts/states.js";
+import { Empty, Waiting } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 import { Copy } from "../parts/command.js";
 
@@ -14,9 +14,9 @@ const WIDE = 168, HIGH = 44, GAP_X = 64, GAP_Y = 22, EDGE = 12;
 
 /** @param {{run: import("../core/types.js").RunSnapshot}} props */
 export function GraphTab({ run }) {
-  /** @type {import("../core/live.js").Asked<{nodes: GraphNode[], workflow: string|null}> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<{nodes: GraphNode[], workflow: string|null}>} */
   const graph = useAsked(`/runs/${run.run_id}/graph`);
-  if (!graph.value) return graph.problem ? html`<${Failure} problem=${graph.problem} again=${graph.again} />` : html`<${Loading} />`;
+  if (!graph.value) return html`<${Waiting} ...${graph} />`;
   const { nodes, workflow } = graph.value;
   return html`
     ${nodes.length ? html`<${Picture} nodes=${nodes} states=${run.tasks} />` : html`<${Empty} title=${t("graph.none")} text=${t("graph.none.text")} />`}

@@ -1,5 +1,5 @@
 // Items: every recorded step and item in a window over a hundred thousand of them, and one of them closely.
-import { html, useEffect, useMemo, useRef, useState } from "../core/view.js";
+import { html, useEffect, useMemo, useRef } from "../core/view.js";
 import { ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
@@ -9,9 +9,10 @@ import { Time, duration } from "../core/times.js";
 import { bytes, number, t } from "../core/words.js";
 import { CommandLine, Copy } from "../parts/command.js";
 import { Dialog } from "../parts/dialog.js";
+import { LateInput } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Fact } from "../parts/layout.js";
-import { Empty, Failure, Loading, Stale } from "../parts/states.js";
+import { Empty, Failure, Loading, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
@@ -37,7 +38,7 @@ export function ItemsTab({ run }) {
   );
   useEffect(() => () => pager.close(), [pager]);
   useGrowth(pager, run.position, wanted);
-  const set = (/** @type {Record<string, any>} */ changes) => go(place.value.path, { ...place.value.query, ...changes }, { replace: true });
+  const set = (/** @type {Record<string, any>} */ changes) => go(place.peek().path, { ...place.peek().query, ...changes }, { replace: true });
   const { done, failed, skipped, steps } = run.counts;
   const total = status || step || error ? null : done + failed + skipped + steps;
   const need = (/** @type {number} */ rows) => {
@@ -72,23 +73,15 @@ export function useGrowth(pager, position, wanted) {
 
 /** @param {{run: import("../core/types.js").RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
 function ItemFilters({ run, status, step, error, set }) {
-  const [text, setText] = useState(error);
-  const timer = useRef(/** @type {any} */ (0));
-  const type = (/** @type {any} */ event) => {
-    const typed = event.currentTarget.value;
-    setText(typed);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => set({ error: typed }), 300);
-  };
   return html`<div class="toolbar" role="search" aria-label=${t("items.filters")}>
     <div class="segments" role="group" aria-label=${t("items.status")}>
-      ${["", ...STATES].map((one) => html`<button key=${one} class="segment" data-item-status=${one || "all"} aria-pressed=${status === one} onClick=${() => set({ status: one })}>${t(one ? `state.${one}` : "items.all")}</button>`)}
+      ${["", ...STATES].map((one) => html`<button key=${one} class="segment" data-item-status=${one || "all"} aria-pressed=${status === one} onClick=${() => set({ status: one })}>${t(one ? `state.${one}` : "runs.all")}</button>`)}
     </div>
-    <select aria-label=${t("items.task")} value=${step} onChange=${(/** @type {any} */ event) => set({ step: event.currentTarget.value })}>
+    <select aria-label=${t("column.task")} value=${step} onChange=${(/** @type {any} */ event) => set({ step: event.currentTarget.value })}>
       <option value="">${t("items.everytask")}</option>
       ${Object.keys(run.tasks).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
     </select>
-    <label class="search"><${Icon} name="search" /><input type="search" aria-label=${t("items.error")} placeholder=${t("items.error")} value=${text} onInput=${type} /></label>
+    <label class="search"><${Icon} name="search" /><${LateInput} value=${error} label=${t("items.error")} set=${(/** @type {string} */ text) => set({ error: text })} more=${{ type: "search" }} /></label>
   </div>`;
 }
 
@@ -103,23 +96,23 @@ const columns = () => [
 
 /** @param {{run: import("../core/types.js").RunSnapshot, position: string, close: () => void}} props */
 function OneItem({ run, position, close }) {
-  /** @type {import("../core/live.js").Asked<import("../core/types.js").Outcome> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<import("../core/types.js").Outcome>} */
   const found = useAsked(`/runs/${run.run_id}/items/${encodeURIComponent(position)}`);
   const item = found.value;
   const title = item ? `${item.task}${item.key ? ` · ${item.key}` : ""}` : t("items.one");
   return html`<${Dialog} side title=${title} close=${close}>
-    ${!item ? (found.problem ? html`<${Failure} problem=${found.problem} />` : html`<${Loading} />`) : html`
+    ${!item ? html`<${Waiting} ...${found} />` : html`
       <dl class="facts tight">
         <${Fact} name=${t("column.status")}><${Status} state=${item.status} /><//>
         <${Fact} name=${t("column.took")}>${duration(item.took)}<//>
         <${Fact} name=${t("column.tries")}>${number(item.tries)}<//>
-        <${Fact} name=${t("fact.attempt")}>${number(item.attempt)}<//>
+        <${Fact} name=${t("column.attempt")}>${number(item.attempt)}<//>
         <${Fact} name=${t("column.ended")}><${Time} at=${item.at} /><//>
         <${Fact} name=${t("items.position")}>${number(item.position)}<//>
       </dl>
       ${item.error && html`<div class="trouble"><p><${Icon} name="warn" /><b>${item.error}</b></p></div>`}
       ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span><${Copy} text=${item.traceback} /></div><pre class="code" tabindex="0">${item.traceback}</pre></div>`}
-      <${Value} label=${t("items.input")} value=${item.key === "" ? null : item.key} />
+      <${Value} label=${t("column.key")} value=${item.key === "" ? null : item.key} />
       <p class="hint">${t("items.input.text")}</p>
       ${item.status !== "failed" && (item.output_truncated ? html`<p class="notice">${t("items.large", { size: bytes(item.output_bytes) })}</p>` : html`<${Value} label=${t("items.output")} value=${item.output} />`)}
       ${item.artifacts.length > 0 && html`<h3>${t("items.artifacts")}</h3><ul class="preview">${item.artifacts.map((one) => html`<li key=${one.name}><b>${one.name}</b> <span>${bytes(one.size)}</span></li>`)}</ul>`}`}

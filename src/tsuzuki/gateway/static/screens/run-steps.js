@@ -8,7 +8,7 @@ import { number, t } from "../core/words.js";
 import { commands } from "../core/commands.js";
 import { CommandLine } from "../parts/command.js";
 import { Icon, Shape } from "../parts/icons.js";
-import { Empty, Failure, Loading } from "../parts/states.js";
+import { Empty, Waiting } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 
 /** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
@@ -107,9 +107,9 @@ function Density({ strip, scale }) {
 
 /** @param {{name: string, record: TaskRecord|undefined, scale: Scale, run: RunSnapshot}} props */
 function Calls({ name, record, scale, run }) {
-  /** @type {import("../core/live.js").Asked<{items: import("../core/types.js").Item[], next_cursor: string|null}> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<{items: import("../core/types.js").Item[], next_cursor: string|null}>} */
   const page = useAsked(`/runs/${run.run_id}/items`, { query: { step: name, limit: CALLS }, every: ACTIVE.has(run.status) ? 3 : 0 });
-  if (!page.value) return page.problem ? html`<${Failure} problem=${page.problem} again=${page.again} />` : html`<${Loading} rows=${2} />`;
+  if (!page.value) return html`<${Waiting} ...${page} rows=${2} />`;
   return html`<div class="fall-calls">
     ${record?.error && html`<p class="error-line">${record.error}</p>`}
     ${page.value.items.length === 0 && html`<p class="hint">${t("steps.nocalls")}</p>`}

@@ -12,8 +12,8 @@ import { Icon } from "../parts/icons.js";
 import { Fact, Page, RunLink, Tabs } from "../parts/layout.js";
 import { Bar, Tally } from "../parts/progress.js";
 import { RunLog } from "../parts/runlog.js";
-import { Failure, Loading } from "../parts/states.js";
-import { Status } from "../parts/status.js";
+import { Waiting } from "../parts/states.js";
+import { Labels, Status } from "../parts/status.js";
 import { EventsTab } from "./run-events.js";
 import { GraphTab } from "./run-graph.js";
 import { ItemsTab } from "./run-items.js";
@@ -29,7 +29,7 @@ export function RunScreen({ run: reference, tab = "steps" }) {
   const problem = watched.problem.value;
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
   if (!run) {
-    const content = problem ? html`<${Failure} problem=${problem} />` : html`<${Loading} rows=${6} />`;
+    const content = html`<${Waiting} problem=${problem} rows=${6} />`;
     return html`<${Page} title=${t("run.title", { n: reference })} above=${above}>${content}<//>`;
   }
   const title = html`${run.flow_name} <span class="run-number">#${run.number}</span> <${Status} state=${run.status} large />`;
@@ -85,17 +85,17 @@ function Actions({ run }) {
 function Header({ run }) {
   const over = !ACTIVE.has(run.status);
   return html`<dl class="facts">
-    <${Fact} name=${t("fact.took")}><${Elapsed} from=${run.started_at} to=${run.finished_at ?? (run.status === "PENDING" ? run.updated_at : null)} /><//>
-    <${Fact} name=${t("fact.created")}><${Time} at=${run.created_at} /><//>
-    ${over && html`<${Fact} name=${t("fact.finished")}><${Time} at=${run.finished_at} /><//>`}
-    <${Fact} name=${t("fact.attempt")}>${number(run.attempt)}<//>
-    <${Fact} name=${t("fact.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
-    <${Fact} name=${t("fact.done")}><${Tally} counts=${run.counts} /><//>
+    <${Fact} name=${t("column.took")}><${Elapsed} from=${run.started_at} to=${run.finished_at ?? (run.status === "PENDING" ? run.updated_at : null)} /><//>
+    <${Fact} name=${t("column.created")}><${Time} at=${run.created_at} /><//>
+    ${over && html`<${Fact} name=${t("column.ended")}><${Time} at=${run.finished_at} /><//>`}
+    <${Fact} name=${t("column.attempt")}>${number(run.attempt)}<//>
+    <${Fact} name=${t("column.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
+    <${Fact} name=${t("column.done")}><${Tally} counts=${run.counts} /><//>
     ${run.cost !== null && run.cost !== undefined && html`<${Fact} name=${t("fact.cost")}>${number(run.cost, { style: "currency", currency: "USD" })}<//>`}
     ${run.not_before && run.status === "PENDING" && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
-    ${run.key && html`<${Fact} name=${t("fact.key")}><code>${run.key}</code><//>`}
+    ${run.key && html`<${Fact} name=${t("column.key")}><code>${run.key}</code><//>`}
     ${run.continues && html`<${Fact} name=${t("fact.continues")}><${RunLink} run=${run.continues}>${run.continues.slice(0, 8)}<//><//>`}
-    <${Fact} name=${t("fact.tags")}><span class="labels"><a class="label tag" href=${link("/runs", { tag: run.tag })}>${run.tag}</a>${run.tags.filter((tag) => tag !== run.tag).map((tag) => html`<a key=${tag} class="label" href=${link("/runs", { label: tag })}>${tag}</a>`)}</span><//>
+    <${Fact} name=${t("column.tags")}><${Labels} run=${run} /><//>
     <${Fact} name=${t("fact.id")}><code title=${run.run_id}>${run.run_id.slice(0, 8)}</code><${Copy} text=${run.run_id} label=${t("copy.id")} /><//>
     ${run.cancel_requested_at && html`<${Fact} name=${t("fact.cancel")}><${Time} at=${run.cancel_requested_at} />${run.cancel_reason && ` · ${run.cancel_reason}`}<//>`}
   </dl>`;
@@ -108,7 +108,7 @@ function Trouble({ run }) {
     <p><${Icon} name="warn" /><b>${run.error}</b></p>
     <div class="trouble-ways">
       ${run.counts.failed > 0 && html`<a class="button small" href=${link(`/runs/${run.number}/items`, { status: "failed" })}>${t("trouble.items")}</a>`}
-      <a class="button small" href=${link(`/runs/${run.number}/logs`)}>${t("trouble.logs")}</a>
+      <a class="button small" href=${link(`/runs/${run.number}/logs`)}>${t("tab.logs")}</a>
     </div>
     ${failed?.[1].traceback && html`<details class="fold"><summary>${t("trouble.trace", { task: failed[0] })}</summary><pre tabindex="0">${failed[1].traceback}</pre></details>`}
   </section>`;

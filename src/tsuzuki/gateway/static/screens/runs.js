@@ -1,5 +1,5 @@
 // Runs: the live list, its filters (all in the address), and what one can do with several at once.
-import { html, useEffect, useMemo, useRef, useState } from "../core/view.js";
+import { html, useEffect, useMemo, useState } from "../core/view.js";
 import { RunList } from "../core/runlist.js";
 import { apiKey } from "../core/preferences.js";
 import { go, link, place } from "../core/router.js";
@@ -8,11 +8,12 @@ import { Elapsed, Time } from "../core/times.js";
 import { useAsked } from "../core/live.js";
 import { number, t } from "../core/words.js";
 import { askFor, mayBe } from "../parts/actions.js";
+import { LateInput } from "../parts/form.js";
 import { Icon, Shape } from "../parts/icons.js";
 import { Page } from "../parts/layout.js";
 import { RunProgress } from "../parts/progress.js";
-import { Empty, Failure, Loading, Stale } from "../parts/states.js";
-import { Status } from "../parts/status.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
+import { Labels, Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { CommandLine } from "../parts/command.js";
 
@@ -66,7 +67,7 @@ function Filters({ query }) {
   const flows = useAsked("/flows", { every: 30 });
   // What holds when it counts, not when it was typed: two fields may be filled in one moment.
   const set = (/** @type {string} */ name, /** @type {string} */ value) => go("/runs", { ...place.peek().query, [name]: value }, { replace: true });
-  const field = (/** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Later} key=${name} name=${name} value=${query[name] ?? ""} set=${set} more=${more} />`;
+  const field = (/** @type {string} */ name, /** @type {any} */ more = {}) => html`<${LateInput} key=${name} value=${query[name] ?? ""} label=${t(`filter.${name}`)} set=${(/** @type {string} */ text) => set(name, text)} more=${{ name, ...more }} />`;
   const used = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
   return html`<form class="toolbar filters" role="search" aria-label=${t("runs.filters")} onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label class="search"><${Icon} name="search" />${field("text", { type: "search", "data-search": "" })}</label>
@@ -78,20 +79,6 @@ function Filters({ query }) {
     </select>
     ${used && html`<a class="button bare" href=${link("/runs", { status: query.status })}><${Icon} name="close" />${t("filter.clear")}</a>`}
   </form>`;
-}
-
-/** A field that counts a moment after the last key. @param {{name: string, value: string, set: (name: string, value: string) => void, more: any}} props */
-function Later({ name, value, set, more }) {
-  const [text, setText] = useState(value);
-  const timer = useRef(/** @type {any} */ (0));
-  useEffect(() => setText(value), [value]);
-  const change = (/** @type {any} */ event) => {
-    const typed = event.currentTarget.value;
-    setText(typed);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => set(name, typed.trim()), 250);
-  };
-  return html`<input type="text" name=${name} placeholder=${t(`filter.${name}`)} aria-label=${t(`filter.${name}`)} autocomplete="off" maxlength="200" ...${more} value=${text} onInput=${change} />`;
 }
 
 /** @param {{runs: RunSummary[], list: RunList, clear: () => void}} props */
@@ -114,7 +101,7 @@ function Bulk({ runs, list, clear }) {
 /** @param {{list: RunList, rows: RunSummary[], chosen: Set<string>, setChosen: (ids: Set<string>) => void, filtered: boolean}} props */
 function Rows({ list, rows, chosen, setChosen, filtered }) {
   const problem = list.problem.value;
-  if (list.loading.value) return problem ? html`<${Failure} problem=${problem} again=${() => list.again()} />` : html`<${Loading} rows=${8} />`;
+  if (list.loading.value) return html`<${Waiting} problem=${problem} again=${() => list.again()} rows=${8} />`;
   if (!rows.length) return html`<${Nothing} filtered=${filtered} />`;
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen);
@@ -132,23 +119,13 @@ function Rows({ list, rows, chosen, setChosen, filtered }) {
 }
 
 const columns = () => [
-  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {RunSummary} */ run) => html`<a class="run-name" href=${link(`/runs/${run.number}`)}><b>${run.flow_name}</b> <span class="run-number">#${run.number}</span></a><${Labels} run=${run} />` },
+  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {RunSummary} */ run) => html`<a class="run-name" href=${link(`/runs/${run.number}`)}><b>${run.flow_name}</b> <span class="run-number">#${run.number}</span></a><${Labels} run=${run} all=${false} />` },
   { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {RunSummary} */ run) => html`<${Status} state=${run.status} />` },
   { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {RunSummary} */ run) => (run.error ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
   { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {RunSummary} */ run) => html`<${Time} at=${run.created_at} />` },
   { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {RunSummary} */ run) => html`<${Elapsed} from=${run.started_at} to=${run.finished_at ?? (run.status === "RUNNING" || run.status === "CANCELLING" ? null : run.updated_at)} />` },
   { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {RunSummary} */ run) => html`<${RowActions} run=${run} />` },
 ];
-
-/** @param {{run: RunSummary}} props */
-function Labels({ run }) {
-  const labels = run.tags.filter((label) => label !== run.tag);
-  if (run.tag === "default" && !labels.length) return null;
-  return html`<span class="labels">
-    ${run.tag !== "default" && html`<a class="label tag" href=${link("/runs", { tag: run.tag })} title=${t("filter.tag")}>${run.tag}</a>`}
-    ${labels.map((label) => html`<a key=${label} class="label" href=${link("/runs", { label })} title=${t("filter.label")}>${label}</a>`)}
-  </span>`;
-}
 
 /** @param {{run: RunSummary}} props */
 function RowActions({ run }) {

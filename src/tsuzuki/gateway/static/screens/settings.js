@@ -8,7 +8,7 @@ import { CommandLine } from "../parts/command.js";
 import { tell } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
-import { Failure, Loading } from "../parts/states.js";
+import { Waiting } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
 /** @typedef {import("../core/types.js").SettingView} SettingView */
@@ -51,7 +51,7 @@ export function KeyForm({ done }) {
     void ask("/overview").catch(() => {});
   };
   return html`<form class="key-form" onSubmit=${save}>
-    <div class="field"><label for=${name}>${t("settings.key.label")}</label><input id=${name} name="key" type="password" autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
+    <div class="field"><label for=${name}>${t("settings.key")}</label><input id=${name} name="key" type="password" autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
     <p class="hint" id=${`${name}-state`}>${t(apiKey.value ? "settings.key.set" : "settings.key.unset")}</p>
     <div class="form-foot"><button class="button primary"><${Icon} name="key" />${t("settings.key.use")}</button>${apiKey.value && html`<button type="button" class="button" onClick=${forget}>${t("settings.key.forget")}</button>`}</div>
   </form>`;
@@ -59,13 +59,13 @@ export function KeyForm({ done }) {
 
 function Effective() {
   const [changed, setChanged] = useState(false);
-  /** @type {import("../core/live.js").Asked<SettingView[]> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<SettingView[]>} */
   const found = useAsked("/config");
   const health = useAsked("/health");
   const rows = (found.value ?? []).filter((one) => !changed || one.from !== "default" || one.refusal);
   const only = html`<label class="check"><input type="checkbox" checked=${changed} onChange=${() => setChanged(!changed)} />${t("settings.changed")}</label>`;
   return html`<${Card} title=${t("settings.effective")} actions=${only} flush>
-    ${!found.value ? (found.problem ? html`<${Failure} problem=${found.problem} again=${found.again} />` : html`<${Loading} />`) : rows.length ? html`<${Table} label=${t("settings.effective")} columns=${columns()} rows=${rows} rowKey=${(/** @type {SettingView} */ row) => row.name} />` : html`<p class="hint card-note">${t("settings.unchanged")}</p>`}
+    ${!found.value ? html`<${Waiting} ...${found} />` : rows.length ? html`<${Table} label=${t("settings.effective")} columns=${columns()} rows=${rows} rowKey=${(/** @type {SettingView} */ row) => row.name} />` : html`<p class="hint card-note">${t("settings.unchanged")}</p>`}
   <//>
   <${CommandLine} line="tsuzuki config" />
   <p class="hint">Tsuzuki ${/** @type {any} */ (health.value)?.version ?? ""}</p>`;

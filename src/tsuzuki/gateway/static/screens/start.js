@@ -10,7 +10,7 @@ import { tell } from "../parts/dialog.js";
 import { FormState, SchemaFields } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
-import { Empty, Failure, Loading, problemText } from "../parts/states.js";
+import { Empty, Failure, Loading, Waiting, problemText } from "../parts/states.js";
 import { YamlForm } from "./start-yaml.js";
 
 /** @typedef {import("../core/types.js").FlowView} FlowView */
@@ -18,13 +18,13 @@ import { YamlForm } from "./start-yaml.js";
 
 export function StartScreen() {
   const { flow = "", like = "", yaml = "" } = place.value.query;
-  /** @type {import("../core/live.js").Asked<FlowView[]> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<FlowView[]>} */
   const flows = useAsked("/flows", { every: 10 });
-  /** @type {import("../core/live.js").Asked<RunSnapshot> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<RunSnapshot>} */
   const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null);
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
   const brought = html`<a class="button" href=${link("/start", { yaml: 1 })}><${Icon} name="plus" />${t("yaml.open")}</a>`;
-  const title = like ? t("start.like", { n: model.value?.number ?? like }) : t("start.title");
+  const title = like ? t("start.like", { n: model.value?.number ?? like }) : t("start.open");
   const waiting = (flows.loading && !flows.value) || (like && model.loading);
   const problem = flows.value ? model.problem : flows.problem;
   let content;
@@ -39,7 +39,7 @@ export function StartScreen() {
 /** A run that brought its flow begins with that text. @param {{model: RunSnapshot}} props */
 function YamlLike({ model }) {
   const graph = useAsked(`/runs/${model.run_id}/graph`);
-  if (!graph.value) return graph.problem ? html`<${Failure} problem=${graph.problem} again=${graph.again} />` : html`<${Loading} />`;
+  if (!graph.value) return html`<${Waiting} ...${graph} />`;
   return html`<${YamlForm} name=${model.flow_name} tag=${model.tag} text=${/** @type {any} */ (graph.value).workflow} />`;
 }
 
@@ -109,13 +109,13 @@ function StartForm({ flow, model }) {
     }
   };
   const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setMore({ ...more, [name]: event.currentTarget.type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value });
-  const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {any} */ extra = {}) => html`<div class="field"><label for=${`start-${name}`}>${t(`start.${name}`)}</label><input id=${`start-${name}`} type="text" autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">${t(`start.${name}.text`)}</p></div>`;
+  const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {string} */ label, /** @type {any} */ extra = {}) => html`<div class="field"><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text" autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">${t(`start.${name}.text`)}</p></div>`;
 
   return html`<form class="start" onSubmit=${submit} novalidate>
     <${Card} title=${flow.name} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
       ${flow.doc && html`<p class="lead">${flow.doc}</p>`}
       <${SchemaFields} form=${form} />
-      <details class="fold"><summary>${t("start.more")}</summary><div class="fields two">${plain("tag")}${plain("tags")}${plain("key")}${plain("priority", { inputmode: "numeric" })}</div>
+      <details class="fold"><summary>${t("start.more")}</summary><div class="fields two">${plain("tag", "filter.tag")}${plain("tags", "start.tags")}${plain("key", "column.key")}${plain("priority", "start.priority", { inputmode: "numeric" })}</div>
         ${model && html`<label class="check"><input type="checkbox" checked=${more.continues} onChange=${change("continues")} />${t("start.continues", { n: model.number })}</label>`}
       </details>
       ${wrong && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${problemText(wrong)} ${wrong.runId && html`<a href=${link(`/runs/${wrong.runId}`)}>${t("start.holder")}</a>`}</span></p>`}

@@ -1,16 +1,16 @@
 // Workers: who lives, what they do, who left; and which of them are hidden.
 import { html, useState } from "../core/view.js";
-import { Problem, ask } from "../core/api.js";
+import { ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { go, link, place } from "../core/router.js";
 import { Elapsed, Time } from "../core/times.js";
 import { t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
-import { Dialog, tell } from "../parts/dialog.js";
+import { Confirm, tell } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
 import { Page, RunLink } from "../parts/layout.js";
-import { Empty, Failure, Loading, Stale, problemText } from "../parts/states.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 
@@ -19,12 +19,12 @@ import { Table } from "../parts/table.js";
 export function WorkersScreen() {
   const { all = "", hidden = "" } = place.value.query;
   const [asking, setAsking] = useState(/** @type {Worker|null} */ (null));
-  /** @type {import("../core/live.js").Asked<Worker[]> & {again: () => void}} */
+  /** @type {import("../core/types.js").Asked<Worker[]>} */
   const workers = useAsked("/workers", { every: 2, query: { scope: all ? "all" : "active", include_hidden: hidden ? "true" : undefined } });
   const box = (/** @type {string} */ name, /** @type {string} */ value) => html`<label class="check"><input type="checkbox" checked=${Boolean(value)} onChange=${() => go("/workers", { ...place.value.query, [name]: value ? "" : 1 }, { replace: true })} />${t(`workers.${name}`)}</label>`;
   const rows = workers.value ?? [];
   let content;
-  if (!workers.value) content = workers.problem ? html`<${Failure} problem=${workers.problem} again=${workers.again} />` : html`<${Loading} />`;
+  if (!workers.value) content = html`<${Waiting} ...${workers} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers"><${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
   else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking)} rows=${rows} rowKey=${(/** @type {Worker} */ worker) => worker.worker_id} rowClass=${(/** @type {Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
   return html`<${Page} title=${t("nav.workers")}>
@@ -52,24 +52,16 @@ const columns = (hide) => [
 
 /** @param {{worker: Worker, close: () => void, done: () => void}} props */
 function Hide({ worker, close, done }) {
-  const [wrong, setWrong] = useState("");
   const hidden = !worker.hidden;
-  const confirm = async () => {
-    try {
-      await ask(`/workers/${encodeURIComponent(worker.worker_id)}`, { method: "PATCH", body: { hidden } });
-      tell(t(hidden ? "workers.hide.done" : "workers.unhide.done"));
-      done();
-      close();
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      setWrong(problemText(error));
-    }
+  const verb = hidden ? "hide" : "unhide";
+  const send = async () => {
+    await ask(`/workers/${encodeURIComponent(worker.worker_id)}`, { method: "PATCH", body: { hidden } });
+    tell(t(`workers.${verb}.done`));
+    done();
   };
-  const foot = html`<button class="button" onClick=${close}>${t("action.back")}</button><button class="button primary" onClick=${confirm}>${t(hidden ? "workers.hide" : "workers.unhide")}</button>`;
-  return html`<${Dialog} title=${t(hidden ? "workers.hide.title" : "workers.unhide.title")} close=${close} foot=${foot}>
-    <p>${t(hidden ? "workers.hide.text" : "workers.unhide.text")}</p>
+  return html`<${Confirm} title=${t(`workers.${verb}.title`)} button=${t(`workers.${verb}`)} send=${send} close=${close}>
+    <p>${t(`workers.${verb}.text`)}</p>
     <p><b class="wordy">${worker.worker_id}</b> <${Status} state=${worker.state} /></p>
     <${CommandLine} line=${commands.hide(worker.worker_id, hidden)} />
-    ${wrong && html`<p class="notice tone-bad" role="alert">${wrong}</p>`}
   <//>`;
 }

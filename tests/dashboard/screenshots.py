@@ -31,14 +31,14 @@ def furnish(scene: Scene) -> dict[str, int]:
     for number in (crawl, failed, yaml, cancelled):
         scene.ended(number)
     scene.post("/runs", {"flow_name": "train", "params": {"epochs": 3}, "tag": "gpu"})
-    busy = scene.submit("crawl", site="example.org", pages=3000, seconds=0.1)
+    busy = scene.submit("crawl", site="example.org", pages=3000, seconds=0.3)
     scene.waiting("long")
     return {"crawl": crawl, "failed": failed, "yaml": yaml, "busy": busy}
 
 
 def places(runs: dict[str, int]) -> Iterator[tuple[str, str]]:
     crawl = runs["crawl"]
-    yield from (("runs", "/runs"), ("runs-failed", "/runs?status=FAILED"), ("runs-none", "/runs?text=nothing"))
+    yield from (("runs", "/runs"), ("runs-failed", "/runs?status=FAILED"), ("runs-none", "/runs?text=no%20such%20run"))
     yield from (("start", "/start"), ("start-form", "/start?flow=crawl"), ("start-yaml", "/start?yaml=1"))
     yield from (
         ("run", f"/runs/{crawl}"),

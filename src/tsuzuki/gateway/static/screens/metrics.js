@@ -1,7 +1,8 @@
 // Metrics: how much is done, how long it takes, how long it waits; from the runs themselves and from the gateway's figures.
 import { html, useEffect, useMemo, useState } from "../core/view.js";
 import { Problem, ask } from "../core/api.js";
-import { repeat, useAsked } from "../core/live.js";
+import { glance } from "../core/glance.js";
+import { repeat } from "../core/live.js";
 import { paged } from "../core/place.js";
 import { apiKey } from "../core/preferences.js";
 import { go, place } from "../core/router.js";
@@ -25,17 +26,16 @@ const samples = [];
 
 export function MetricsScreen() {
   const span = SPANS[place.value.query.span ?? ""] ? place.value.query.span : "24h";
-  /** @type {import("../core/types.js").Asked<Glance>} */
-  const glance = useAsked("/overview", { every: 5 });
+  const { value: seen, problem } = glance.value;
   useMemo(() => {
-    if (glance.value && samples.at(-1)?.at !== glance.value.now) samples.push({ at: glance.value.now, age: glance.value.queue_age });
+    if (seen) samples.push({ at: seen.now, age: seen.queue_age });
     samples.splice(0, samples.length - SAMPLES);
-  }, [glance.value]);
+  }, [seen]);
   const found = useEnded(SPANS[span]);
   const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) => html`<button key=${one} class="segment" aria-pressed=${span === one} onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
   return html`<${Page} title=${t("nav.metrics")} actions=${choose}>
-    <${Stale} problem=${glance.value ? glance.problem : null} />
-    ${glance.value ? html`<${Figures} glance=${glance.value} />` : html`<${Waiting} ...${glance} rows=${2} />`}
+    <${Stale} problem=${seen ? problem : null} />
+    ${seen ? html`<${Figures} seen=${seen} />` : html`<${Waiting} problem=${problem} rows=${2} />`}
     ${found.runs && html`<${Charts} runs=${found.runs} length=${SPANS[span]} />`}
     ${found.more && html`<p class="hint">${t("metrics.most", { n: MOST })}</p>`}
     <${CommandLine} line="tsuzuki metrics" />
@@ -65,12 +65,12 @@ function useEnded(length) {
   return found;
 }
 
-/** @param {{glance: Glance}} props */
-function Figures({ glance }) {
-  const { runs } = glance;
+/** @param {{seen: Glance}} props */
+function Figures({ seen }) {
+  const { runs } = seen;
   const entries = [
-    ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(glance.queue_age)],
-    ["nav.workers", number(glance.workers_alive)], ["nav.letters", number(glance.dead_letters)], ["state.COMPLETED", number(runs.COMPLETED)], ["state.FAILED", number(runs.FAILED)],
+    ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(seen.queue_age)],
+    ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", number(runs.COMPLETED)], ["state.FAILED", number(runs.FAILED)],
   ];
   return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt><dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
 }

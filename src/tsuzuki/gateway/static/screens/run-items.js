@@ -32,7 +32,9 @@ export function ItemsTab({ run }) {
     () =>
       new Pager(async (cursor) => {
         const page = await ask(path, { query: { status, step, error, cursor, limit: PAGE } });
-        return { items: page.items, next: page.next_cursor };
+        // The last page is read again when the journal has grown: it had no cursor to go on from.
+        const last = pager.rows.peek().at(-1)?.position ?? 0;
+        return { items: page.items.filter((/** @type {Item} */ one) => one.position > last), next: page.next_cursor };
       }),
     [path, status, step, error],
   );

@@ -5,6 +5,7 @@ import { apiKey } from "../core/preferences.js";
 import { go, link, place } from "../core/router.js";
 import { STATUSES } from "../core/shapes.js";
 import { Elapsed, Time } from "../core/times.js";
+import { glance } from "../core/glance.js";
 import { useAsked } from "../core/live.js";
 import { number, t } from "../core/words.js";
 import { askFor, mayBe } from "../parts/actions.js";
@@ -35,12 +36,11 @@ export function RunsScreen() {
   useEffect(() => list.open(), [list, key]);
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   useEffect(() => setChosen(new Set()), [list]);
-  const glance = useAsked("/overview", { every: 2 });
   const rows = list.rows.value;
   const picked = rows.filter((run) => chosen.has(run.run_id));
   const start = html`<a class="button primary" href=${link("/start")}><${Icon} name="plus" />${t("start.open")}</a>`;
   return html`<${Page} title=${t("nav.runs")} actions=${start}>
-    <${StateNav} glance=${/** @type {any} */ (glance.value)} query=${query} />
+    <${StateNav} glance=${glance.value.value} query=${query} />
     <${Filters} query=${query} />
     <${Stale} problem=${rows.length ? list.problem.value : null} />
     ${picked.length > 0 && html`<${Bulk} runs=${picked} list=${list} clear=${() => setChosen(new Set())} />`}
@@ -49,16 +49,16 @@ export function RunsScreen() {
 }
 
 /** @param {{glance: import("../core/types.js").Glance|null, query: Record<string, string>}} props */
-function StateNav({ glance, query }) {
-  const all = glance ? Object.values(glance.runs).reduce((sum, count) => sum + count, 0) : null;
+function StateNav({ glance: seen, query }) {
+  const all = seen ? Object.values(seen.runs).reduce((sum, count) => sum + count, 0) : null;
   /** @param {number|null|undefined} count */
-  const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${glance?.at_least ? "+" : ""}</b>`;
+  const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${seen?.at_least ? "+" : ""}</b>`;
   const entry = (/** @type {string} */ status, /** @type {any} */ mark, /** @type {number|null|undefined} */ count) => html`
     <a key=${status} href=${link("/runs", { ...query, status })} aria-current=${(query.status ?? "") === status ? "true" : undefined} data-status=${status || "ALL"} class=${status && !count ? "zero" : ""}>
       ${mark}<span>${t(status ? `state.${status}` : "runs.all")}</span>${figure(count)}
     </a>`;
   return html`<nav class="states" aria-label=${t("runs.states")}>
-    ${entry("", null, all)} ${STATUSES.map((status) => entry(status, html`<${Shape} state=${status} />`, glance?.runs[status]))}
+    ${entry("", null, all)} ${STATUSES.map((status) => entry(status, html`<${Shape} state=${status} />`, seen?.runs[status]))}
   </nav>`;
 }
 

@@ -1,7 +1,7 @@
 // The frame around every screen: where one can go, whether the gateway is there, and the key where one is asked for.
 import { html, signal, useEffect, useErrorBoundary } from "../core/view.js";
 import { access, reach } from "../core/api.js";
-import { useAsked } from "../core/live.js";
+import { glance, useGlances } from "../core/glance.js";
 import { chosenLanguage, theme } from "../core/preferences.js";
 import { place, shown, link } from "../core/router.js";
 import { language, number, t } from "../core/words.js";
@@ -67,13 +67,13 @@ function Door() {
 }
 
 function Side() {
-  const glance = useAsked(access.value === "open" ? "/overview" : null, { every: 5 });
+  useGlances();
   const here = place.value.path;
   return html`<header class="side">
     <a class="brand" href=${link("/runs")}><span class="brand-mark" aria-hidden="true" lang="ja">続</span><span class="brand-name">Tsuzuki</span></a>
     <nav class="menu" aria-label=${t("shell.menu")}>
       ${entries.value.map((entry) => {
-        const figure = glance.value && entry.figure ? entry.figure(glance.value) : 0;
+        const figure = glance.value.value && entry.figure ? entry.figure(glance.value.value) : 0;
         return html`<a key=${entry.path} href=${link(entry.path)} aria-current=${here === entry.path || here.startsWith(`${entry.path}/`) || (entry.path === "/runs" && here === "/start") ? "page" : undefined} data-nav=${entry.path}>
           <${Icon} name=${entry.icon} /><span>${t(entry.title)}</span>${figure > 0 && html`<b class="menu-figure">${number(figure, { notation: "compact" })}</b>`}
         </a>`;

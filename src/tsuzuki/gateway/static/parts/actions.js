@@ -63,12 +63,17 @@ function Preview({ verb, runs, done, close }) {
     }
     if (problems.length) throw problems[0];
   };
-  return html`<${Confirm} title=${t(`${verb}.title`, { n: runs.length })} button=${t(`${verb}.button`, { n: fit.length })} danger=${verb !== "resume"} may=${fit.length > 0} send=${send} close=${close}>
+  return html`<${Confirm} title=${t(`${verb}.title`, { n: runs.length })} button=${t(`${verb}.button`, { n: fit.length })}
+    danger=${verb !== "resume"} may=${fit.length > 0} send=${send} close=${close}>
     <p>${t(`${verb}.text`)}</p>
     ${fit.length > 0 && html`<h3>${t(`${verb}.will`, { n: fit.length })}</h3><${Runs} runs=${fit} />`}
     ${rest.length > 0 && html`<h3>${t(`${verb}.wont`, { n: rest.length })}</h3><${Runs} runs=${rest} />`}
-    ${verb === "cancel" && html`<div class="field"><label for="reason">${t("cancel.reason")}</label><input id="reason" type="text" maxlength="200" autocomplete="off" value=${how.reason} onInput=${(/** @type {any} */ event) => setHow({ ...how, reason: event.currentTarget.value })} /></div>`}
-    ${verb === "resume" && html`<label class="check"><input type="checkbox" checked=${how.failed} onChange=${(/** @type {any} */ event) => setHow({ ...how, failed: event.currentTarget.checked })} />${t("resume.failed")}</label>`}
+    ${verb === "cancel" && html`<div class="field"><label for="reason">${t("cancel.reason")}</label><input id="reason" type="text"
+      maxlength="200" autocomplete="off" value=${how.reason}
+      onInput=${(/** @type {any} */ event) => setHow({ ...how, reason: event.currentTarget.value })} /></div>`}
+    ${verb === "resume" && html`<label class="check"><input type="checkbox" checked=${how.failed}
+      onChange=${(/** @type {any} */ event) => setHow({ ...how, failed: event.currentTarget.checked })} />
+      ${t("resume.failed")}</label>`}
     ${fit.slice(0, 3).map((run) => html`<${CommandLine} key=${run.run_id} line=${VERBS[verb].command(run, how)} />`)}
   <//>`;
 }
@@ -76,7 +81,8 @@ function Preview({ verb, runs, done, close }) {
 /** @param {{runs: RunSummary[]}} props */
 function Runs({ runs }) {
   return html`<ul class="preview">
-    ${runs.slice(0, LISTED).map((run) => html`<li key=${run.run_id}><b>#${run.number}</b> <span>${run.flow_name}</span> <${Status} state=${run.status} /></li>`)}
+    ${runs.slice(0, LISTED).map((run) => html`<li key=${run.run_id}><b>#${run.number}</b> <span>
+      ${run.flow_name}</span> <${Status} state=${run.status} /></li>`)}
     ${runs.length > LISTED && html`<li class="hint">${t("preview.more", { n: runs.length - LISTED })}</li>`}
   </ul>`;
 }

@@ -38,7 +38,10 @@ export function Chart({ title, times, series, show = (value) => number(value), h
   useEffect(() => chart.current?.setData(content), [times, series]);
   const last = series.map((one) => one.figure ?? one.values.findLast((value) => value !== null));
   return html`<figure class="chart">
-    <figcaption><b>${title}</b><span class="legend">${series.map((one, number) => html`<span key=${one.label} class=${`legend-entry tone-${one.tone}`}><i class=${one.bars ? "block" : `dash${number}`}></i>${one.label}${last[number] !== undefined && last[number] !== null ? html` <em>${show(/** @type {number} */ (last[number]))}</em>` : ""}</span>`)}</span></figcaption>
+    <figcaption><b>${title}</b><span class="legend">${series.map((one, number) => html`<span key=${one.label}
+      class=${`legend-entry tone-${one.tone}`}><i class=${one.bars ? "block" : `dash${number}`}></i>
+      ${one.label}${last[number] !== undefined && last[number] !== null ? html` <em>
+      ${show(/** @type {number} */ (last[number]))}</em>` : ""}</span>`)}</span></figcaption>
     <div class="chart-place" ref=${place} role="img" aria-label=${t("chart.label", { title })}></div>
   </figure>`;
 }

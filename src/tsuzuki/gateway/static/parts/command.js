@@ -30,5 +30,6 @@ export function Copy({ text, label = t("action.copy"), bare = true }) {
 
 /** @param {{line: string}} props */
 export function CommandLine({ line }) {
-  return html`<div class="command"><${Icon} name="terminal" label=${t("command.label")} /><code tabindex="0" aria-label=${t("command.label")}>${line}</code><${Copy} text=${line} /></div>`;
+  return html`<div class="command"><${Icon} name="terminal" label=${t("command.label")} /><code tabindex="0"
+    aria-label=${t("command.label")}>${line}</code><${Copy} text=${line} /></div>`;
 }

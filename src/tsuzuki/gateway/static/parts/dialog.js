@@ -44,8 +44,10 @@ export function Confirm({ title, button, danger = false, may = true, send, close
       setBusy(false);
     }
   };
-  const foot = html`<button class="button" onClick=${close}>${t("action.back")}</button><button class=${`button ${danger ? "danger" : "primary"}`} disabled=${busy || !may} onClick=${confirm}>${button}</button>`;
-  return html`<${Dialog} title=${title} close=${close} foot=${foot}>${children}${wrong && html`<p class="notice tone-bad" role="alert">${wrong}</p>`}<//>`;
+  const foot = html`<button class="button" onClick=${close}>${t("action.back")}</button>
+    <button class=${`button ${danger ? "danger" : "primary"}`} disabled=${busy || !may} onClick=${confirm}>${button}</button>`;
+  return html`<${Dialog} title=${title} close=${close} foot=${foot}>${children}${wrong && html`<p class="notice tone-bad"
+    role="alert">${wrong}</p>`}<//>`;
 }
 
 /** @type {import("../vendor/signals.js").Signal<{id: number, text: string, tone: string}[]>} */
@@ -62,6 +64,7 @@ export function tell(text, tone = "good") {
 /** What was told in passing. */
 export function Notes() {
   return html`<div class="notes" role="status" aria-live="polite">
-    ${notes.value.map((note) => html`<p key=${note.id} class=${`note tone-${note.tone}`}><${Icon} name=${note.tone === "bad" ? "warn" : "done"} />${note.text}</p>`)}
+    ${notes.value.map((note) => html`<p key=${note.id} class=${`note tone-${note.tone}`}>
+      <${Icon} name=${note.tone === "bad" ? "warn" : "done"} />${note.text}</p>`)}
   </div>`;
 }

@@ -72,7 +72,8 @@ function SchemaField({ field, form }) {
   const problem = form.problems.value[field.name];
   const told = [field.text && `${name}-text`, problem && `${name}-problem`].filter(Boolean).join(" ") || undefined;
   const shared = { id: name, name: field.name, "aria-describedby": told, "aria-invalid": problem ? "true" : undefined, "aria-required": field.required };
-  const input = html`<${Input} field=${field} shared=${shared} typed=${form.typed.value[field.name]} type=${(/** @type {string|boolean} */ text) => form.type(field, text)} />`;
+  const input = html`<${Input} field=${field} shared=${shared} typed=${form.typed.value[field.name]}
+    type=${(/** @type {string|boolean} */ text) => form.type(field, text)} />`;
   return html`<div class=${`field kind-${field.kind}${problem ? " wrong" : ""}`}>
     <label for=${name}>${field.title}${field.required && html`<span class="needed" title=${t("form.required")}> *</span>`}</label>
     ${input}
@@ -95,11 +96,13 @@ function Input({ field, shared, typed, type }) {
   const change = (/** @type {any} */ event) => type(event.currentTarget.value);
   switch (field.kind) {
     case "switch":
-      return html`<input ...${shared} type="checkbox" class="switch" checked=${typed === true} onChange=${(/** @type {any} */ event) => type(event.currentTarget.checked)} />`;
+      return html`<input ...${shared} type="checkbox" class="switch" checked=${typed === true}
+        onChange=${(/** @type {any} */ event) => type(event.currentTarget.checked)} />`;
     case "choice":
       return html`<select ...${shared} value=${typed} onChange=${change}>
         ${!field.required && html`<option value="">–</option>`}
-        ${field.choices.map((choice) => html`<option key=${JSON.stringify(choice)} value=${JSON.stringify(choice, null, 2)}>${String(choice)}</option>`)}
+        ${field.choices.map((choice) => html`<option key=${JSON.stringify(choice)} value=${JSON.stringify(choice, null, 2)}>
+          ${String(choice)}</option>`)}
       </select>`;
     case "lines":
     case "json":
@@ -107,7 +110,8 @@ function Input({ field, shared, typed, type }) {
       return html`<textarea ...${shared} rows=${field.kind === "lines" ? 4 : 3} spellcheck=${false} value=${typed} onInput=${change}></textarea>`;
     case "whole":
     case "number":
-      return html`<input ...${shared} type="text" inputmode=${field.kind === "whole" ? "numeric" : "decimal"} autocomplete="off" value=${typed} onInput=${change} />`;
+      return html`<input ...${shared} type="text" inputmode=${field.kind === "whole" ? "numeric" : "decimal"} autocomplete="off"
+        value=${typed} onInput=${change} />`;
     default:
       return html`<input ...${shared} type="text" autocomplete="off" placeholder=${field.format ?? ""} value=${typed} onInput=${change} />`;
   }
@@ -124,5 +128,6 @@ export function LateInput({ value, label, set, more = {} }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => set(typed.trim()), 250);
   };
-  return html`<input type="text" placeholder=${label} aria-label=${label} autocomplete="off" maxlength="200" ...${more} value=${text} onInput=${change} />`;
+  return html`<input type="text" placeholder=${label} aria-label=${label} autocomplete="off" maxlength="200" ...${more}
+    value=${text} onInput=${change} />`;
 }

@@ -30,7 +30,8 @@ export function Tabs({ label, tabs, current }) {
   const bar = useRef(/** @type {HTMLElement|null} */ (null));
   useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current]);
   return html`<nav class="tabs" aria-label=${label} ref=${bar}>
-    ${tabs.map((tab) => html`<a key=${tab.name} href=${tab.href} aria-current=${tab.name === current ? "page" : undefined} data-tab=${tab.name}>${tab.title}</a>`)}
+    ${tabs.map((tab) => html`<a key=${tab.name} href=${tab.href} aria-current=${tab.name === current ? "page" : undefined}
+      data-tab=${tab.name}>${tab.title}</a>`)}
   </nav>`;
 }
 

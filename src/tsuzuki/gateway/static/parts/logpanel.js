@@ -36,16 +36,22 @@ export function LogPanel({ lines, size, live, label }) {
   };
   return html`<div class="log">
     <div class="toolbar" role="toolbar" aria-label=${t("logs.tools")}>
-      <label class="search"><${Icon} name="search" /><input type="search" placeholder=${t("logs.search")} aria-label=${t("logs.search")} value=${search} onInput=${(/** @type {any} */ event) => setSearch(event.currentTarget.value)} /></label>
-      <select aria-label=${t("logs.level")} value=${String(level)} onChange=${(/** @type {any} */ event) => setLevel(Number(event.currentTarget.value))}>
+      <label class="search"><${Icon} name="search" /><input type="search" placeholder=${t("logs.search")}
+        aria-label=${t("logs.search")} value=${search}
+        onInput=${(/** @type {any} */ event) => setSearch(event.currentTarget.value)} /></label>
+      <select aria-label=${t("logs.level")} value=${String(level)}
+        onChange=${(/** @type {any} */ event) => setLevel(Number(event.currentTarget.value))}>
         ${LEVELS.map((name, rank) => html`<option key=${name} value=${String(rank)}>${t(`level.${name}`)}</option>`)}
       </select>
-      <button class="button" aria-pressed=${paused > 0} onClick=${() => setPaused(paused ? 0 : Math.max(size, 1))}><${Icon} name=${paused ? "play" : "pause"} />${t(paused ? "logs.resume" : "logs.pause")}</button>
+      <button class="button" aria-pressed=${paused > 0} onClick=${() => setPaused(paused ? 0 : Math.max(size, 1))}>
+        <${Icon} name=${paused ? "play" : "pause"} />${t(paused ? "logs.resume" : "logs.pause")}</button>
       <button class="button" onClick=${failed}><${Icon} name="jump" />${t("logs.failure")}</button>
       <button class="button" onClick=${copyAll}><${Icon} name="copy" />${t("action.copy")}</button>
-      <span class="toolbar-note" role="status">${paused && size > paused ? t("logs.waiting", { n: size - paused }) : t("logs.count", { n: shown.length })}</span>
+      <span class="toolbar-note" role="status">
+        ${paused && size > paused ? t("logs.waiting", { n: size - paused }) : t("logs.count", { n: shown.length })}</span>
     </div>
-    ${size === 0 ? html`<${Empty} title=${t(live ? "logs.none.live" : "logs.none")} icon="terminal" />` : html`<${Lines} lines=${shown} follows=${live && !paused} jump=${jump} label=${label} pause=${() => setPaused(size)} />`}
+    ${size === 0 ? html`<${Empty} title=${t(live ? "logs.none.live" : "logs.none")} icon="terminal" />`
+      : html`<${Lines} lines=${shown} follows=${live && !paused} jump=${jump} label=${label} pause=${() => setPaused(size)} />`}
   </div>`;
 }
 
@@ -94,8 +100,12 @@ function Lines({ lines, follows, jump, label, pause }) {
   const wheel = (event) => follows && event.deltaY < 0 && pause();
   return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>
     <div class="log-space" style=${{ height: `${rows.length * LINE}px` }}>
-      ${rows.slice(first, last).map(({ line, text, part }, place) => html`<div key=${`${line.number}.${part}`} class=${`log-line level-${line.level}${line === lines[jump] ? " found" : ""}`} style=${{ transform: `translateY(${(first + place) * LINE}px)` }}>
-        <span class="log-time">${part ? "" : preciseTime(line.at)}</span><span class="log-level">${part ? "" : line.level.toUpperCase()}</span><span class="log-source">${part ? "" : source(line)}</span><span class="log-text">${text}</span>
+      ${rows.slice(first, last).map(({ line, text, part }, place) => html`<div key=${`${line.number}.${part}`}
+        class=${`log-line level-${line.level}${line === lines[jump] ? " found" : ""}`}
+        style=${{ transform: `translateY(${(first + place) * LINE}px)` }}>
+        <span class="log-time">${part ? "" : preciseTime(line.at)}</span><span class="log-level">
+          ${part ? "" : line.level.toUpperCase()}</span><span class="log-source">${part ? "" : source(line)}</span>
+          <span class="log-text">${text}</span>
       </div>`)}
     </div>
   </div>`;

@@ -41,7 +41,8 @@ export function RunProgress({ run }) {
   const line = sum.total ? `${number(ended)} / ${number(sum.total)}` : t("progress.ended", { n: ended });
   return html`<div class="progress">
     <${Bar} ...${sum} />
-    <span class="progress-text">${line}${sum.failed ? html` · <b class="tone-bad">${t("progress.failed", { n: sum.failed })}</b>` : ""}${sum.eta !== null && run.status === "RUNNING" ? ` · ${t("progress.eta", { time: duration(sum.eta) })}` : ""}</span>
+    <span class="progress-text">${line}${sum.failed ? html` · <b class="tone-bad">
+      ${t("progress.failed", { n: sum.failed })}</b>` : ""}${sum.eta !== null && run.status === "RUNNING" ? ` · ${t("progress.eta", { time: duration(sum.eta) })}` : ""}</span>
   </div>`;
 }
 

@@ -14,7 +14,8 @@ export const tone = (state) => /** @type {Record<string, string>} */ (TONES)[sta
 
 /** A state with its shape and word. @param {{state: string, large?: boolean}} props */
 export function Status({ state, large = false }) {
-  return html`<span class=${`status tone-${tone(state)}${large ? " large" : ""}`} data-state=${state}><${Shape} state=${state} />${t(`state.${state}`)}</span>`;
+  return html`<span class=${`status tone-${tone(state)}${large ? " large" : ""}`} data-state=${state}><${Shape} state=${state} />
+    ${t(`state.${state}`)}</span>`;
 }
 
 /** Where a run goes, and its labels; each leads to the runs that have it. @param {{run: {tag: string, tags: string[]}, all?: boolean}} props `all`: also the usual tag */

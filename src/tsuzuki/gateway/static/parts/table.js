@@ -17,7 +17,8 @@ export function Table({ columns, rows, rowKey, label, rowClass }) {
     <thead><tr>${columns.map((column) => html`<th key=${column.name} scope="col" class=${column.class}>${column.title}</th>`)}</tr></thead>
     <tbody>
       ${rows.map((row) => html`<tr key=${rowKey(row)} class=${rowClass?.(row)} data-row=${rowKey(row)}>
-        ${columns.map((column) => html`<td key=${column.name} class=${column.class} data-title=${typeof column.title === "string" ? column.title : ""}>${column.cell(row)}</td>`)}
+        ${columns.map((column) => html`<td key=${column.name} class=${column.class}
+          data-title=${typeof column.title === "string" ? column.title : ""}>${column.cell(row)}</td>`)}
       </tr>`)}
     </tbody>
   </table></div>`;
@@ -68,18 +69,21 @@ export function LongTable({ columns, rows, size, total, label, rowKey, need, ope
     else if ((target + 2) * ROW > element.scrollTop + height) element.scrollTop = (target + 2) * ROW - height;
   };
 
-  return html`<div class="long" role="table" aria-label=${label} aria-rowcount=${whole} aria-colcount=${columns.length} style=${narrow ? { "--narrow": narrow } : undefined}>
+  return html`<div class="long" role="table" aria-label=${label} aria-rowcount=${whole} aria-colcount=${columns.length}
+    style=${narrow ? { "--narrow": narrow } : undefined}>
     <div class="long-head" role="rowgroup"><div role="row" class="long-row" style=${layout}>
       ${columns.map((column) => html`<span key=${column.name} role="columnheader" class=${column.class}>${column.title}</span>`)}
     </div></div>
-    <div class="long-frame" ref=${frame} tabindex="0" role="rowgroup" aria-label=${label} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${press}>
+    <div class="long-frame" ref=${frame} tabindex="0" role="rowgroup" aria-label=${label}
+      onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${press}>
       <div class="long-space" role="presentation" style=${{ height: `${whole * ROW}px` }}>
         ${seen.map((row, place) => html`<div key=${rowKey(row)} role="row" aria-rowindex=${first + place + 1}
           class=${`long-row${open ? " opens" : ""}${first + place === active ? " active" : ""}${selected === rowKey(row) ? " selected" : ""}`}
           style=${{ ...layout, transform: `translateY(${(first + place) * ROW}px)` }} onClick=${() => (setActive(first + place), open?.(row))}>
           ${columns.map((column) => html`<span key=${column.name} role="cell" class=${column.class}>${column.cell(row)}</span>`)}
         </div>`)}
-        ${missing.map((place) => html`<div key=${`missing ${place}`} class="long-row missing" aria-hidden="true" style=${{ transform: `translateY(${place * ROW}px)` }}><i></i></div>`)}
+        ${missing.map((place) => html`<div key=${`missing ${place}`} class="long-row missing" aria-hidden="true"
+          style=${{ transform: `translateY(${place * ROW}px)` }}><i></i></div>`)}
       </div>
     </div>
     <p class="long-foot">${t("table.shown", { n: size, total: number(whole) })}</p>

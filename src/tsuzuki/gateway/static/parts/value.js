@@ -26,11 +26,14 @@ function Branch({ value, depth, name }) {
   if (!entries.length) return html`<div class="value-line">${label}<span class="value-quiet">${list ? "[]" : "{}"}</span></div>`;
   return html`<div>
     <button type="button" class="value-line value-fold" aria-expanded=${open} onClick=${() => setOpen(!open)}>
-      <${Icon} name=${open ? "down" : "right"} />${label}<span class="value-quiet">${list ? t("value.list", { n: entries.length }) : t("value.object", { n: entries.length })}</span>
+      <${Icon} name=${open ? "down" : "right"} />${label}<span class="value-quiet">
+        ${list ? t("value.list", { n: entries.length }) : t("value.object", { n: entries.length })}</span>
     </button>
     ${open && html`<div class="value-inner">
-      ${entries.slice(0, most).map(([key, one]) => html`<${Branch} key=${key} value=${one} depth=${depth + 1} name=${list ? number(Number(key)) : key} />`)}
-      ${entries.length > most && html`<button type="button" class="button small" onClick=${() => setMost(most + 1000)}>${t("value.more", { n: entries.length - most })}</button>`}
+      ${entries.slice(0, most).map(([key, one]) => html`<${Branch} key=${key} value=${one} depth=${depth + 1}
+        name=${list ? number(Number(key)) : key} />`)}
+      ${entries.length > most && html`<button type="button" class="button small" onClick=${() => setMost(most + 1000)}>
+        ${t("value.more", { n: entries.length - most })}</button>`}
     </div>`}
   </div>`;
 }

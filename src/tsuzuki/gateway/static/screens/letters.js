@@ -38,7 +38,8 @@ export function LettersScreen() {
   let content;
   if (!page.value) content = html`<${Waiting} ...${page} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("letters.none")} text=${t("letters.none.text")} icon="letters" />`;
-  else content = html`<${Table} label=${t("nav.letters")} columns=${columns((letter, verb) => setAsking({ letter, verb }))} rows=${rows} rowKey=${(/** @type {Letter} */ letter) => letter.id} />
+  else content = html`<${Table} label=${t("nav.letters")} columns=${columns((letter, verb) => setAsking({ letter, verb }))}
+    rows=${rows} rowKey=${(/** @type {Letter} */ letter) => letter.id} />
     ${cursor && html`<div class="more"><button class="button" onClick=${more}>${t("table.more")}</button></div>`}`;
   return html`<${Page} title=${t("nav.letters")}>
     <p class="lead">${t("letters.lead")}</p>
@@ -50,14 +51,18 @@ export function LettersScreen() {
 
 /** @param {(letter: Letter, verb: Verb) => void} act */
 const columns = (act) => [
-  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {Letter} */ letter) => html`<${RunLink} run=${letter.run_id}><b>${letter.flow_name}</b> <span class="run-number">#${letter.number}</span><//>` },
+  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {Letter} */ letter) =>
+    html`<${RunLink} run=${letter.run_id}><b>${letter.flow_name}</b> <span class="run-number">#${letter.number}</span><//>` },
   { name: "reason", title: t("column.reason"), cell: (/** @type {Letter} */ letter) => html`<span class="label">${letter.reason}</span>` },
-  { name: "error", title: t("column.error"), class: "cell-progress", cell: (/** @type {Letter} */ letter) => html`<span class="error-line" title=${letter.error ?? ""}>${letter.error ?? "–"}</span>` },
+  { name: "error", title: t("column.error"), class: "cell-progress", cell: (/** @type {Letter} */ letter) =>
+    html`<span class="error-line" title=${letter.error ?? ""}>${letter.error ?? "–"}</span>` },
   { name: "claims", title: t("column.claims"), class: "figure", cell: (/** @type {Letter} */ letter) => number(letter.num_delivered) },
   { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Letter} */ letter) => html`<${Time} at=${letter.timestamp} />` },
-  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Letter} */ letter) => /** @type {[Verb, string][]} */ ([["show", "eye"], ["replay", "play"], ["drop", "bin"]]).map(([verb, icon]) => {
+  { name: "act", title: html`<span class="unseen">
+    ${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Letter} */ letter) => /** @type {[Verb, string][]} */ ([["show", "eye"], ["replay", "play"], ["drop", "bin"]]).map(([verb, icon]) => {
     const label = `${t(`letters.${verb}`)} #${letter.number}`;
-    return html`<button key=${verb} class="button bare" data-verb=${verb} aria-label=${label} title=${label} onClick=${() => act(letter, verb)}><${Icon} name=${icon} /></button>`;
+    return html`<button key=${verb} class="button bare" data-verb=${verb} aria-label=${label} title=${label}
+      onClick=${() => act(letter, verb)}><${Icon} name=${icon} /></button>`;
   }) },
 ];
 

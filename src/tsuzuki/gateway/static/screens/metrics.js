@@ -32,7 +32,9 @@ export function MetricsScreen() {
     samples.splice(0, samples.length - SAMPLES);
   }, [seen]);
   const found = useEnded(SPANS[span]);
-  const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) => html`<button key=${one} class="segment" aria-pressed=${span === one} onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
+  const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) =>
+    html`<button key=${one} class="segment" aria-pressed=${span === one}
+    onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
   return html`<${Page} title=${t("nav.metrics")} actions=${choose}>
     <${Stale} problem=${seen ? problem : null} />
     ${seen ? html`<${Figures} seen=${seen} />` : html`<${Waiting} problem=${problem} rows=${2} />`}
@@ -72,7 +74,8 @@ function Figures({ seen }) {
     ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(seen.queue_age)],
     ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", number(runs.COMPLETED)], ["state.FAILED", number(runs.FAILED)],
   ];
-  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt><dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt>
+    <dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
 }
 
 /** @param {number[]} values @param {number} part */
@@ -108,9 +111,14 @@ function Charts({ runs, length }) {
   const pick = (/** @type {(bin: any) => number|null} */ get) => bins.map(get);
   const sum = (/** @type {(bin: any) => number} */ get) => bins.reduce((whole, bin) => whole + get(bin), 0);
   return html`<div class="charts">
-    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${[{ label: t("state.FAILED"), tone: "bad", bars: true, figure: sum((bin) => bin.failed), values: pick((bin) => bin.done + bin.failed) }, { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum((bin) => bin.done), values: pick((bin) => bin.done) }]} /><//>
-    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.took, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.took, 0.95)) }]} /><//>
-    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration} series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.waited, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.waited, 0.95)) }]} /><//>
-    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${duration} series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">${t("metrics.queue.text")}</p><//>
+    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times}
+      series=${[{ label: t("state.FAILED"), tone: "bad", bars: true, figure: sum((bin) => bin.failed), values: pick((bin) => bin.done + bin.failed) }, { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum((bin) => bin.done), values: pick((bin) => bin.done) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration}
+      series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.took, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.took, 0.95)) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration}
+      series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.waited, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.waited, 0.95)) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${duration}
+      series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">
+      ${t("metrics.queue.text")}</p><//>
   </div>`;
 }

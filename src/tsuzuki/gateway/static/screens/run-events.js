@@ -41,8 +41,11 @@ export function EventsTab({ run }) {
   const problem = pager.problem.value;
   if (!pager.size.value) return html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
   return html`<${Stale} problem=${problem} />
-    <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need} open=${setOpen} selected=${open?.position ?? null} />
-    ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}><${Value} label=${t("events.fact")} value=${open} /><//>`}
+    <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value}
+      size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need}
+      open=${setOpen} selected=${open?.position ?? null} />
+    ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}>
+      <${Value} label=${t("events.fact")} value=${open} /><//>`}
     <${CommandLine} line=${commands.events(run.number)} />`;
 }
 
@@ -54,8 +57,11 @@ function about(fact) {
 
 const columns = () => [
   { name: "position", title: t("column.position"), width: "72px", class: "figure", cell: (/** @type {Fact} */ row) => number(row.position) },
-  { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Fact} */ row) => html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`}>${row.kind}</span>` },
-  { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Fact} */ row) => html`<span class="clip">${about(row)}</span>` },
+  { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Fact} */ row) =>
+    html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`}>${row.kind}</span>` },
+  { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Fact} */ row) => html`<span class="clip">
+    ${about(row)}</span>` },
   { name: "attempt", title: t("column.attempt"), width: "84px", class: "figure wide-only", cell: (/** @type {Fact} */ row) => number(row.attempt ?? 1) },
-  { name: "at", title: t("column.at"), width: "120px", class: "wide-only", cell: (/** @type {Fact} */ row) => html`<time title=${clockTime(row.at, "local")}>${preciseTime(row.at)}</time>` },
+  { name: "at", title: t("column.at"), width: "120px", class: "wide-only", cell: (/** @type {Fact} */ row) =>
+    html`<time title=${clockTime(row.at, "local")}>${preciseTime(row.at)}</time>` },
 ];

@@ -19,8 +19,10 @@ export function GraphTab({ run }) {
   if (!graph.value) return html`<${Waiting} ...${graph} />`;
   const { nodes, workflow } = graph.value;
   return html`
-    ${nodes.length ? html`<${Picture} nodes=${nodes} states=${run.tasks} />` : html`<${Empty} title=${t("graph.none")} text=${t("graph.none.text")} />`}
-    ${workflow && html`<${Card} title=${t("graph.text")} actions=${html`<${Copy} text=${workflow} />`} flush><pre class="code" tabindex="0">${workflow}</pre><//>`}`;
+    ${nodes.length ? html`<${Picture} nodes=${nodes} states=${run.tasks} />` : html`<${Empty} title=${t("graph.none")}
+      text=${t("graph.none.text")} />`}
+    ${workflow && html`<${Card} title=${t("graph.text")} actions=${html`<${Copy} text=${workflow} />`} flush><pre class="code"
+      tabindex="0">${workflow}</pre><//>`}`;
 }
 
 /** @param {GraphNode[]} nodes */
@@ -46,16 +48,21 @@ function Picture({ nodes, states }) {
   const { places, width, height } = placed(nodes);
   const edges = nodes.flatMap((node) => node.needs.map((need) => ({ from: places.get(need), to: places.get(node.name), name: `${need} ${node.name}`, need })));
   const state = (/** @type {string} */ name) => states[name] ?? "PENDING";
-  return html`<div class="graph" tabindex="0" role="region" aria-label=${t("tab.graph")}><div class="graph-space" style=${{ width: `${width}px`, height: `${height}px` }}>
+  return html`<div class="graph" tabindex="0" role="region" aria-label=${t("tab.graph")}><div class="graph-space"
+    style=${{ width: `${width}px`, height: `${height}px` }}>
     <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} aria-hidden="true">
       ${edges.map(({ from, to, name, need }) => {
         if (!from || !to) return null;
         const x1 = from.x + WIDE, y1 = from.y + HIGH / 2, x2 = to.x, y2 = to.y + HIGH / 2, bend = (x2 - x1) / 2;
-        return html`<path key=${name} class=${`edge tone-${tone(state(need))}`} d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} />`;
+        return html`<path key=${name} class=${`edge tone-${tone(state(need))}`}
+          d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} />`;
       })}
     </svg>
-    <ol>${[...places.values()].map(({ x, y, node }) => html`<li key=${node.name} class=${`node tone-${tone(state(node.name))}`} data-node=${node.name} data-state=${state(node.name)} title=${node.callable} style=${{ left: `${x}px`, top: `${y}px`, width: `${WIDE}px`, height: `${HIGH}px` }}>
-      <${Shape} state=${state(node.name)} /><b>${node.name}</b><small>${node.mapped ? t("graph.mapped") : ""}<span class="unseen">${t(`state.${state(node.name)}`)}${node.needs.length ? ` · ${t("graph.after", { names: node.needs.join(", ") })}` : ""}</span></small>
+    <ol>${[...places.values()].map(({ x, y, node }) => html`<li key=${node.name} class=${`node tone-${tone(state(node.name))}`}
+      data-node=${node.name} data-state=${state(node.name)} title=${node.callable}
+      style=${{ left: `${x}px`, top: `${y}px`, width: `${WIDE}px`, height: `${HIGH}px` }}>
+      <${Shape} state=${state(node.name)} /><b>${node.name}</b><small>${node.mapped ? t("graph.mapped") : ""}<span class="unseen">
+        ${t(`state.${state(node.name)}`)}${node.needs.length ? ` · ${t("graph.after", { names: node.needs.join(", ") })}` : ""}</span></small>
     </li>`)}</ol>
   </div></div>`;
 }

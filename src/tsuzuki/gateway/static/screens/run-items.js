@@ -12,7 +12,7 @@ import { Dialog } from "../parts/dialog.js";
 import { LateInput } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Fact } from "../parts/layout.js";
-import { Empty, Failure, Loading, Stale, Waiting } from "../parts/states.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
@@ -48,12 +48,19 @@ export function ItemsTab({ run }) {
     if (!pager.ended.value) void pager.reach(rows);
   };
   const problem = pager.problem.value;
-  const nothing = pager.size.value === 0 && pager.ended.value;
+  const select = (/** @type {Item} */ row) => set({ item: row.position });
+  let content;
+  if (pager.size.value) {
+    content = html`<${LongTable} label=${t("tab.items")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value}
+      total=${pager.ended.value ? pager.size.value : total} rowKey=${(/** @type {Item} */ row) => row.position}
+      need=${need} open=${select} selected=${Number(item) || null} />`;
+  } else if (pager.ended.value && !problem) content = html`<${Empty} title=${t(total === null ? "items.none.filtered" : "items.none")}
+    icon="runs" />`;
+  else content = html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
   return html`
     <${ItemFilters} run=${run} status=${status} step=${step} error=${error} set=${set} />
     <${Stale} problem=${pager.size.value ? problem : null} />
-    ${problem && !pager.size.value ? html`<${Failure} problem=${problem} again=${() => pager.reach(200)} />` : nothing ? html`<${Empty} title=${t(total === null ? "items.none.filtered" : "items.none")} icon="runs" />` : !pager.size.value ? html`<${Loading} />` : html`<${LongTable} label=${t("tab.items")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value} total=${pager.ended.value ? pager.size.value : total}
-      rowKey=${(/** @type {Item} */ row) => row.position} need=${need} open=${(/** @type {Item} */ row) => set({ item: row.position })} selected=${Number(item) || null} />`}
+    ${content}
     ${item && html`<${OneItem} run=${run} position=${item} close=${() => set({ item: "" })} />`}
     <${CommandLine} line=${commands.items(run.number, status === "failed")} />`;
 }
@@ -77,23 +84,28 @@ export function useGrowth(pager, position, wanted) {
 function ItemFilters({ run, status, step, error, set }) {
   return html`<div class="toolbar" role="search" aria-label=${t("items.filters")}>
     <div class="segments" role="group" aria-label=${t("items.status")}>
-      ${["", ...STATES].map((one) => html`<button key=${one} class="segment" data-item-status=${one || "all"} aria-pressed=${status === one} onClick=${() => set({ status: one })}>${t(one ? `state.${one}` : "runs.all")}</button>`)}
+      ${["", ...STATES].map((one) => html`<button key=${one} class="segment" data-item-status=${one || "all"}
+        aria-pressed=${status === one} onClick=${() => set({ status: one })}>${t(one ? `state.${one}` : "runs.all")}</button>`)}
     </div>
     <select aria-label=${t("column.task")} value=${step} onChange=${(/** @type {any} */ event) => set({ step: event.currentTarget.value })}>
       <option value="">${t("items.everytask")}</option>
       ${Object.keys(run.tasks).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
     </select>
-    <label class="search"><${Icon} name="search" /><${LateInput} value=${error} label=${t("items.error")} set=${(/** @type {string} */ text) => set({ error: text })} more=${{ type: "search" }} /></label>
+    <label class="search"><${Icon} name="search" /><${LateInput} value=${error} label=${t("items.error")}
+      set=${(/** @type {string} */ text) => set({ error: text })} more=${{ type: "search" }} /></label>
   </div>`;
 }
 
 const columns = () => [
-  { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Item} */ row) => html`<span class="clip mono" title=${row.key}>${row.key || html`<span class="none">–</span>`}</span>` },
-  { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Item} */ row) => html`<span class="clip">${row.task}</span>` },
+  { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Item} */ row) =>
+    html`<span class="clip mono" title=${row.key}>${row.key || html`<span class="none">–</span>`}</span>` },
+  { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Item} */ row) =>
+    html`<span class="clip">${row.task}</span>` },
   { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Item} */ row) => html`<${Status} state=${row.status} />` },
   { name: "took", title: t("column.took"), width: "76px", class: "figure", cell: (/** @type {Item} */ row) => duration(row.took) },
   { name: "tries", title: t("column.tries"), width: "64px", class: "figure wide-only", cell: (/** @type {Item} */ row) => number(row.tries) },
-  { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Item} */ row) => html`<span class="clip tone-bad" title=${row.error ?? ""}>${row.error ?? ""}</span>` },
+  { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Item} */ row) =>
+    html`<span class="clip tone-bad" title=${row.error ?? ""}>${row.error ?? ""}</span>` },
 ];
 
 /** @param {{run: import("../core/types.js").RunSnapshot, position: string, close: () => void}} props */
@@ -113,10 +125,14 @@ function OneItem({ run, position, close }) {
         <${Fact} name=${t("items.position")}>${number(item.position)}<//>
       </dl>
       ${item.error && html`<div class="trouble"><p><${Icon} name="warn" /><b>${item.error}</b></p></div>`}
-      ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span><${Copy} text=${item.traceback} /></div><pre class="code" tabindex="0">${item.traceback}</pre></div>`}
+      ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span>
+        <${Copy} text=${item.traceback} /></div><pre class="code" tabindex="0">${item.traceback}</pre></div>`}
       <${Value} label=${t("column.key")} value=${item.key === "" ? null : item.key} />
       <p class="hint">${t("items.input.text")}</p>
-      ${item.status !== "failed" && (item.output_truncated ? html`<p class="notice">${t("items.large", { size: bytes(item.output_bytes) })}</p>` : html`<${Value} label=${t("items.output")} value=${item.output} />`)}
-      ${item.artifacts.length > 0 && html`<h3>${t("items.artifacts")}</h3><ul class="preview">${item.artifacts.map((one) => html`<li key=${one.name}><b>${one.name}</b> <span>${bytes(one.size)}</span></li>`)}</ul>`}`}
+      ${item.status !== "failed" && (item.output_truncated ? html`<p class="notice">
+        ${t("items.large", { size: bytes(item.output_bytes) })}</p>` : html`<${Value} label=${t("items.output")}
+        value=${item.output} />`)}
+      ${item.artifacts.length > 0 && html`<h3>${t("items.artifacts")}</h3><ul class="preview">${item.artifacts.map((one) =>
+        html`<li key=${one.name}><b>${one.name}</b> <span>${bytes(one.size)}</span></li>`)}</ul>`}`}
   <//>`;
 }

@@ -20,11 +20,13 @@ const CALLS = 200;
 /** @param {{run: RunSnapshot}} props */
 export function StepsTab({ run }) {
   const names = Object.keys(run.tasks);
-  if (!names.length) return html`<${Empty} title=${t(run.status === "PENDING" ? "steps.waiting" : "steps.none")} text=${t(run.status === "PENDING" ? "steps.waiting.text" : "steps.none.text")} icon="runs" />`;
+  if (!names.length) return html`<${Empty} title=${t(run.status === "PENDING" ? "steps.waiting" : "steps.none")}
+    text=${t(run.status === "PENDING" ? "steps.waiting.text" : "steps.none.text")} icon="runs" />`;
   const records = run.task_records ?? {};
   const scale = scaleOf(run, Object.values(records));
   return html`<div class="waterfall" role="table" aria-label=${t("tab.steps")}>
-    <div class="fall-row fall-head" role="row"><span role="columnheader">${t("column.task")}</span><span role="columnheader">${t("column.done")}</span><${Axis} scale=${scale} /></div>
+    <div class="fall-row fall-head" role="row"><span role="columnheader">${t("column.task")}</span><span role="columnheader">
+      ${t("column.done")}</span><${Axis} scale=${scale} /></div>
     ${names.map((name) => html`<${Row} key=${name} name=${name} state=${run.tasks[name]} record=${records[name]} scale=${scale} run=${run} />`)}
   </div>
   ${run.task_records_truncated && html`<p class="hint">${t("steps.truncated")}</p>`}
@@ -60,11 +62,15 @@ function Row({ name, state, record, scale, run }) {
   return html`<div class="fall-group">
     <div class="fall-row" role="row" data-task=${name}>
       <span role="cell" class="fall-name">
-        <button type="button" class="fall-open" aria-expanded=${open} aria-label=${t("steps.open", { task: name })} onClick=${() => setOpen(!open)}><${Icon} name=${open ? "down" : "right"} /></button>
-        <span class=${`tone-${tone(state)}`} title=${t(`state.${state}`)}><${Shape} state=${state} /><span class="unseen">${t(`state.${state}`)}</span></span>
+        <button type="button" class="fall-open" aria-expanded=${open} aria-label=${t("steps.open", { task: name })}
+          onClick=${() => setOpen(!open)}><${Icon} name=${open ? "down" : "right"} /></button>
+        <span class=${`tone-${tone(state)}`} title=${t(`state.${state}`)}><${Shape} state=${state} /><span class="unseen">
+          ${t(`state.${state}`)}</span></span>
         <b title=${name}>${name}</b>
       </span>
-      <span role="cell" class="fall-count">${figure}${record && record.failed > 0 ? html` <a class="tone-bad" href=${link(`/runs/${run.number}/items`, { status: "failed", step: name })}>${t("count.failed", { n: record.failed })}</a>` : ""}</span>
+      <span role="cell" class="fall-count">${figure}${record && record.failed > 0 ? html` <a class="tone-bad"
+        href=${link(`/runs/${run.number}/items`, { status: "failed", step: name })}>
+        ${t("count.failed", { n: record.failed })}</a>` : ""}</span>
       <span role="cell" class="fall-lane">${record && html`<${Span} record=${record} state=${state} scale=${scale} mapped=${mapped} />`}</span>
     </div>
     ${open && html`<${Calls} name=${name} record=${record} scale=${scale} run=${run} />`}
@@ -81,7 +87,8 @@ function Span({ record, state, scale, mapped }) {
   const right = share(record.ended_at ?? scale.to, scale);
   const length = (record.ended_at ?? scale.to) - record.started_at;
   const place = { left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` };
-  return html`<span class=${`fall-bar tone-${tone(state)}${mapped ? " mapped" : ""}${record.ended_at === null ? " open" : ""}`} style=${place} title=${duration(length)}></span>
+  return html`<span class=${`fall-bar tone-${tone(state)}${mapped ? " mapped" : ""}${record.ended_at === null ? " open" : ""}`}
+    style=${place} title=${duration(length)}></span>
     ${record.strip && html`<${Density} strip=${record.strip} scale=${scale} />`}
     <${Took} left=${left} right=${right} text=${duration(length)} />`;
 }
@@ -100,8 +107,10 @@ function Density({ strip, scale }) {
   const width = Math.max((share(strip.start + strip.width * strip.done.length, scale) * 100 - left) / strip.done.length, 0.15);
   const done = strip.done.reduce((sum, count) => sum + count, 0), failed = strip.failed.reduce((sum, count) => sum + count, 0);
   return html`<svg class="density" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label=${t("steps.density", { done, failed })}>
-    ${strip.done.map((count, place) => count > 0 && html`<rect key=${`d${place}`} class="good" x=${left + place * width} width=${width * 0.9} y=${18 - (16 * count) / most} height=${(16 * count) / most} />`)}
-    ${strip.failed.map((count, place) => count > 0 && html`<rect key=${`f${place}`} class="bad" x=${left + place * width} width=${width * 0.9} y="19" height=${2 + (3 * count) / most} />`)}
+    ${strip.done.map((count, place) => count > 0 && html`<rect key=${`d${place}`} class="good" x=${left + place * width}
+      width=${width * 0.9} y=${18 - (16 * count) / most} height=${(16 * count) / most} />`)}
+    ${strip.failed.map((count, place) => count > 0 && html`<rect key=${`f${place}`} class="bad" x=${left + place * width}
+      width=${width * 0.9} y="19" height=${2 + (3 * count) / most} />`)}
   </svg>`;
 }
 
@@ -117,9 +126,11 @@ function Calls({ name, record, scale, run }) {
       const end = item.ended_at ?? seconds(item.at) ?? scale.to;
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
-        <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span><span title=${item.key}>${item.key || t("steps.call")}</span></span>
+        <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span>
+          <span title=${item.key}>${item.key || t("steps.call")}</span></span>
         <span class="fall-count">${duration(item.took)}</span>
-        <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`} style=${{ left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` }}></span></span>
+        <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`}
+          style=${{ left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` }}></span></span>
       </a>`;
     })}
     ${page.value.next_cursor && html`<p class="hint"><a href=${link(`/runs/${run.number}/items`, { step: name })}>${t("steps.allcalls")}</a></p>`}

@@ -33,7 +33,8 @@ export function RunScreen({ run: reference, tab = "steps" }) {
     return html`<${Page} title=${t("run.title", { n: reference })} above=${above}>${content}<//>`;
   }
   const title = html`${run.flow_name} <span class="run-number">#${run.number}</span> <${Status} state=${run.status} large />`;
-  const trail = html`<a href=${link("/runs")}>${t("nav.runs")}</a><span aria-hidden="true">/</span><a href=${link("/runs", { flow: run.flow_name })}>${run.flow_name}</a>`;
+  const trail = html`<a href=${link("/runs")}>${t("nav.runs")}</a><span aria-hidden="true">/</span>
+    <a href=${link("/runs", { flow: run.flow_name })}>${run.flow_name}</a>`;
   return html`<${Page} name=${`#${run.number} ${run.flow_name}`} title=${title} above=${trail} actions=${html`<${Actions} run=${run} />`}>
     <${Connection} state=${watched.link.value} gone=${problem?.status === 404} />
     <${Header} run=${run} />
@@ -60,7 +61,8 @@ function tabsOf(run) {
 function Body({ run, tab }) {
   if (tab === "items") return html`<${ItemsTab} run=${run} />`;
   if (tab === "graph") return html`<${GraphTab} run=${run} />`;
-  if (tab === "logs") return html`<${RunLog} run=${run.run_id} live=${ACTIVE.has(run.status)} /><${CommandLine} line=${commands.watch(run.number)} />`;
+  if (tab === "logs") return html`<${RunLog} run=${run.run_id} live=${ACTIVE.has(run.status)} />
+    <${CommandLine} line=${commands.watch(run.number)} />`;
   if (tab === "events") return html`<${EventsTab} run=${run} />`;
   if (tab === "params") return html`<${ParamsTab} run=${run} />`;
   return html`<${StepsTab} run=${run} />`;
@@ -75,29 +77,36 @@ function Connection({ state, gone }) {
 /** @param {{run: RunSnapshot}} props */
 function Actions({ run }) {
   return html`
-    ${mayBe("cancel", run) && html`<button class="button" data-act="cancel" onClick=${() => askFor("cancel", [run])}><${Icon} name="stop" />${t("action.cancel")}</button>`}
-    ${mayBe("resume", run) && html`<button class="button primary" data-act="resume" onClick=${() => askFor("resume", [run])}><${Icon} name="play" />${t(run.status === "COMPLETED" ? "action.retry" : "action.resume")}</button>`}
+    ${mayBe("cancel", run) && html`<button class="button" data-act="cancel" onClick=${() => askFor("cancel", [run])}>
+      <${Icon} name="stop" />${t("action.cancel")}</button>`}
+    ${mayBe("resume", run) && html`<button class="button primary" data-act="resume" onClick=${() => askFor("resume", [run])}>
+      <${Icon} name="play" />${t(run.status === "COMPLETED" ? "action.retry" : "action.resume")}</button>`}
     <a class="button" data-act="like" href=${link("/start", { like: run.number })}><${Icon} name="copies" />${t("action.like")}</a>
-    ${mayBe("remove", run) && html`<button class="button" data-act="remove" onClick=${() => askFor("remove", [run], () => go("/runs"))}><${Icon} name="bin" />${t("action.remove")}</button>`}`;
+    ${mayBe("remove", run) && html`<button class="button" data-act="remove"
+      onClick=${() => askFor("remove", [run], () => go("/runs"))}><${Icon} name="bin" />${t("action.remove")}</button>`}`;
 }
 
 /** @param {{run: RunSnapshot}} props */
 function Header({ run }) {
   const over = !ACTIVE.has(run.status);
   return html`<dl class="facts">
-    <${Fact} name=${t("column.took")}><${Elapsed} from=${run.started_at} to=${run.finished_at ?? (run.status === "PENDING" ? run.updated_at : null)} /><//>
+    <${Fact} name=${t("column.took")}><${Elapsed} from=${run.started_at}
+      to=${run.finished_at ?? (run.status === "PENDING" ? run.updated_at : null)} /><//>
     <${Fact} name=${t("column.created")}><${Time} at=${run.created_at} /><//>
     ${over && html`<${Fact} name=${t("column.ended")}><${Time} at=${run.finished_at} /><//>`}
     <${Fact} name=${t("column.attempt")}>${number(run.attempt)}<//>
-    <${Fact} name=${t("column.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
+    <${Fact} name=${t("column.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">
+      ${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
     <${Fact} name=${t("column.done")}><${Tally} counts=${run.counts} /><//>
-    ${run.cost !== null && run.cost !== undefined && html`<${Fact} name=${t("fact.cost")}>${number(run.cost, { style: "currency", currency: "USD" })}<//>`}
+    ${run.cost !== null && run.cost !== undefined && html`<${Fact} name=${t("fact.cost")}>
+      ${number(run.cost, { style: "currency", currency: "USD" })}<//>`}
     ${run.not_before && run.status === "PENDING" && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
     ${run.key && html`<${Fact} name=${t("column.key")}><code>${run.key}</code><//>`}
     ${run.continues && html`<${Fact} name=${t("fact.continues")}><${RunLink} run=${run.continues}>${run.continues.slice(0, 8)}<//><//>`}
     <${Fact} name=${t("column.tags")}><${Labels} run=${run} /><//>
     <${Fact} name=${t("fact.id")}><code title=${run.run_id}>${run.run_id.slice(0, 8)}</code><${Copy} text=${run.run_id} label=${t("copy.id")} /><//>
-    ${run.cancel_requested_at && html`<${Fact} name=${t("fact.cancel")}><${Time} at=${run.cancel_requested_at} />${run.cancel_reason && ` · ${run.cancel_reason}`}<//>`}
+    ${run.cancel_requested_at && html`<${Fact} name=${t("fact.cancel")}><${Time} at=${run.cancel_requested_at} />
+      ${run.cancel_reason && ` · ${run.cancel_reason}`}<//>`}
   </dl>`;
 }
 
@@ -107,10 +116,12 @@ function Trouble({ run }) {
   return html`<section class="trouble" role="alert">
     <p><${Icon} name="warn" /><b>${run.error}</b></p>
     <div class="trouble-ways">
-      ${run.counts.failed > 0 && html`<a class="button small" href=${link(`/runs/${run.number}/items`, { status: "failed" })}>${t("trouble.items")}</a>`}
+      ${run.counts.failed > 0 && html`<a class="button small" href=${link(`/runs/${run.number}/items`, { status: "failed" })}>
+        ${t("trouble.items")}</a>`}
       <a class="button small" href=${link(`/runs/${run.number}/logs`)}>${t("tab.logs")}</a>
     </div>
-    ${failed?.[1].traceback && html`<details class="fold"><summary>${t("trouble.trace", { task: failed[0] })}</summary><pre tabindex="0">${failed[1].traceback}</pre></details>`}
+    ${failed?.[1].traceback && html`<details class="fold"><summary>${t("trouble.trace", { task: failed[0] })}</summary>
+      <pre tabindex="0">${failed[1].traceback}</pre></details>`}
   </section>`;
 }
 
@@ -124,7 +135,8 @@ function Progress({ run }) {
       return html`<div key=${step.step} class="step-progress">
         <b>${step.name}</b>
         <${Bar} done=${step.done ?? 0} failed=${step.failed} skipped=${step.skipped} total=${step.total} label=${step.name} />
-        <span>${number(ended)}${step.total ? ` / ${number(step.total)} · ${number(ended / step.total, { style: "percent" })}` : ""}${step.eta ? ` · ${t("progress.eta", { time: duration(step.eta) })}` : ""}${step.text ? ` · ${step.text}` : ""}</span>
+        <span>
+          ${number(ended)}${step.total ? ` / ${number(step.total)} · ${number(ended / step.total, { style: "percent" })}` : ""}${step.eta ? ` · ${t("progress.eta", { time: duration(step.eta) })}` : ""}${step.text ? ` · ${step.text}` : ""}</span>
       </div>`;
     })}
   </div>`;

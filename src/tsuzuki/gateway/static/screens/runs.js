@@ -54,7 +54,9 @@ function StateNav({ glance: seen, query }) {
   /** @param {number|null|undefined} count */
   const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${seen?.at_least ? "+" : ""}</b>`;
   const entry = (/** @type {string} */ status, /** @type {any} */ mark, /** @type {number|null|undefined} */ count) => html`
-    <a key=${status} href=${link("/runs", { ...query, status })} aria-current=${(query.status ?? "") === status ? "true" : undefined} data-status=${status || "ALL"} class=${status && !count ? "zero" : ""}>
+    <a key=${status} href=${link("/runs", { ...query, status })}
+      aria-current=${(query.status ?? "") === status ? "true" : undefined} data-status=${status || "ALL"}
+      class=${status && !count ? "zero" : ""}>
       ${mark}<span>${t(status ? `state.${status}` : "runs.all")}</span>${figure(count)}
     </a>`;
   return html`<nav class="states" aria-label=${t("runs.states")}>
@@ -67,13 +69,17 @@ function Filters({ query }) {
   const flows = useAsked("/flows", { every: 30 });
   // What holds when it counts, not when it was typed: two fields may be filled in one moment.
   const set = (/** @type {string} */ name, /** @type {string} */ value) => go("/runs", { ...place.peek().query, [name]: value }, { replace: true });
-  const field = (/** @type {string} */ name, /** @type {any} */ more = {}) => html`<${LateInput} key=${name} value=${query[name] ?? ""} label=${t(`filter.${name}`)} set=${(/** @type {string} */ text) => set(name, text)} more=${{ name, ...more }} />`;
+  const field = (/** @type {string} */ name, /** @type {any} */ more = {}) => html`<${LateInput} key=${name}
+    value=${query[name] ?? ""} label=${t(`filter.${name}`)} set=${(/** @type {string} */ text) => set(name, text)}
+    more=${{ name, ...more }} />`;
   const used = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
-  return html`<form class="toolbar filters" role="search" aria-label=${t("runs.filters")} onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<form class="toolbar filters" role="search" aria-label=${t("runs.filters")}
+    onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label class="search"><${Icon} name="search" />${field("text", { type: "search", "data-search": "" })}</label>
     ${field("flow", { list: "flows" })} ${field("tag")} ${field("label")}
     <datalist id="flows">${/** @type {any[]} */ (flows.value ?? []).map((flow) => html`<option key=${flow.name} value=${flow.name} />`)}</datalist>
-    <select aria-label=${t("filter.since")} value=${query.since ?? ""} onChange=${(/** @type {any} */ event) => set("since", event.currentTarget.value)}>
+    <select aria-label=${t("filter.since")} value=${query.since ?? ""}
+      onChange=${(/** @type {any} */ event) => set("since", event.currentTarget.value)}>
       <option value="">${t("filter.since.any")}</option>
       ${Object.keys(SPANS).map((span) => html`<option key=${span} value=${span}>${t(`filter.since.${span}`)}</option>`)}
     </select>
@@ -111,27 +117,41 @@ function Rows({ list, rows, chosen, setChosen, filtered }) {
   const every = rows.every((run) => chosen.has(run.run_id));
   const choose = {
     name: "choose", class: "cell-choose",
-    title: html`<input type="checkbox" aria-label=${t("bulk.all")} checked=${every} onChange=${() => setChosen(new Set(every ? [] : rows.map((run) => run.run_id)))} />`,
-    cell: (/** @type {RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: run.number })} checked=${chosen.has(run.run_id)} onChange=${() => toggle(run.run_id)} />`,
+    title: html`<input type="checkbox" aria-label=${t("bulk.all")} checked=${every}
+      onChange=${() => setChosen(new Set(every ? [] : rows.map((run) => run.run_id)))} />`,
+    cell: (/** @type {RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: run.number })}
+      checked=${chosen.has(run.run_id)} onChange=${() => toggle(run.run_id)} />`,
   };
-  return html`<${Table} label=${t("nav.runs")} columns=${[choose, ...columns()]} rows=${rows} rowKey=${(/** @type {RunSummary} */ run) => run.number} rowClass=${(/** @type {RunSummary} */ run) => (chosen.has(run.run_id) ? "selected" : "")} />
+  return html`<${Table} label=${t("nav.runs")} columns=${[choose, ...columns()]} rows=${rows}
+    rowKey=${(/** @type {RunSummary} */ run) => run.number}
+    rowClass=${(/** @type {RunSummary} */ run) => (chosen.has(run.run_id) ? "selected" : "")} />
     ${list.cursor.value !== null && html`<div class="more"><button class="button" onClick=${() => list.more()}>${t("table.more")}</button></div>`}`;
 }
 
 const columns = () => [
-  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {RunSummary} */ run) => html`<a class="run-name" href=${link(`/runs/${run.number}`)}><b>${run.flow_name}</b> <span class="run-number">#${run.number}</span></a><${Labels} run=${run} all=${false} />` },
-  { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {RunSummary} */ run) => html`<${Status} state=${run.status} />` },
-  { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {RunSummary} */ run) => (run.error ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
-  { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {RunSummary} */ run) => html`<${Time} at=${run.created_at} />` },
-  { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {RunSummary} */ run) => html`<${Elapsed} from=${run.started_at} to=${run.finished_at ?? (run.status === "RUNNING" || run.status === "CANCELLING" ? null : run.updated_at)} />` },
-  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {RunSummary} */ run) => html`<${RowActions} run=${run} />` },
+  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {RunSummary} */ run) => html`<a class="run-name"
+    href=${link(`/runs/${run.number}`)}><b>${run.flow_name}</b> <span class="run-number">#${run.number}</span></a>
+    <${Labels} run=${run} all=${false} />` },
+  { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {RunSummary} */ run) =>
+    html`<${Status} state=${run.status} />` },
+  { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {RunSummary} */ run) => (run.error
+    ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
+  { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {RunSummary} */ run) =>
+    html`<${Time} at=${run.created_at} />` },
+  { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {RunSummary} */ run) =>
+    html`<${Elapsed} from=${run.started_at}
+    to=${run.finished_at ?? (run.status === "RUNNING" || run.status === "CANCELLING" ? null : run.updated_at)} />` },
+  { name: "act", title: html`<span class="unseen">
+    ${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {RunSummary} */ run) =>
+    html`<${RowActions} run=${run} />` },
 ];
 
 /** @param {{run: RunSummary}} props */
 function RowActions({ run }) {
   const act = (/** @type {import("../parts/actions.js").Verb} */ verb, /** @type {string} */ icon) => {
     const label = `${t(`action.${verb}`)} #${run.number}`;
-    return html`<button class="button bare" aria-label=${label} title=${label} onClick=${() => askFor(verb, [run])}><${Icon} name=${icon} /></button>`;
+    return html`<button class="button bare" aria-label=${label} title=${label} onClick=${() => askFor(verb, [run])}>
+      <${Icon} name=${icon} /></button>`;
   };
   if (mayBe("cancel", run)) return act("cancel", "stop");
   if (mayBe("resume", run)) return act("resume", "play");
@@ -141,7 +161,8 @@ function RowActions({ run }) {
 
 /** @param {{filtered: boolean}} props */
 function Nothing({ filtered }) {
-  if (filtered) return html`<${Empty} title=${t("runs.none.filtered")} text=${t("runs.none.filtered.text")} icon="search"><a class="button" href=${link("/runs")}>${t("filter.clear")}</a><//>`;
+  if (filtered) return html`<${Empty} title=${t("runs.none.filtered")} text=${t("runs.none.filtered.text")} icon="search">
+    <a class="button" href=${link("/runs")}>${t("filter.clear")}</a><//>`;
   return html`<${Empty} title=${t("runs.none")} text=${t("runs.none.text")}>
     <a class="button primary" href=${link("/start")}><${Icon} name="plus" />${t("start.open")}</a>
     <${CommandLine} line="tsuzuki submit sample --param sentences=40 --watch" />

@@ -30,7 +30,8 @@ export function SettingsScreen() {
 /** @param {{name: string, chosen: import("../vendor/signals.js").Signal<string>, values: string[]}} props */
 function Choice({ name, chosen, values }) {
   return html`<fieldset class="choice"><legend>${t(`settings.${name}`)}</legend>
-    ${values.map((value) => html`<label key=${value} class="radio"><input type="radio" name=${name} value=${value} checked=${chosen.value === value} onChange=${() => (chosen.value = value)} />${t(`settings.${name}.${value}`)}</label>`)}
+    ${values.map((value) => html`<label key=${value} class="radio"><input type="radio" name=${name} value=${value}
+      checked=${chosen.value === value} onChange=${() => (chosen.value = value)} />${t(`settings.${name}.${value}`)}</label>`)}
   </fieldset>`;
 }
 
@@ -51,9 +52,12 @@ export function KeyForm({ done }) {
     void ask("/overview").catch(() => {});
   };
   return html`<form class="key-form" onSubmit=${save}>
-    <div class="field"><label for=${name}>${t("settings.key")}</label><input id=${name} name="key" type="password" autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
+    <div class="field"><label for=${name}>${t("settings.key")}</label><input id=${name} name="key" type="password"
+      autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text}
+      onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
     <p class="hint" id=${`${name}-state`}>${t(apiKey.value ? "settings.key.set" : "settings.key.unset")}</p>
-    <div class="form-foot"><button class="button primary"><${Icon} name="key" />${t("settings.key.use")}</button>${apiKey.value && html`<button type="button" class="button" onClick=${forget}>${t("settings.key.forget")}</button>`}</div>
+    <div class="form-foot"><button class="button primary"><${Icon} name="key" />${t("settings.key.use")}</button>${apiKey.value &&
+      html`<button type="button" class="button" onClick=${forget}>${t("settings.key.forget")}</button>`}</div>
   </form>`;
 }
 
@@ -63,16 +67,22 @@ function Effective() {
   const found = useAsked("/config");
   const health = useAsked("/health");
   const rows = (found.value ?? []).filter((one) => !changed || one.from !== "default" || one.refusal);
-  const only = html`<label class="check"><input type="checkbox" checked=${changed} onChange=${() => setChanged(!changed)} />${t("settings.changed")}</label>`;
+  const only = html`<label class="check"><input type="checkbox" checked=${changed} onChange=${() => setChanged(!changed)} />
+    ${t("settings.changed")}</label>`;
   return html`<${Card} title=${t("settings.effective")} actions=${only} flush>
-    ${!found.value ? html`<${Waiting} ...${found} />` : rows.length ? html`<${Table} label=${t("settings.effective")} columns=${columns()} rows=${rows} rowKey=${(/** @type {SettingView} */ row) => row.name} />` : html`<p class="hint card-note">${t("settings.unchanged")}</p>`}
+    ${!found.value ? html`<${Waiting} ...${found} />` : rows.length ? html`<${Table} label=${t("settings.effective")}
+      columns=${columns()} rows=${rows} rowKey=${(/** @type {SettingView} */ row) => row.name} />`
+      : html`<p class="hint card-note">${t("settings.unchanged")}</p>`}
   <//>
   <${CommandLine} line="tsuzuki config" />
   <p class="hint">Tsuzuki ${/** @type {any} */ (health.value)?.version ?? ""}</p>`;
 }
 
 const columns = () => [
-  { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {SettingView} */ row) => html`<code class="wordy">${row.name}</code><span class="means">${row.means}</span>${row.refusal && html`<span class="error-line">${row.refusal}</span>`}` },
+  { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {SettingView} */ row) =>
+    html`<code class="wordy">${row.name}</code><span class="means">${row.means}</span>${row.refusal &&
+    html`<span class="error-line">${row.refusal}</span>`}` },
   { name: "value", title: t("column.value"), cell: (/** @type {SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
-  { name: "from", title: t("column.from"), cell: (/** @type {SettingView} */ row) => (row.from === "default" ? html`<span class="none">${t("settings.default")}</span>` : html`<span class="label">${row.from}</span>`) },
+  { name: "from", title: t("column.from"), cell: (/** @type {SettingView} */ row) => (row.from === "default"
+    ? html`<span class="none">${t("settings.default")}</span>` : html`<span class="label">${row.from}</span>`) },
 ];

@@ -38,7 +38,9 @@ export function Shell() {
     return () => document.removeEventListener("keydown", press);
   }, []);
   return html`
-    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.getElementById("main")?.focus())}>${t("shell.skip")}</a>
+    <a class="skip" href="#main"
+      onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+      ${t("shell.skip")}</a>
     <${Side} />
     <main id="main" tabindex="-1"><${Reach} /><${Screen} /></main>
     <${Question} /><${Notes} />`;
@@ -51,8 +53,11 @@ function Screen() {
     if (broken) mended();
   }, [place.value.path]);
   if (access.value !== "open") return html`<${Door} />`;
-  if (broken) return html`<${Page} title=${t("problem.title")}><${Empty} title=${t("problem.broken")} text=${String(broken?.message ?? broken)} icon="warn"><button class="button" onClick=${mended}>${t("action.again")}</button><//><//>`;
-  if (!found) return html`<${Page} title=${t("problem.missing")}><${Empty} title=${t("problem.nowhere")} icon="search"><a class="button" href=${link("/runs")}>${t("nav.runs")}</a><//><//>`;
+  if (broken) return html`<${Page} title=${t("problem.title")}><${Empty} title=${t("problem.broken")}
+    text=${String(broken?.message ?? broken)} icon="warn"><button class="button" onClick=${mended}>
+    ${t("action.again")}</button><//><//>`;
+  if (!found) return html`<${Page} title=${t("problem.missing")}><${Empty} title=${t("problem.nowhere")} icon="search">
+    <a class="button" href=${link("/runs")}>${t("nav.runs")}</a><//><//>`;
   return html`<${found.view} ...${found.props} />`;
 }
 
@@ -74,13 +79,17 @@ function Side() {
     <nav class="menu" aria-label=${t("shell.menu")}>
       ${entries.value.map((entry) => {
         const figure = glance.value.value && entry.figure ? entry.figure(glance.value.value) : 0;
-        return html`<a key=${entry.path} href=${link(entry.path)} aria-current=${here === entry.path || here.startsWith(`${entry.path}/`) || (entry.path === "/runs" && here === "/start") ? "page" : undefined} data-nav=${entry.path}>
-          <${Icon} name=${entry.icon} /><span>${t(entry.title)}</span>${figure > 0 && html`<b class="menu-figure">${number(figure, { notation: "compact" })}</b>`}
+        return html`<a key=${entry.path} href=${link(entry.path)}
+          aria-current=${here === entry.path || here.startsWith(`${entry.path}/`) || (entry.path === "/runs" && here === "/start") ? "page" : undefined}
+          data-nav=${entry.path}>
+          <${Icon} name=${entry.icon} /><span>${t(entry.title)}</span>${figure > 0 && html`<b class="menu-figure">
+            ${number(figure, { notation: "compact" })}</b>`}
         </a>`;
       })}
     </nav>
     <div class="side-foot">
-      <p class=${`pulse pulse-${reach.value}`} data-pulse=${reach.value} title=${t(`pulse.${reach.value}`)}><i aria-hidden="true"></i><span>${t(`pulse.${reach.value}`)}</span></p>
+      <p class=${`pulse pulse-${reach.value}`} data-pulse=${reach.value} title=${t(`pulse.${reach.value}`)}>
+        <i aria-hidden="true"></i><span>${t(`pulse.${reach.value}`)}</span></p>
       <div class="switches"><${LanguageSwitch} /><${ThemeSwitch} /></div>
     </div>
   </header>`;
@@ -88,10 +97,14 @@ function Side() {
 
 function LanguageSwitch() {
   const other = language.value === "ja" ? "en" : "ja";
-  return html`<button class="button bare" lang=${other} data-switch="language" aria-label=${other === "ja" ? "日本語に切り替える" : "Switch to English"} onClick=${() => (chosenLanguage.value = other)}>${other === "ja" ? "日本語" : "EN"}</button>`;
+  return html`<button class="button bare" lang=${other} data-switch="language"
+    aria-label=${other === "ja" ? "日本語に切り替える" : "Switch to English"} onClick=${() => (chosenLanguage.value = other)}>
+    ${other === "ja" ? "日本語" : "EN"}</button>`;
 }
 
 function ThemeSwitch() {
   const dark = theme.value === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "dark";
-  return html`<button class="button bare" data-switch="theme" aria-label=${t(dark ? "shell.light" : "shell.dark")} title=${t(dark ? "shell.light" : "shell.dark")} onClick=${() => (theme.value = dark ? "light" : "dark")}><${Icon} name=${dark ? "sun" : "moon"} /></button>`;
+  return html`<button class="button bare" data-switch="theme" aria-label=${t(dark ? "shell.light" : "shell.dark")}
+    title=${t(dark ? "shell.light" : "shell.dark")} onClick=${() => (theme.value = dark ? "light" : "dark")}>
+    <${Icon} name=${dark ? "sun" : "moon"} /></button>`;
 }

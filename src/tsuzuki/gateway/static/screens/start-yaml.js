@@ -45,11 +45,16 @@ export function YamlForm({ name: first = "", tag: route = "default", text: given
   return html`<form class="start" onSubmit=${submit}><${Card} title=${t("yaml.title")}>
     <p class="lead">${t("yaml.text")}</p>
     <div class="fields two">
-      <div class="field"><label for="yaml-name">${t("yaml.name")}</label><input id="yaml-name" type="text" autocomplete="off" value=${name} onInput=${set(setName)} /></div>
-      <div class="field"><label for="yaml-tag">${t("filter.tag")}</label><input id="yaml-tag" type="text" autocomplete="off" value=${tag} onInput=${set(setTag)} /></div>
+      <div class="field"><label for="yaml-name">${t("yaml.name")}</label><input id="yaml-name" type="text" autocomplete="off"
+        value=${name} onInput=${set(setName)} /></div>
+      <div class="field"><label for="yaml-tag">${t("filter.tag")}</label><input id="yaml-tag" type="text" autocomplete="off"
+        value=${tag} onInput=${set(setTag)} /></div>
     </div>
-    <div class="field"><label for="yaml-text">YAML</label><textarea id="yaml-text" rows="14" spellcheck=${false} value=${text} onInput=${set(setText)}></textarea></div>
-    ${wrong && html`<div class="notice tone-bad" role="alert"><${Icon} name="warn" /><div><p>${problemText(wrong)}</p><ul>${wrong.fields.map((one) => html`<li key=${one.msg}>${one.line ? `${t("yaml.line", { n: one.line })}: ` : ""}${one.msg}</li>`)}</ul></div></div>`}
+    <div class="field"><label for="yaml-text">YAML</label><textarea id="yaml-text" rows="14" spellcheck=${false} value=${text}
+      onInput=${set(setText)}></textarea></div>
+    ${wrong && html`<div class="notice tone-bad" role="alert"><${Icon} name="warn" /><div><p>${problemText(wrong)}</p><ul>
+      ${wrong.fields.map((one) => html`<li key=${one.msg}>
+      ${one.line ? `${t("yaml.line", { n: one.line })}: ` : ""}${one.msg}</li>`)}</ul></div></div>`}
     <${CommandLine} line=${commands.submitYaml(name.trim() || "workflow", tag === "default" ? "" : tag)} />
     <div class="form-foot"><button class="button primary"><${Icon} name="play" />${t("start.submit")}</button></div>
   <//></form>`;

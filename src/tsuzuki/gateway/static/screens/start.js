@@ -49,7 +49,8 @@ function Chosen({ flows, name, model }) {
   if (!flows.length && !model) return html`<${NoFlows} />`;
   if (!name) return html`<${FlowList} flows=${flows} />`;
   const unknown = { name, doc: "", params: paramsSchema(model), tags: [], workers: [] };
-  return html`${!found && html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>${t("start.unknown", { flow: name })}</span></p>`}
+  return html`${!found && html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>
+    ${t("start.unknown", { flow: name })}</span></p>`}
     <${StartForm} key=${`${name}|${model?.run_id}|${Boolean(found)}`} flow=${found ?? unknown} model=${model?.flow_name === name ? model : null} />`;
 }
 
@@ -61,7 +62,8 @@ function paramsSchema(model) {
 }
 
 function NoFlows() {
-  return html`<${Empty} title=${t("start.none")} text=${t("start.none.text")} icon="workers"><${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
+  return html`<${Empty} title=${t("start.none")} text=${t("start.none.text")} icon="workers">
+    <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
 }
 
 /** @param {{flows: FlowView[]}} props */
@@ -69,10 +71,13 @@ function FlowList({ flows }) {
   const [text, setText] = useState("");
   const found = flows.filter((flow) => `${flow.name} ${flow.doc}`.toLowerCase().includes(text.toLowerCase()));
   return html`
-    ${flows.length > 6 && html`<div class="toolbar"><label class="search"><${Icon} name="search" /><input type="search" aria-label=${t("start.search")} placeholder=${t("start.search")} value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} /></label></div>`}
+    ${flows.length > 6 && html`<div class="toolbar"><label class="search"><${Icon} name="search" /><input type="search"
+      aria-label=${t("start.search")} placeholder=${t("start.search")} value=${text}
+      onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} /></label></div>`}
     <ul class="flows">
       ${found.map((flow) => html`<li key=${flow.name}><a class="flow" href=${link("/start", { flow: flow.name })}>
-        <b>${flow.name}</b><span>${flow.doc || t("start.nodoc")}</span><small>${t("start.workers", { n: flow.workers.length })}${flow.tags.length ? ` · ${flow.tags.join(", ")}` : ""}</small>
+        <b>${flow.name}</b><span>${flow.doc || t("start.nodoc")}</span><small>
+          ${t("start.workers", { n: flow.workers.length })}${flow.tags.length ? ` · ${flow.tags.join(", ")}` : ""}</small>
       </a></li>`)}
     </ul>`;
 }
@@ -109,16 +114,22 @@ function StartForm({ flow, model }) {
     }
   };
   const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setMore({ ...more, [name]: event.currentTarget.type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value });
-  const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {string} */ label, /** @type {any} */ extra = {}) => html`<div class="field"><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text" autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">${t(`start.${name}.text`)}</p></div>`;
+  const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {string} */ label, /** @type {any} */ extra = {}) =>
+    html`<div class="field"><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text"
+    autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">
+    ${t(`start.${name}.text`)}</p></div>`;
 
   return html`<form class="start" onSubmit=${submit} novalidate>
     <${Card} title=${flow.name} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
       ${flow.doc && html`<p class="lead">${flow.doc}</p>`}
       <${SchemaFields} form=${form} />
-      <details class="fold"><summary>${t("start.more")}</summary><div class="fields two">${plain("tag", "filter.tag")}${plain("tags", "start.tags")}${plain("key", "column.key")}${plain("priority", "start.priority", { inputmode: "numeric" })}</div>
-        ${model && html`<label class="check"><input type="checkbox" checked=${more.continues} onChange=${change("continues")} />${t("start.continues", { n: model.number })}</label>`}
+      <details class="fold"><summary>${t("start.more")}</summary><div class="fields two">
+        ${plain("tag", "filter.tag")}${plain("tags", "start.tags")}${plain("key", "column.key")}${plain("priority", "start.priority", { inputmode: "numeric" })}</div>
+        ${model && html`<label class="check"><input type="checkbox" checked=${more.continues} onChange=${change("continues")} />
+          ${t("start.continues", { n: model.number })}</label>`}
       </details>
-      ${wrong && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${problemText(wrong)} ${wrong.runId && html`<a href=${link(`/runs/${wrong.runId}`)}>${t("start.holder")}</a>`}</span></p>`}
+      ${wrong && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${problemText(wrong)} ${wrong.runId &&
+        html`<a href=${link(`/runs/${wrong.runId}`)}>${t("start.holder")}</a>`}</span></p>`}
       <${CommandLine} line=${commands.submit(wish)} />
       <div class="form-foot"><button class="button primary" disabled=${busy}><${Icon} name="play" />${t("start.submit")}</button></div>
     <//>

@@ -111,6 +111,14 @@ def test_the_page_names_every_module_it_begins_with() -> None:
     assert named == {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.js")} - lazy
 
 
+def test_every_part_for_applications_is_told_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs/dashboard.md").read_text(encoding="utf-8")
+    exported = re.findall(r"^export \{ (.+) \} from", (FOLDER / "parts.js").read_text(), re.MULTILINE)
+    names = [name for listing in exported for name in listing.split(", ")]
+    assert len(names) > 40
+    assert not [name for name in names if not re.search(rf"`{name}\b", text)]
+
+
 def test_vendored_files_are_as_they_were_written_down() -> None:
     rows = re.findall(
         r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$", (FOLDER / "vendor/README.md").read_text(), re.MULTILINE

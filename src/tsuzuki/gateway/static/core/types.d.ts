@@ -35,3 +35,6 @@ export type GraphNode = {name: string, callable: string, needs: string[], stage:
 export type Application = {name: string, title: {en: string, ja: string}, module: string|null};
 
 export type Asked<T> = {value: T|null, problem: import("./api.js").Problem|null, loading: boolean, again: () => void};
+
+export type Fact = {position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string,
+  reason?: string, by?: string, error?: {type: string, message: string}};

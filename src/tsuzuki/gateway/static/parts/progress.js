@@ -39,10 +39,12 @@ export function RunProgress({ run }) {
   if (!sum) return html`<${Tally} counts=${counts} />`;
   const ended = sum.done + sum.failed + sum.skipped;
   const line = sum.total ? `${number(ended)} / ${number(sum.total)}` : t("progress.ended", { n: ended });
+  const left = sum.eta !== null && run.status === "RUNNING" && t("progress.eta", { time: duration(sum.eta) });
   return html`<div class="progress">
     <${Bar} ...${sum} />
-    <span class="progress-text">${line}${sum.failed ? html` · <b class="tone-bad">
-      ${t("progress.failed", { n: sum.failed })}</b>` : ""}${sum.eta !== null && run.status === "RUNNING" ? ` · ${t("progress.eta", { time: duration(sum.eta) })}` : ""}</span>
+    <span class="progress-text">
+      ${line}${sum.failed > 0 && html` · <b class="tone-bad">${t("progress.failed", { n: sum.failed })}</b>`}${left && ` · ${left}`}
+    </span>
   </div>`;
 }
 

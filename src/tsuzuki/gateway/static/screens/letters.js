@@ -16,6 +16,9 @@ import { Table } from "../parts/table.js";
 /** @typedef {import("../core/types.js").Letter} Letter */
 /** @typedef {"show"|"replay"|"drop"} Verb */
 
+/** @type {[Verb, string][]} */
+const VERBS = [["show", "eye"], ["replay", "play"], ["drop", "bin"]];
+
 export function LettersScreen() {
   const [older, setOlder] = useState(/** @type {Letter[]} */ ([]));
   const [next, setNext] = useState(/** @type {string|null|undefined} */ (undefined));
@@ -58,12 +61,12 @@ const columns = (act) => [
     html`<span class="error-line" title=${letter.error ?? ""}>${letter.error ?? "–"}</span>` },
   { name: "claims", title: t("column.claims"), class: "figure", cell: (/** @type {Letter} */ letter) => number(letter.num_delivered) },
   { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Letter} */ letter) => html`<${Time} at=${letter.timestamp} />` },
-  { name: "act", title: html`<span class="unseen">
-    ${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Letter} */ letter) => /** @type {[Verb, string][]} */ ([["show", "eye"], ["replay", "play"], ["drop", "bin"]]).map(([verb, icon]) => {
-    const label = `${t(`letters.${verb}`)} #${letter.number}`;
-    return html`<button key=${verb} class="button bare" data-verb=${verb} aria-label=${label} title=${label}
-      onClick=${() => act(letter, verb)}><${Icon} name=${icon} /></button>`;
-  }) },
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Letter} */ letter) =>
+    VERBS.map(([verb, icon]) => {
+      const label = `${t(`letters.${verb}`)} #${letter.number}`;
+      return html`<button key=${verb} class="button bare" data-verb=${verb} aria-label=${label} title=${label}
+        onClick=${() => act(letter, verb)}><${Icon} name=${icon} /></button>`;
+    }) },
 ];
 
 /** @param {{letter: Letter, verb: Verb, close: () => void, gone: (id: string) => void}} props */

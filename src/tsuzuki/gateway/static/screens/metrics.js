@@ -108,17 +108,22 @@ function binned(runs, length) {
 function Charts({ runs, length }) {
   const { times, bins } = useMemo(() => binned(runs, length), [runs, length]);
   if (!runs.length) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
-  const pick = (/** @type {(bin: any) => number|null} */ get) => bins.map(get);
-  const sum = (/** @type {(bin: any) => number} */ get) => bins.reduce((whole, bin) => whole + get(bin), 0);
+  const sum = (/** @type {"done"|"failed"} */ name) => bins.reduce((whole, bin) => whole + bin[name], 0);
+  // The failed stand on top of the completed: their bars begin behind those, and end above them.
+  const ended = [
+    { label: t("state.FAILED"), tone: "bad", bars: true, figure: sum("failed"), values: bins.map((bin) => bin.done + bin.failed) },
+    { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum("done"), values: bins.map((bin) => bin.done) },
+  ];
+  const spread = (/** @type {"took"|"waited"} */ name) => [
+    { label: t("metrics.median"), tone: "active", values: bins.map((bin) => quantile(bin[name], 0.5)) },
+    { label: t("metrics.slow"), tone: "warn", values: bins.map((bin) => quantile(bin[name], 0.95)) },
+  ];
   return html`<div class="charts">
-    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times}
-      series=${[{ label: t("state.FAILED"), tone: "bad", bars: true, figure: sum((bin) => bin.failed), values: pick((bin) => bin.done + bin.failed) }, { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum((bin) => bin.done), values: pick((bin) => bin.done) }]} /><//>
-    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration}
-      series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.took, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.took, 0.95)) }]} /><//>
-    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration}
-      series=${[{ label: t("metrics.median"), tone: "active", values: pick((bin) => quantile(bin.waited, 0.5)) }, { label: t("metrics.slow"), tone: "warn", values: pick((bin) => quantile(bin.waited, 0.95)) }]} /><//>
+    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${ended} /><//>
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} series=${spread("took")} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration} series=${spread("waited")} /><//>
     <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${duration}
-      series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} /><p class="hint">
-      ${t("metrics.queue.text")}</p><//>
+      series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} />
+      <p class="hint">${t("metrics.queue.text")}</p><//>
   </div>`;
 }

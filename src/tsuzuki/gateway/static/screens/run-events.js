@@ -12,10 +12,15 @@ import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
 import { useGrowth } from "./run-items.js";
 
-/** @typedef {{position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string, reason?: string, by?: string, error?: {type: string, message: string}}} Fact */
+/** @typedef {import("../core/types.js").Fact} Fact */
 
 const PAGE = 1000;
-const TONES = /** @type {Record<string, string>} */ ({ ItemFailed: "bad", StepFailed: "bad", RunFailed: "bad", RunCompleted: "good", CancelAsked: "warn", CancelSeen: "warn", RunCancelled: "warn", Claimed: "active", Submitted: "active", ResumeAsked: "active", Released: "warn" });
+/** @type {Record<string, string>} */
+const TONES = {
+  Submitted: "active", Claimed: "active", Released: "warn", ResumeAsked: "active",
+  StepFailed: "bad", ItemFailed: "bad", RunCompleted: "good", RunFailed: "bad",
+  CancelAsked: "warn", CancelSeen: "warn", RunCancelled: "warn",
+};
 
 /** @param {{run: import("../core/types.js").RunSnapshot}} props */
 export function EventsTab({ run }) {

@@ -132,11 +132,16 @@ function Progress({ run }) {
   return html`<div class="steps-progress">
     ${steps.slice(0, 6).map((step) => {
       const ended = (step.done ?? 0) + (step.failed ?? 0) + (step.skipped ?? 0);
+      const told = [
+        step.total ? `${number(ended)} / ${number(step.total)}` : number(ended),
+        step.total && number(ended / step.total, { style: "percent" }),
+        step.eta && t("progress.eta", { time: duration(step.eta) }),
+        step.text,
+      ];
       return html`<div key=${step.step} class="step-progress">
         <b>${step.name}</b>
         <${Bar} done=${step.done ?? 0} failed=${step.failed} skipped=${step.skipped} total=${step.total} label=${step.name} />
-        <span>
-          ${number(ended)}${step.total ? ` / ${number(step.total)} · ${number(ended / step.total, { style: "percent" })}` : ""}${step.eta ? ` · ${t("progress.eta", { time: duration(step.eta) })}` : ""}${step.text ? ` · ${step.text}` : ""}</span>
+        <span>${told.filter(Boolean).join(" · ")}</span>
       </div>`;
     })}
   </div>`;

@@ -141,8 +141,7 @@ const columns = () => [
   { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {RunSummary} */ run) =>
     html`<${Elapsed} from=${run.started_at}
     to=${run.finished_at ?? (run.status === "RUNNING" || run.status === "CANCELLING" ? null : run.updated_at)} />` },
-  { name: "act", title: html`<span class="unseen">
-    ${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {RunSummary} */ run) =>
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {RunSummary} */ run) =>
     html`<${RowActions} run=${run} />` },
 ];
 

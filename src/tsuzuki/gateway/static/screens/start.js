@@ -86,7 +86,13 @@ function FlowList({ flows }) {
 function StartForm({ flow, model }) {
   const form = useMemo(() => new FormState(flow.params, model?.params), []);
   const first = flow.tags.includes("default") || !flow.tags.length ? "" : flow.tags[0];
-  const [more, setMore] = useState({ tag: model ? model.tag : first, tags: (model?.tags ?? []).filter((tag) => tag !== model?.tag).join(", "), key: "", priority: model?.priority ? String(model.priority) : "", continues: false });
+  const [more, setMore] = useState({
+    tag: model ? model.tag : first,
+    tags: (model?.tags ?? []).filter((tag) => tag !== model?.tag).join(", "),
+    key: "",
+    priority: model?.priority ? String(model.priority) : "",
+    continues: false,
+  });
   const [busy, setBusy] = useState(false);
   const [wrong, setWrong] = useState(/** @type {Problem|null} */ (null));
   const once = useMemo(onceKey, [form.typed.value, more]);
@@ -102,7 +108,15 @@ function StartForm({ flow, model }) {
     if (!fits) return;
     setBusy(true);
     try {
-      const body = { flow_name: flow.name, params, tag: more.tag || undefined, tags: tags.length ? tags : undefined, key: more.key || undefined, priority: Number(more.priority) || undefined, continues: more.continues ? model?.run_id : undefined };
+      const body = {
+        flow_name: flow.name,
+        params,
+        tag: more.tag || undefined,
+        tags: tags.length ? tags : undefined,
+        key: more.key || undefined,
+        priority: Number(more.priority) || undefined,
+        continues: more.continues ? model?.run_id : undefined,
+      };
       const run = await ask("/runs", { method: "POST", body, headers: { "Idempotency-Key": once } });
       tell(t("start.done", { n: run.number }));
       go(`/runs/${run.number}`);
@@ -113,7 +127,10 @@ function StartForm({ flow, model }) {
       setBusy(false);
     }
   };
-  const change = (/** @type {string} */ name) => (/** @type {any} */ event) => setMore({ ...more, [name]: event.currentTarget.type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value });
+  const change = (/** @type {string} */ name) => (/** @type {any} */ event) => {
+    const { type, checked, value } = event.currentTarget;
+    setMore({ ...more, [name]: type === "checkbox" ? checked : value });
+  };
   const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {string} */ label, /** @type {any} */ extra = {}) =>
     html`<div class="field"><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text"
     autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">

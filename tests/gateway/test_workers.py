@@ -180,8 +180,8 @@ async def test_health_is_open_and_readiness_looks_into_the_store(house: House) -
 async def test_the_page_and_its_files_are_served(small: House) -> None:
     page = await small.client.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert (await small.client.get("/static/page.js")).headers["content-type"].startswith("text/javascript")
-    assert (await small.client.get("/static/page.css")).headers["content-type"].startswith("text/css")
+    assert (await small.client.get("/static/app.js")).headers["content-type"].startswith("text/javascript")
+    assert (await small.client.get("/static/style/parts.css")).headers["content-type"].startswith("text/css")
     for missing in ("/static/none.js", "/static/../app.py", "/nothing"):
         answer = await small.client.get(missing)
         assert answer.status_code == 404
@@ -189,7 +189,7 @@ async def test_the_page_and_its_files_are_served(small: House) -> None:
 
 
 async def test_every_answer_tells_browsers_to_be_careful(small: House) -> None:
-    for path in ("/", "/runs", "/nothing", "/static/page.js"):
+    for path in ("/", "/runs", "/nothing", "/static/app.js"):
         headers = (await small.client.get(path, headers={"Origin": "http://elsewhere.example"})).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert "frame-ancestors 'none'" in headers["content-security-policy"]

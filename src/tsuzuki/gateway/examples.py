@@ -21,6 +21,8 @@ SUMMARY: Final[dict[str, Any]] = {
     "started_at": "2026-01-01T00:00:00+00:00",
     "finished_at": None,
     "counts": {"done": 311, "failed": 2, "skipped": 0, "steps": 1},
+    "attempt": 1,
+    "progress": [{"step": "fetch", "name": "fetch", "total": 500, "done": 311, "failed": 2, "running": 8, "eta": 4.2}],
 }
 
 SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
@@ -33,13 +35,11 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "tasks": {"plan": "SUCCEEDED", "fetch": "RUNNING"},
     "start_time": 1767225600.01,
     "end_time": None,
-    "attempt": 1,
     "position": 316,
     "key": "crawl:a",
     "priority": 0,
     "continues": None,
     "not_before": None,
-    "progress": [],
     "result": None,
     "result_blob": None,
 }
@@ -55,6 +55,7 @@ ITEM: Final[dict[str, Any]] = {
     "tries": 3,
     "took": 1.204,
     "at": "2026-01-01T00:00:07+00:00",
+    "ended_at": 1767225607.25,
     "error": "TimeoutError: timed out after 60 s",
 }
 

@@ -16,15 +16,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tsuzuki.errors import KeyRefused
 from tsuzuki.gateway.problems import answer
 
+POLICY: Final = (
+    "default-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "object-src 'none'",
+    "require-trusted-types-for 'script'",  # no page can make HTML or script out of text, even if it tried
+    "trusted-types 'none'",
+)
 SECURITY: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
-    ),
+    (b"content-security-policy", "; ".join(POLICY).encode()),
 )
 
 
@@ -50,6 +56,11 @@ def refusal(scope: Scope, *, only_local: bool) -> str | None:
     if origin is not None and scope["method"] not in READING and origin.partition("://")[2].lower() != host.lower():
         return "a page from elsewhere may not change anything here"
     return None
+
+
+def _keeping(path: str) -> bytes:
+    """Says what caches may keep: files of pages, which they ask about each time, and no answer of the API."""
+    return b"no-cache" if path.startswith(("/static/", "/apps/")) else b"no-store"
 
 
 def _name(host: str) -> str:
@@ -81,7 +92,7 @@ class Careful:
                 named = {name for name, _ in headers}
                 headers += [pair for pair in SECURITY if pair[0] not in named]
                 if b"cache-control" not in named:
-                    headers.append((b"cache-control", b"no-store"))
+                    headers.append((b"cache-control", _keeping(scope["path"])))
                 message["headers"] = headers
             await send(message)
 

@@ -56,6 +56,20 @@ class Counts(BaseModel):
     steps: int
 
 
+class StepProgress(BaseModel):
+    """How far a map is, or a step that tells of it."""
+
+    step: str
+    name: str
+    total: int | None = None
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    running: int = 0
+    eta: Annotated[float | None, Field(description="Seconds that it may take yet.")] = None
+    text: str = ""
+
+
 class RunSummary(BaseModel):
     """A run in a list."""
 
@@ -77,6 +91,17 @@ class RunSummary(BaseModel):
     started_at: str | None
     finished_at: str | None
     counts: Counts
+    attempt: int
+    progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
+
+
+class Strip(BaseModel):
+    """How many items ended well and badly, in bins of so many seconds."""
+
+    start: float
+    width: float
+    done: list[int]
+    failed: list[int]
 
 
 class TaskRecord(BaseModel):
@@ -96,6 +121,7 @@ class TaskRecord(BaseModel):
     skipped: int
     total: int | None
     busy_ms: float
+    strip: Annotated[Strip | None, Field(description="When the items of a map ended.")]
 
 
 class RunSnapshot(RunSummary):
@@ -112,13 +138,11 @@ class RunSnapshot(RunSummary):
     tasks: dict[str, TaskState]
     start_time: float | None
     end_time: float | None
-    attempt: int
     position: Annotated[int, Field(description="How many facts its journal has.")]
     key: str | None
     priority: int
     continues: str | None
     not_before: float | None
-    progress: Any
     result: Any
     result_blob: str | None
     task_records: Annotated[
@@ -160,6 +184,7 @@ class Item(BaseModel):
     tries: int
     took: float
     at: str
+    ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
 
 

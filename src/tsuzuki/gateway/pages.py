@@ -1,14 +1,16 @@
 """The routes that are open to all: health, the page, and what it needs."""
 
+from html import escape
 from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request
-from starlette.responses import FileResponse, Response
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from tsuzuki import __version__
+from tsuzuki import __version__, settings
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import Health
 from tsuzuki.gateway.session import Gateway
@@ -56,11 +58,18 @@ async def ready(request: Request) -> Response:
 
 
 @router.get("/", include_in_schema=False)
-async def index() -> Response:
-    """Gives the page."""
-    return FileResponse(FOLDER / "index.html", media_type="text/html; charset=utf-8")
+async def index(request: Request) -> Response:
+    """Gives the page, told its language and the header of keys by attributes: there is no inline script."""
+    options = request.app.state.gateway.options
+    language = settings.dashboard_language(options.dashboard_lang)
+    return HTMLResponse(_page(language, options.api_key_header))
+
+
+def _page(language: str, header: str) -> str:
+    told = f'lang="{escape(language or "en")}" data-language="{escape(language)}" data-key-header="{escape(header)}"'
+    return (FOLDER / "index.html").read_text(encoding="utf-8").replace('lang="en"', told, 1)
 
 
 def install(app: FastAPI) -> None:
-    """Serves the files of the page."""
-    app.mount("/static", Files(directory=FOLDER), name="static")
+    """Serves the files of the page, compressed where that is taken."""
+    app.mount("/static", GZipMiddleware(Files(directory=FOLDER), minimum_size=500), name="static")

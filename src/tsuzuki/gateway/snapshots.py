@@ -116,6 +116,8 @@ def summary(row: Run) -> dict[str, Any]:
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "counts": {"done": row.done, "failed": row.failed, "skipped": row.skipped, "steps": row.steps},
+        "attempt": row.attempt,
+        "progress": row.progress,
     }
 
 
@@ -139,13 +141,11 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "start_time": fold.started_at,
         "end_time": fold.ended_at,
         "worker_id": row.holder or row.worker or fold.worker,
-        "attempt": row.attempt,
         "position": row.position,
         "key": row.key,
         "priority": row.priority,
         "continues": row.continues,
         "not_before": row.not_before or None,
-        "progress": row.progress,
         "result": row.result,
         "result_blob": row.blob or None,
     }

@@ -1,0 +1,81 @@
+// Requests to the public HTTP API: the key, the problems, and whether the gateway can be reached.
+import { signal } from "./view.js";
+import { apiKey } from "./preferences.js";
+import { address } from "./place.js";
+
+const keyHeader = document.documentElement.dataset.keyHeader || "X-API-Key";
+
+/** Whether the last request reached the gateway, and its store. @type {import("../vendor/signals.js").Signal<"live"|"lost"|"unavailable">} */
+export const reach = signal("live");
+/** Whether a key is asked for: none needed or a good one, one is missing, this one is refused. @type {import("../vendor/signals.js").Signal<"open"|"asked"|"refused">} */
+export const access = signal("open");
+
+/** What the gateway said instead of an answer; status 0: it cannot be reached. */
+export class Problem extends Error {
+  /** @param {number} status @param {any} [told] */
+  constructor(status, told = {}) {
+    super(told.detail || told.title || (status ? `HTTP ${status}` : "unreachable"));
+    this.status = status;
+    /** @type {string} */
+    this.errorId = told.error_id ?? "";
+    /** @type {{loc: (string|number)[], msg: string, line?: number|null}[]} */
+    this.fields = told.errors ?? [];
+    /** @type {string|null} */
+    this.runId = told.run_id ?? null;
+  }
+}
+
+/** The headers that every request has. @param {Record<string, string>} [more] */
+export const headers = (more = {}) => (apiKey.value ? { [keyHeader]: apiKey.value, ...more } : more);
+
+/** Notes what an answer says of key and store. @param {number} status @param {string} errorId */
+export function note(status, errorId = "") {
+  reach.value = status === 0 ? "lost" : status === 503 && errorId.endsWith("0003") ? "unavailable" : "live";
+  if (status === 401) access.value = "asked";
+  else if (status === 403 && apiKey.value) access.value = "refused";
+  else if (status && status < 400) access.value = "open";
+}
+
+/**
+ * Sends a request and gives what it answers.
+ * @param {string|URL} path
+ * @param {{method?: string, query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [how]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, how = {}) {
+  const json = how.body !== undefined && !(how.body instanceof FormData);
+  /** @type {RequestInit} */
+  const request = {
+    method: how.method ?? "GET",
+    headers: headers({ ...(json ? { "Content-Type": "application/json" } : {}), ...how.headers }),
+    body: json ? JSON.stringify(how.body) : /** @type {FormData|undefined} */ (how.body),
+    signal: how.signal,
+    cache: "no-store",
+  };
+  const answer = await sent(path instanceof URL ? path : address(path, how.query), request);
+  if (answer.ok) return answer.headers.get("content-type")?.includes("json") ? answer.json() : answer.text();
+  throw await problemOf(answer);
+}
+
+/** @param {URL} url @param {RequestInit} request */
+async function sent(url, request) {
+  try {
+    const answer = await fetch(url, request);
+    if (answer.ok) note(answer.status);
+    return answer;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    note(0);
+    throw new Problem(0);
+  }
+}
+
+/** Reads what an answer tells that is none. @param {Response} answer */
+export async function problemOf(answer) {
+  const told = await answer.json().catch(() => ({}));
+  note(answer.status, told.error_id);
+  return new Problem(answer.status, told);
+}
+
+/** A key for a request that must not happen twice. */
+export const onceKey = () => `dashboard-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;

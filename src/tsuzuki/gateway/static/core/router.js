@@ -1,0 +1,71 @@
+// Where a person is, kept in the hash of the address: it needs nothing of the server, and works behind any prefix.
+import { computed, signal } from "./view.js";
+
+/** @typedef {{path: string, query: Record<string, string>}} Place */
+/** @typedef {{pattern: string[], view: any, title: string}} Route */
+
+/** @returns {Place} */
+function here() {
+  const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
+  return { path: path || "/runs", query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** Where a person is. */
+export const place = signal(here());
+addEventListener("hashchange", () => (place.value = here()));
+
+/** Gives the address of a place; what is empty is left out. @param {string} path @param {Record<string, unknown>} [query] */
+export function link(path, query = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
+  return `#${path}${text ? `?${text}` : ""}`;
+}
+
+/** Goes to a place. @param {string} path @param {Record<string, unknown>} [query] @param {{replace?: boolean}} [how] */
+export function go(path, query = {}, how = {}) {
+  const target = link(path, query);
+  if (target === location.hash) return;
+  if (how.replace) {
+    history.replaceState(null, "", target);
+    place.value = here();
+  } else location.hash = target;
+}
+
+/** @type {import("../vendor/signals.js").Signal<Route[]>} */
+const routes = signal([]);
+
+/** Adds a place: `/runs/:run` gives its view the prop `run`. @param {string} path @param {any} view @param {string} [title] key of words */
+export function addRoute(path, view, title = "") {
+  routes.value = [...routes.value, { pattern: path.split("/").slice(1), view, title }];
+}
+
+/** The view of the place where a person is, with its props; null: there is none. */
+export const shown = computed(() => {
+  const words = place.value.path.split("/").slice(1);
+  for (const route of routes.value) {
+    const props = matched(route.pattern, words);
+    if (props) return { view: route.view, title: route.title, props };
+  }
+  return null;
+});
+
+/** @param {string[]} pattern @param {string[]} words @returns {Record<string, string>|null} */
+function matched(pattern, words) {
+  if (pattern.length !== words.length) return null;
+  /** @type {Record<string, string>} */
+  const props = {};
+  for (const [number, part] of pattern.entries()) {
+    if (part.startsWith(":")) props[part.slice(1)] = decoded(words[number]);
+    else if (part !== words[number]) return null;
+  }
+  return props;
+}
+
+/** @param {string} text */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,40 @@
+// The shapes of the public HTTP API, as far as the dashboard looks at them; only tsc reads this.
+
+export type Status = "PENDING"|"RUNNING"|"CANCELLING"|"COMPLETED"|"FAILED"|"CANCELLED";
+
+export type Counts = {done: number, failed: number, skipped: number, steps: number};
+
+export type StepProgress = {step: string, name: string, total?: number|null, done?: number, failed?: number, skipped?: number, running?: number, eta?: number|null, text?: string};
+
+export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[]};
+
+export type Strip = {start: number, width: number, done: number[], failed: number[]};
+
+export type TaskRecord = {state: string, started_at: number|null, ended_at: number|null, duration_ms: number|null, error: string|null, traceback: string|null,  output: any, done: number, failed: number, skipped: number, total: number|null, busy_ms: number, strip: Strip|null};
+
+export type RunSnapshot = RunSummary & {workflow_yaml_sha256: string|null, params: Record<string, any>, tasks: Record<string, string>, start_time: number|null,  end_time: number|null, position: number, key: string|null, priority: number, continues: string|null, not_before: number|null,  cancel_requested_at: number|null, cancel_requested_by: string|null, cancel_reason: string|null, result: any, result_blob: string|null,  task_records?: Record<string, TaskRecord>, task_records_truncated?: boolean, cost?: number|null};
+
+export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null};
+
+export type Outcome = Item & {output: any, output_bytes: number, output_truncated: boolean, traceback: string|null, artifacts: {name: string, size: number}[]};
+
+export type LogLine = {number: number, at: number, level: string, text: string, name: string, key: string, step: string, logger: string, position: number};
+
+export type Worker = {worker_id: string, instance_id: string, state: string, hidden: boolean, tags: string[], flows: string[], last_seen_at: number,  started_at: number, current_run_id: string|null, last_run_id: string|null, last_run_status: string|null, stopped_at: number|null, stop_reason: string|null};
+
+export type Letter = {id: string, timestamp: number, reason: string, error: string|null, run_id: string, number: number, flow_name: string, tag: string, tags: string[], worker_id: string|null, num_delivered: number};
+
+export type FlowView = {name: string, doc: string, params: any, tags: string[], workers: string[]};
+
+export type Glance = {runs: Record<Status, number>, at_least: boolean, workers_alive: number, dead_letters: number, queue_age: number, tenant: string|null, now: number};
+
+export type SettingView = {name: string, value: string, from: string, means: string, refusal: string|null};
+
+export type GraphNode = {name: string, callable: string, needs: string[], stage: number, mapped: boolean};
+
+export type Application = {name: string, title: {en: string, ja: string}, module: string|null};
+
+export type Asked<T> = {value: T|null, problem: import("./api.js").Problem|null, loading: boolean, again: () => void};
+
+export type Fact = {position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string,
+  reason?: string, by?: string, error?: {type: string, message: string}};

@@ -1,0 +1,24 @@
+// The parts of which applications make their pages. What is exported here stays: see docs/dashboard.md.
+export * from "./core/view.js";
+export { ask, Problem, onceKey } from "./core/api.js";
+export { address } from "./core/place.js";
+export { follow } from "./core/stream.js";
+export { go, link, place } from "./core/router.js";
+export { bytes, language, number, t } from "./core/words.js";
+export { Elapsed, Time, duration } from "./core/times.js";
+export { useAsked } from "./core/live.js";
+export { Pager } from "./core/pager.js";
+export { quoted } from "./core/commands.js";
+export { Card, Fact, Page, RunLink, Tabs } from "./parts/layout.js";
+export { LongTable, Table } from "./parts/table.js";
+export { FormState, LateInput, SchemaFields } from "./parts/form.js";
+export { LogPanel } from "./parts/logpanel.js";
+export { RunLog } from "./parts/runlog.js";
+export { Bar, RunProgress, Tally } from "./parts/progress.js";
+export { Chart } from "./parts/chart.js";
+export { Labels, Status } from "./parts/status.js";
+export { Icon } from "./parts/icons.js";
+export { Empty, Failure, Loading, Stale, Waiting } from "./parts/states.js";
+export { Confirm, Dialog, tell } from "./parts/dialog.js";
+export { CommandLine, Copy } from "./parts/command.js";
+export { Value } from "./parts/value.js";

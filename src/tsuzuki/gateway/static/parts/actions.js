@@ -1,0 +1,109 @@
+// What one can do with runs: asked once more with a preview of what will happen, and its command line.
+import { html, signal, useState } from "../core/view.js";
+import { Problem, ask } from "../core/api.js";
+import { commands } from "../core/commands.js";
+import { cancellable, removable, resumable } from "../core/shapes.js";
+import { t } from "../core/words.js";
+import { CommandLine } from "./command.js";
+import { Confirm, tell } from "./dialog.js";
+import { Status } from "./status.js";
+
+/** @typedef {import("../core/types.js").RunSummary} RunSummary */
+/** @typedef {"cancel"|"resume"|"remove"} Verb */
+
+const AT_ONCE = 6; // requests under way at a time
+const LISTED = 12;
+
+/** @type {Record<Verb, {may: (run: RunSummary) => boolean, command: (run: RunSummary, how: How) => string, send: (run: RunSummary, how: How) => Promise<any>}>} */
+const VERBS = {
+  cancel: {
+    may: cancellable,
+    command: (run, how) => commands.cancel(run.number, how.reason),
+    send: (run, how) => ask(`/runs/${run.run_id}/cancel`, { method: "POST", body: how.reason ? { reason: how.reason } : {} }),
+  },
+  resume: {
+    may: resumable,
+    command: (run, how) => commands.resume(run.number, how.failed),
+    send: (run, how) => ask(`/runs/${run.run_id}/resume`, { method: "POST", body: { failed: how.failed } }),
+  },
+  remove: {
+    may: removable,
+    command: (run) => commands.remove(run.number),
+    send: (run) => ask(`/runs/${run.run_id}`, { method: "DELETE" }),
+  },
+};
+/** @typedef {{reason: string, failed: boolean}} How */
+
+/** What is asked about now. @type {import("../vendor/signals.js").Signal<{verb: Verb, runs: RunSummary[], done: (ids: Set<string>) => void}|null>} */
+const asked = signal(null);
+
+/** Asks whether something is to be done. @param {Verb} verb @param {RunSummary[]} runs @param {(ids: Set<string>) => void} [done] */
+export function askFor(verb, runs, done = () => {}) {
+  asked.value = { verb, runs, done };
+}
+
+/** Whether a verb means anything to a run. @param {Verb} verb @param {RunSummary} run */
+export const mayBe = (verb, run) => VERBS[verb].may(run);
+
+/** The question that is open, if one is. */
+export function Question() {
+  return asked.value && html`<${Preview} key=${asked.value.verb} ...${asked.value} close=${() => (asked.value = null)} />`;
+}
+
+/** @param {{verb: Verb, runs: RunSummary[], done: (ids: Set<string>) => void, close: () => void}} props */
+function Preview({ verb, runs, done, close }) {
+  const [how, setHow] = useState({ reason: "", failed: true });
+  const fit = runs.filter(VERBS[verb].may);
+  const rest = runs.filter((run) => !VERBS[verb].may(run));
+  const send = async () => {
+    const { gone, problems } = await each(fit, (run) => VERBS[verb].send(run, how));
+    if (gone.size) {
+      tell(t(`${verb}.done`, { n: gone.size }));
+      done(gone);
+    }
+    if (problems.length) throw problems[0];
+  };
+  return html`<${Confirm} title=${t(`${verb}.title`, { n: runs.length })} button=${t(`${verb}.button`, { n: fit.length })}
+    danger=${verb !== "resume"} may=${fit.length > 0} send=${send} close=${close}>
+    <p>${t(`${verb}.text`)}</p>
+    ${fit.length > 0 && html`<h3>${t(`${verb}.will`, { n: fit.length })}</h3><${Runs} runs=${fit} />`}
+    ${rest.length > 0 && html`<h3>${t(`${verb}.wont`, { n: rest.length })}</h3><${Runs} runs=${rest} />`}
+    ${verb === "cancel" && html`<div class="field"><label for="reason">${t("cancel.reason")}</label><input id="reason" type="text"
+      maxlength="200" autocomplete="off" value=${how.reason}
+      onInput=${(/** @type {any} */ event) => setHow({ ...how, reason: event.currentTarget.value })} /></div>`}
+    ${verb === "resume" && html`<label class="check"><input type="checkbox" checked=${how.failed}
+      onChange=${(/** @type {any} */ event) => setHow({ ...how, failed: event.currentTarget.checked })} />
+      ${t("resume.failed")}</label>`}
+    ${fit.slice(0, 3).map((run) => html`<${CommandLine} key=${run.run_id} line=${VERBS[verb].command(run, how)} />`)}
+  <//>`;
+}
+
+/** @param {{runs: RunSummary[]}} props */
+function Runs({ runs }) {
+  return html`<ul class="preview">
+    ${runs.slice(0, LISTED).map((run) => html`<li key=${run.run_id}><b>#${run.number}</b> <span>
+      ${run.flow_name}</span> <${Status} state=${run.status} /></li>`)}
+    ${runs.length > LISTED && html`<li class="hint">${t("preview.more", { n: runs.length - LISTED })}</li>`}
+  </ul>`;
+}
+
+/** @param {RunSummary[]} runs @param {(run: RunSummary) => Promise<any>} send */
+async function each(runs, send) {
+  const left = [...runs];
+  const gone = /** @type {Set<string>} */ (new Set());
+  /** @type {Problem[]} */
+  const problems = [];
+  const lane = async () => {
+    for (let run = left.shift(); run; run = left.shift()) {
+      try {
+        await send(run);
+        gone.add(run.run_id);
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        problems.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  return { gone, problems };
+}

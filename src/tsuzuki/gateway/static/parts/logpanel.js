@@ -1,0 +1,112 @@
+// A live log: follows its end, can be paused, searched and copied, and leads to what failed.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/view.js";
+import { t } from "../core/words.js";
+import { preciseTime } from "../core/times.js";
+import { copy } from "./command.js";
+import { tell } from "./dialog.js";
+import { Icon } from "./icons.js";
+import { Empty } from "./states.js";
+
+/** @typedef {import("../core/types.js").LogLine} LogLine */
+
+const LINE = 22;
+const BEYOND = 30;
+const LEVELS = ["debug", "info", "warning", "error"];
+const RANK = /** @type {Record<string, number>} */ ({ debug: 0, info: 1, warning: 2, error: 3, critical: 3 });
+
+/**
+ * @param {{lines: LogLine[], size: number, live: boolean, label: string}} props `size` grows with `lines`, which is one array
+ */
+export function LogPanel({ lines, size, live, label }) {
+  const [search, setSearch] = useState("");
+  const [level, setLevel] = useState(0);
+  const [paused, setPaused] = useState(0); // the number of lines when it was paused; 0: it is not
+  const [jump, setJump] = useState(-1);
+  const upTo = paused || size;
+  const shown = useMemo(() => sought(lines, upTo, search, level), [lines, upTo, search, level]);
+  const failed = () => {
+    const next = shown.findIndex((line, place) => place > jump && RANK[line.level] >= 3);
+    const found = next < 0 ? shown.findIndex((line) => RANK[line.level] >= 3) : next;
+    if (found < 0) return tell(t("logs.noFailure"));
+    setPaused(upTo);
+    return setJump(found);
+  };
+  const copyAll = async () => {
+    if (await copy(shown.map(plain).join("\n"))) tell(t("logs.copied", { n: shown.length }));
+  };
+  return html`<div class="log">
+    <div class="toolbar" role="toolbar" aria-label=${t("logs.tools")}>
+      <label class="search"><${Icon} name="search" /><input type="search" placeholder=${t("logs.search")}
+        aria-label=${t("logs.search")} value=${search}
+        onInput=${(/** @type {any} */ event) => setSearch(event.currentTarget.value)} /></label>
+      <select aria-label=${t("logs.level")} value=${String(level)}
+        onChange=${(/** @type {any} */ event) => setLevel(Number(event.currentTarget.value))}>
+        ${LEVELS.map((name, rank) => html`<option key=${name} value=${String(rank)}>${t(`level.${name}`)}</option>`)}
+      </select>
+      <button class="button" aria-pressed=${paused > 0} onClick=${() => setPaused(paused ? 0 : Math.max(size, 1))}>
+        <${Icon} name=${paused ? "play" : "pause"} />${t(paused ? "logs.resume" : "logs.pause")}</button>
+      <button class="button" onClick=${failed}><${Icon} name="jump" />${t("logs.failure")}</button>
+      <button class="button" onClick=${copyAll}><${Icon} name="copy" />${t("action.copy")}</button>
+      <span class="toolbar-note" role="status">
+        ${paused && size > paused ? t("logs.waiting", { n: size - paused }) : t("logs.count", { n: shown.length })}</span>
+    </div>
+    ${size === 0 ? html`<${Empty} title=${t(live ? "logs.none.live" : "logs.none")} icon="terminal" />`
+      : html`<${Lines} lines=${shown} follows=${live && !paused} jump=${jump} label=${label} pause=${() => setPaused(size)} />`}
+  </div>`;
+}
+
+/** @param {LogLine[]} lines @param {number} upTo @param {string} search @param {number} level */
+function sought(lines, upTo, search, level) {
+  const words = search.trim().toLowerCase();
+  if (!words && !level) return lines.slice(0, upTo);
+  const found = [];
+  for (let place = 0; place < Math.min(upTo, lines.length); place += 1) {
+    const line = lines[place];
+    if ((RANK[line.level] ?? 1) >= level && (!words || plain(line).toLowerCase().includes(words))) found.push(line);
+  }
+  return found;
+}
+
+/** @param {LogLine} line */
+const plain = (line) => `${new Date(line.at * 1000).toISOString()} ${line.level.toUpperCase()} ${source(line)}${line.text}`;
+/** @param {LogLine} line */
+const source = (line) => (line.name ? `${line.name}${line.key ? `[${line.key}]` : ""}: ` : "");
+
+/** @param {{lines: LogLine[], follows: boolean, jump: number, label: string, pause: () => void}} props */
+function Lines({ lines, follows, jump, label, pause }) {
+  const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(480);
+  const rows = useMemo(() => lines.flatMap((line) => line.text.split("\n").map((text, part) => ({ line, text, part }))), [lines]);
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (!element) return undefined;
+    const watch = new ResizeObserver(() => setHeight(element.clientHeight));
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    if (follows && frame.current) frame.current.scrollTop = frame.current.scrollHeight;
+  }, [rows, follows]);
+  useEffect(() => {
+    const place = rows.findIndex((row) => row.line === lines[jump]);
+    if (place >= 0 && frame.current) frame.current.scrollTop = Math.max(place * LINE - height / 3, 0);
+  }, [jump]);
+  const first = Math.max(Math.floor(top / LINE) - BEYOND, 0);
+  const last = Math.min(Math.ceil((top + height) / LINE) + BEYOND, rows.length);
+  /** @param {any} event */
+  const scrolled = (event) => setTop(event.currentTarget.scrollTop);
+  /** Whoever scrolls up wants to read. @param {WheelEvent} event */
+  const wheel = (event) => follows && event.deltaY < 0 && pause();
+  return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>
+    <div class="log-space" style=${{ height: `${rows.length * LINE}px` }}>
+      ${rows.slice(first, last).map(({ line, text, part }, place) => html`<div key=${`${line.number}.${part}`}
+        class=${`log-line level-${line.level}${line === lines[jump] ? " found" : ""}`}
+        style=${{ transform: `translateY(${(first + place) * LINE}px)` }}>
+        <span class="log-time">${part ? "" : preciseTime(line.at)}</span><span class="log-level">
+          ${part ? "" : line.level.toUpperCase()}</span><span class="log-source">${part ? "" : source(line)}</span>
+          <span class="log-text">${text}</span>
+      </div>`)}
+    </div>
+  </div>`;
+}

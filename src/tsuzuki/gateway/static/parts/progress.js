@@ -1,0 +1,59 @@
+// How far something is: a bar with what is done, failed and left, and when it may end.
+import { html } from "../core/view.js";
+import { number, t } from "../core/words.js";
+import { duration } from "../core/times.js";
+import { ACTIVE } from "../core/shapes.js";
+
+/**
+ * A bar; without a total it only shows that something is under way.
+ * @param {{done: number, failed?: number, skipped?: number, total?: number|null, label?: string}} props
+ */
+export function Bar({ done, failed = 0, skipped = 0, total, label }) {
+  const whole = total || 0;
+  const ended = done + failed + skipped;
+  const share = (/** @type {number} */ part) => ({ width: `${whole ? Math.min((100 * part) / whole, 100) : 0}%` });
+  const text = label ?? t("progress.label");
+  if (!whole) return html`<div class="bar unknown" role="progressbar" aria-label=${text}><i></i></div>`;
+  return html`<div class="bar" role="progressbar" aria-label=${text} aria-valuemin="0" aria-valuemax=${whole} aria-valuenow=${Math.min(ended, whole)}>
+    <i class="good" style=${share(done)}></i><i class="bad" style=${share(failed)}></i><i class="quiet" style=${share(skipped)}></i>
+  </div>`;
+}
+
+/** What the maps of a run have to do together. @param {import("../core/types.js").StepProgress[]} steps */
+export function together(steps) {
+  const sum = { done: 0, failed: 0, skipped: 0, total: /** @type {number|null} */ (0), eta: /** @type {number|null} */ (null) };
+  for (const step of steps) {
+    sum.done += step.done ?? 0;
+    sum.failed += step.failed ?? 0;
+    sum.skipped += step.skipped ?? 0;
+    sum.total = sum.total === null || step.total === null || step.total === undefined ? null : sum.total + step.total;
+    if (step.eta !== null && step.eta !== undefined) sum.eta = Math.max(sum.eta ?? 0, step.eta);
+  }
+  return steps.length ? sum : null;
+}
+
+/** How far a run is, in a line. @param {{run: import("../core/types.js").RunSummary}} props */
+export function RunProgress({ run }) {
+  const { counts } = run;
+  const sum = ACTIVE.has(run.status) ? together(run.progress ?? []) : null;
+  if (!sum) return html`<${Tally} counts=${counts} />`;
+  const ended = sum.done + sum.failed + sum.skipped;
+  const line = sum.total ? `${number(ended)} / ${number(sum.total)}` : t("progress.ended", { n: ended });
+  const left = sum.eta !== null && run.status === "RUNNING" && t("progress.eta", { time: duration(sum.eta) });
+  return html`<div class="progress">
+    <${Bar} ...${sum} />
+    <span class="progress-text">
+      ${line}${sum.failed > 0 && html` · <b class="tone-bad">${t("progress.failed", { n: sum.failed })}</b>`}${left && ` · ${left}`}
+    </span>
+  </div>`;
+}
+
+/** What a run has done. @param {{counts: import("../core/types.js").Counts}} props */
+export function Tally({ counts }) {
+  const parts = [];
+  if (counts.done) parts.push(html`<span key="d">${t("count.done", { n: counts.done })}</span>`);
+  if (counts.failed) parts.push(html`<b key="f" class="tone-bad">${t("count.failed", { n: counts.failed })}</b>`);
+  if (counts.skipped) parts.push(html`<span key="s">${t("count.skipped", { n: counts.skipped })}</span>`);
+  if (!parts.length && counts.steps) parts.push(html`<span key="n">${t("count.steps", { n: counts.steps })}</span>`);
+  return parts.length ? html`<span class="tally">${parts}</span>` : html`<span class="none">–</span>`;
+}

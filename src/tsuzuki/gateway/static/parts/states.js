@@ -1,0 +1,57 @@
+// What is shown when there is nothing to show: it is empty, under way, went wrong, cannot be reached.
+import { html } from "../core/view.js";
+import { Problem, reach } from "../core/api.js";
+import { t } from "../core/words.js";
+import { Icon } from "./icons.js";
+
+/** @param {{title: string, text?: string, icon?: string, children?: any}} props */
+export function Empty({ title, text, icon = "runs", children }) {
+  return html`<div class="blank">
+    <div class="blank-mark"><${Icon} name=${icon} /></div>
+    <p class="blank-title">${title}</p>
+    ${text && html`<p class="blank-text">${text}</p>`} ${children}
+  </div>`;
+}
+
+/** Grey lines where rows will be. @param {{rows?: number}} props */
+export function Loading({ rows = 5 }) {
+  return html`<div class="loading" role="status" aria-label=${t("state.loading")}>
+    ${Array.from({ length: rows }, (_, number) => html`<div class="loading-row" key=${number}><i class=${`w${number % 4}`}></i></div>`)}
+  </div>`;
+}
+
+/** Says what went wrong, in words of what to do. @param {Problem} problem */
+export function problemText(problem) {
+  if (problem.status === 0) return t("problem.unreachable");
+  if (problem.status === 401) return t("problem.key");
+  if (problem.status === 403) return t("problem.forbidden");
+  return problem.message;
+}
+
+/** @param {{problem: Problem, again?: () => void}} props */
+export function Failure({ problem, again }) {
+  return html`<div class="blank" role="alert">
+    <div class="blank-mark bad"><${Icon} name="warn" /></div>
+    <p class="blank-title">${t(problem.status === 404 ? "problem.missing" : problem.status === 403 ? "problem.refused" : "problem.title")}</p>
+    <p class="blank-text">${problemText(problem)}</p>
+    ${problem.errorId && html`<p class="blank-code">${problem.errorId}</p>`}
+    ${again && html`<button class="button" onClick=${again}><${Icon} name="again" />${t("action.again")}</button>`}
+  </div>`;
+}
+
+/** While there is nothing to show: what went wrong, or that it comes. @param {{problem: Problem|null, again?: () => void, rows?: number}} props */
+export function Waiting({ problem, again, rows }) {
+  return problem ? html`<${Failure} problem=${problem} again=${again} />` : html`<${Loading} rows=${rows} />`;
+}
+
+/** One line over what is still shown, when news cannot be had. @param {{problem: Problem|null}} props */
+export function Stale({ problem }) {
+  if (!problem) return null;
+  return html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>${t("problem.stale")} ${problemText(problem)}</span></p>`;
+}
+
+/** Where the gateway or its store cannot be reached, everywhere. */
+export function Reach() {
+  if (reach.value === "live") return null;
+  return html`<p class="banner" role="status" data-reach=${reach.value}><${Icon} name="warn" />${t(`reach.${reach.value}`)}</p>`;
+}

@@ -1,0 +1,30 @@
+// The state of something, by shape, word and colour.
+import { html } from "../core/view.js";
+import { link } from "../core/router.js";
+import { t } from "../core/words.js";
+import { Shape } from "./icons.js";
+
+const TONES = {
+  PENDING: "quiet", RUNNING: "active", CANCELLING: "warn", COMPLETED: "good", FAILED: "bad", CANCELLED: "quiet",
+  SUCCEEDED: "good", done: "good", failed: "bad", skipped: "quiet", IDLE: "good", STOPPED_GRACEFUL: "quiet", DISCONNECTED: "bad",
+};
+
+/** @param {string} state */
+export const tone = (state) => /** @type {Record<string, string>} */ (TONES)[state] ?? "quiet";
+
+/** A state with its shape and word. @param {{state: string, large?: boolean}} props */
+export function Status({ state, large = false }) {
+  return html`<span class=${`status tone-${tone(state)}${large ? " large" : ""}`} data-state=${state}><${Shape} state=${state} />
+    ${t(`state.${state}`)}</span>`;
+}
+
+/** Where a run goes, and its labels; each leads to the runs that have it. @param {{run: {tag: string, tags: string[]}, all?: boolean}} props `all`: also the usual tag */
+export function Labels({ run, all = true }) {
+  const labels = run.tags.filter((label) => label !== run.tag);
+  const tag = all || run.tag !== "default";
+  if (!tag && !labels.length) return null;
+  return html`<span class="labels">
+    ${tag && html`<a class="label tag" href=${link("/runs", { tag: run.tag })} title=${t("filter.tag")}>${run.tag}</a>`}
+    ${labels.map((label) => html`<a key=${label} class="label" href=${link("/runs", { label })} title=${t("filter.label")}>${label}</a>`)}
+  </span>`;
+}

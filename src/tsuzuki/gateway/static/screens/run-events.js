@@ -1,0 +1,72 @@
+// Events: the journal of a run, fact by fact.
+import { html, useEffect, useMemo, useRef, useState } from "../core/view.js";
+import { ask } from "../core/api.js";
+import { commands } from "../core/commands.js";
+import { Pager } from "../core/pager.js";
+import { clockTime, preciseTime } from "../core/times.js";
+import { number, t } from "../core/words.js";
+import { CommandLine } from "../parts/command.js";
+import { Dialog } from "../parts/dialog.js";
+import { Stale, Waiting } from "../parts/states.js";
+import { LongTable } from "../parts/table.js";
+import { Value } from "../parts/value.js";
+import { useGrowth } from "./run-items.js";
+
+/** @typedef {import("../core/types.js").Fact} Fact */
+
+const PAGE = 1000;
+/** @type {Record<string, string>} */
+const TONES = {
+  Submitted: "active", Claimed: "active", Released: "warn", ResumeAsked: "active",
+  StepFailed: "bad", ItemFailed: "bad", RunCompleted: "good", RunFailed: "bad",
+  CancelAsked: "warn", CancelSeen: "warn", RunCancelled: "warn",
+};
+
+/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+export function EventsTab({ run }) {
+  const [open, setOpen] = useState(/** @type {Fact|null} */ (null));
+  const wanted = useRef(200);
+  /** @type {Pager<Fact>} */
+  const pager = useMemo(
+    () =>
+      new Pager(async (after) => {
+        const page = await ask(`/runs/${run.run_id}/facts`, { query: { after: after ?? 0, limit: PAGE } });
+        const last = page.items.at(-1)?.position;
+        if (last) pager.cursor = last;
+        return { items: page.items, next: page.next_after };
+      }),
+    [run.run_id],
+  );
+  useEffect(() => () => pager.close(), [pager]);
+  useGrowth(pager, run.position, wanted);
+  const need = (/** @type {number} */ rows) => {
+    wanted.current = rows;
+    if (!pager.ended.value) void pager.reach(rows);
+  };
+  const problem = pager.problem.value;
+  if (!pager.size.value) return html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
+  return html`<${Stale} problem=${problem} />
+    <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value}
+      size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need}
+      open=${setOpen} selected=${open?.position ?? null} />
+    ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}>
+      <${Value} label=${t("events.fact")} value=${open} /><//>`}
+    <${CommandLine} line=${commands.events(run.number)} />`;
+}
+
+/** What a fact is about, in a line. @param {Fact} fact */
+function about(fact) {
+  const who = [fact.name, fact.key && `[${fact.key}]`].filter(Boolean).join("");
+  return [who, fact.worker, fact.by, fact.reason, fact.error && `${fact.error.type}: ${fact.error.message}`].filter(Boolean).join(" · ");
+}
+
+const columns = () => [
+  { name: "position", title: t("column.position"), width: "72px", class: "figure", cell: (/** @type {Fact} */ row) => number(row.position) },
+  { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Fact} */ row) =>
+    html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`}>${row.kind}</span>` },
+  { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Fact} */ row) => html`<span class="clip">
+    ${about(row)}</span>` },
+  { name: "attempt", title: t("column.attempt"), width: "84px", class: "figure wide-only", cell: (/** @type {Fact} */ row) => number(row.attempt ?? 1) },
+  { name: "at", title: t("column.at"), width: "120px", class: "wide-only", cell: (/** @type {Fact} */ row) =>
+    html`<time title=${clockTime(row.at, "local")}>${preciseTime(row.at)}</time>` },
+];

@@ -1,0 +1,138 @@
+// Items: every recorded step and item in a window over a hundred thousand of them, and one of them closely.
+import { html, useEffect, useMemo, useRef } from "../core/view.js";
+import { ask } from "../core/api.js";
+import { commands } from "../core/commands.js";
+import { useAsked } from "../core/live.js";
+import { Pager } from "../core/pager.js";
+import { go, place } from "../core/router.js";
+import { Time, duration } from "../core/times.js";
+import { bytes, number, t } from "../core/words.js";
+import { CommandLine, Copy } from "../parts/command.js";
+import { Dialog } from "../parts/dialog.js";
+import { LateInput } from "../parts/form.js";
+import { Icon } from "../parts/icons.js";
+import { Fact } from "../parts/layout.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
+import { Status } from "../parts/status.js";
+import { LongTable } from "../parts/table.js";
+import { Value } from "../parts/value.js";
+
+/** @typedef {import("../core/types.js").Item} Item */
+
+const PAGE = 1000;
+const STATES = ["done", "failed", "skipped"];
+
+/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+export function ItemsTab({ run }) {
+  const { status = "", step = "", error = "", item = "" } = place.value.query;
+  const path = `/runs/${run.run_id}/items`;
+  const wanted = useRef(200);
+  /** @type {Pager<Item>} */
+  const pager = useMemo(
+    () =>
+      new Pager(async (cursor) => {
+        const page = await ask(path, { query: { status, step, error, cursor, limit: PAGE } });
+        // The last page is read again when the journal has grown: it had no cursor to go on from.
+        const last = pager.rows.peek().at(-1)?.position ?? 0;
+        return { items: page.items.filter((/** @type {Item} */ one) => one.position > last), next: page.next_cursor };
+      }),
+    [path, status, step, error],
+  );
+  useEffect(() => () => pager.close(), [pager]);
+  useGrowth(pager, run.position, wanted);
+  const set = (/** @type {Record<string, any>} */ changes) => go(place.peek().path, { ...place.peek().query, ...changes }, { replace: true });
+  const { done, failed, skipped, steps } = run.counts;
+  const total = status || step || error ? null : done + failed + skipped + steps;
+  const need = (/** @type {number} */ rows) => {
+    wanted.current = rows;
+    if (!pager.ended.value) void pager.reach(rows);
+  };
+  const problem = pager.problem.value;
+  const select = (/** @type {Item} */ row) => set({ item: row.position });
+  let content;
+  if (pager.size.value) {
+    content = html`<${LongTable} label=${t("tab.items")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value}
+      total=${pager.ended.value ? pager.size.value : total} rowKey=${(/** @type {Item} */ row) => row.position}
+      need=${need} open=${select} selected=${Number(item) || null} />`;
+  } else if (pager.ended.value && !problem) content = html`<${Empty} title=${t(total === null ? "items.none.filtered" : "items.none")}
+    icon="runs" />`;
+  else content = html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
+  return html`
+    <${ItemFilters} run=${run} status=${status} step=${step} error=${error} set=${set} />
+    <${Stale} problem=${pager.size.value ? problem : null} />
+    ${content}
+    ${item && html`<${OneItem} run=${run} position=${item} close=${() => set({ item: "" })} />`}
+    <${CommandLine} line=${commands.items(run.number, status === "failed")} />`;
+}
+
+/** Reads on when the journal has grown, as far as somebody looks; at most once a second. @param {Pager<any>} pager @param {number} position @param {{current: number}} wanted */
+export function useGrowth(pager, position, wanted) {
+  const timer = useRef(/** @type {any} */ (null));
+  useEffect(() => {
+    if (timer.current !== null) return;
+    timer.current = setTimeout(() => {
+      timer.current = null;
+      if (pager.size.peek() < wanted.current) void pager.wake(wanted.current);
+      else pager.ended.value = false;
+    }, pager.size.peek() ? 1000 : 0);
+  }, [pager, position]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => void pager.reach(wanted.current), [pager]);
+}
+
+/** @param {{run: import("../core/types.js").RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
+function ItemFilters({ run, status, step, error, set }) {
+  return html`<div class="toolbar" role="search" aria-label=${t("items.filters")}>
+    <div class="segments" role="group" aria-label=${t("items.status")}>
+      ${["", ...STATES].map((one) => html`<button key=${one} class="segment" data-item-status=${one || "all"}
+        aria-pressed=${status === one} onClick=${() => set({ status: one })}>${t(one ? `state.${one}` : "runs.all")}</button>`)}
+    </div>
+    <select aria-label=${t("column.task")} value=${step} onChange=${(/** @type {any} */ event) => set({ step: event.currentTarget.value })}>
+      <option value="">${t("items.everytask")}</option>
+      ${Object.keys(run.tasks).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+    </select>
+    <label class="search"><${Icon} name="search" /><${LateInput} value=${error} label=${t("items.error")}
+      set=${(/** @type {string} */ text) => set({ error: text })} more=${{ type: "search" }} /></label>
+  </div>`;
+}
+
+const columns = () => [
+  { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Item} */ row) =>
+    html`<span class="clip mono" title=${row.key}>${row.key || html`<span class="none">–</span>`}</span>` },
+  { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Item} */ row) =>
+    html`<span class="clip">${row.task}</span>` },
+  { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Item} */ row) => html`<${Status} state=${row.status} />` },
+  { name: "took", title: t("column.took"), width: "76px", class: "figure", cell: (/** @type {Item} */ row) => duration(row.took) },
+  { name: "tries", title: t("column.tries"), width: "64px", class: "figure wide-only", cell: (/** @type {Item} */ row) => number(row.tries) },
+  { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Item} */ row) =>
+    html`<span class="clip tone-bad" title=${row.error ?? ""}>${row.error ?? ""}</span>` },
+];
+
+/** @param {{run: import("../core/types.js").RunSnapshot, position: string, close: () => void}} props */
+function OneItem({ run, position, close }) {
+  /** @type {import("../core/types.js").Asked<import("../core/types.js").Outcome>} */
+  const found = useAsked(`/runs/${run.run_id}/items/${encodeURIComponent(position)}`);
+  const item = found.value;
+  const title = item ? `${item.task}${item.key ? ` · ${item.key}` : ""}` : t("items.one");
+  return html`<${Dialog} side title=${title} close=${close}>
+    ${!item ? html`<${Waiting} ...${found} />` : html`
+      <dl class="facts tight">
+        <${Fact} name=${t("column.status")}><${Status} state=${item.status} /><//>
+        <${Fact} name=${t("column.took")}>${duration(item.took)}<//>
+        <${Fact} name=${t("column.tries")}>${number(item.tries)}<//>
+        <${Fact} name=${t("column.attempt")}>${number(item.attempt)}<//>
+        <${Fact} name=${t("column.ended")}><${Time} at=${item.at} /><//>
+        <${Fact} name=${t("items.position")}>${number(item.position)}<//>
+      </dl>
+      ${item.error && html`<div class="trouble"><p><${Icon} name="warn" /><b>${item.error}</b></p></div>`}
+      ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span>
+        <${Copy} text=${item.traceback} /></div><pre class="code" tabindex="0">${item.traceback}</pre></div>`}
+      <${Value} label=${t("column.key")} value=${item.key === "" ? null : item.key} />
+      <p class="hint">${t("items.input.text")}</p>
+      ${item.status !== "failed" && (item.output_truncated ? html`<p class="notice">
+        ${t("items.large", { size: bytes(item.output_bytes) })}</p>` : html`<${Value} label=${t("items.output")}
+        value=${item.output} />`)}
+      ${item.artifacts.length > 0 && html`<h3>${t("items.artifacts")}</h3><ul class="preview">${item.artifacts.map((one) =>
+        html`<li key=${one.name}><b>${one.name}</b> <span>${bytes(one.size)}</span></li>`)}</ul>`}`}
+  <//>`;
+}

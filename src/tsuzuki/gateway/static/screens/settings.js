@@ -1,0 +1,88 @@
+// Settings: language, theme and times of this browser, the key of this session, and what is set on the gateway.
+import { html, useId, useState } from "../core/view.js";
+import { access, ask } from "../core/api.js";
+import { useAsked } from "../core/live.js";
+import { apiKey, chosenLanguage, theme, timeStyle } from "../core/preferences.js";
+import { t } from "../core/words.js";
+import { CommandLine } from "../parts/command.js";
+import { tell } from "../parts/dialog.js";
+import { Icon } from "../parts/icons.js";
+import { Card, Page } from "../parts/layout.js";
+import { Waiting } from "../parts/states.js";
+import { Table } from "../parts/table.js";
+
+/** @typedef {import("../core/types.js").SettingView} SettingView */
+
+export function SettingsScreen() {
+  return html`<${Page} title=${t("nav.settings")}>
+    <div class="pair">
+      <${Card} title=${t("settings.look")}>
+        <${Choice} name="language" chosen=${chosenLanguage} values=${["auto", "ja", "en"]} />
+        <${Choice} name="theme" chosen=${theme} values=${["auto", "light", "dark"]} />
+        <${Choice} name="times" chosen=${timeStyle} values=${["relative", "local", "utc"]} />
+      <//>
+      <${Card} title=${t("settings.key")}><p class="hint">${t("settings.key.text")}</p><${KeyForm} /><//>
+    </div>
+    <${Effective} />
+  <//>`;
+}
+
+/** @param {{name: string, chosen: import("../vendor/signals.js").Signal<string>, values: string[]}} props */
+function Choice({ name, chosen, values }) {
+  return html`<fieldset class="choice"><legend>${t(`settings.${name}`)}</legend>
+    ${values.map((value) => html`<label key=${value} class="radio"><input type="radio" name=${name} value=${value}
+      checked=${chosen.value === value} onChange=${() => (chosen.value = value)} />${t(`settings.${name}.${value}`)}</label>`)}
+  </fieldset>`;
+}
+
+/** Takes an API key; it is kept in this tab, until it is closed. @param {{done?: () => void}} props */
+export function KeyForm({ done }) {
+  const name = useId();
+  const [text, setText] = useState("");
+  const save = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!text.trim()) return;
+    apiKey.value = text.trim();
+    access.value = "open";
+    setText("");
+    void ask("/overview").then(() => tell(t("settings.key.saved")), () => {}).then(done);
+  };
+  const forget = () => {
+    apiKey.value = "";
+    void ask("/overview").catch(() => {});
+  };
+  return html`<form class="key-form" onSubmit=${save}>
+    <div class="field"><label for=${name}>${t("settings.key")}</label><input id=${name} name="key" type="password"
+      autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text}
+      onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
+    <p class="hint" id=${`${name}-state`}>${t(apiKey.value ? "settings.key.set" : "settings.key.unset")}</p>
+    <div class="form-foot"><button class="button primary"><${Icon} name="key" />${t("settings.key.use")}</button>${apiKey.value &&
+      html`<button type="button" class="button" onClick=${forget}>${t("settings.key.forget")}</button>`}</div>
+  </form>`;
+}
+
+function Effective() {
+  const [changed, setChanged] = useState(false);
+  /** @type {import("../core/types.js").Asked<SettingView[]>} */
+  const found = useAsked("/config");
+  const health = useAsked("/health");
+  const rows = (found.value ?? []).filter((one) => !changed || one.from !== "default" || one.refusal);
+  const only = html`<label class="check"><input type="checkbox" checked=${changed} onChange=${() => setChanged(!changed)} />
+    ${t("settings.changed")}</label>`;
+  return html`<${Card} title=${t("settings.effective")} actions=${only} flush>
+    ${!found.value ? html`<${Waiting} ...${found} />` : rows.length ? html`<${Table} label=${t("settings.effective")}
+      columns=${columns()} rows=${rows} rowKey=${(/** @type {SettingView} */ row) => row.name} />`
+      : html`<p class="hint card-note">${t("settings.unchanged")}</p>`}
+  <//>
+  <${CommandLine} line="tsuzuki config" />
+  <p class="hint">Tsuzuki ${/** @type {any} */ (health.value)?.version ?? ""}</p>`;
+}
+
+const columns = () => [
+  { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {SettingView} */ row) =>
+    html`<code class="wordy">${row.name}</code><span class="means">${row.means}</span>${row.refusal &&
+    html`<span class="error-line">${row.refusal}</span>`}` },
+  { name: "value", title: t("column.value"), cell: (/** @type {SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
+  { name: "from", title: t("column.from"), cell: (/** @type {SettingView} */ row) => (row.from === "default"
+    ? html`<span class="none">${t("settings.default")}</span>` : html`<span class="label">${row.from}</span>`) },
+];

@@ -1,0 +1,154 @@
+// Start a run: choose a flow, fill in the form that its parameters make, or begin with those of another run.
+import { html, useEffect, useMemo, useState } from "../core/view.js";
+import { Problem, ask, onceKey } from "../core/api.js";
+import { commands } from "../core/commands.js";
+import { useAsked } from "../core/live.js";
+import { go, link, place } from "../core/router.js";
+import { t } from "../core/words.js";
+import { CommandLine } from "../parts/command.js";
+import { tell } from "../parts/dialog.js";
+import { FormState, SchemaFields } from "../parts/form.js";
+import { Icon } from "../parts/icons.js";
+import { Card, Page } from "../parts/layout.js";
+import { Empty, Failure, Loading, Waiting, problemText } from "../parts/states.js";
+import { YamlForm } from "./start-yaml.js";
+
+/** @typedef {import("../core/types.js").FlowView} FlowView */
+/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
+
+export function StartScreen() {
+  const { flow = "", like = "", yaml = "" } = place.value.query;
+  /** @type {import("../core/types.js").Asked<FlowView[]>} */
+  const flows = useAsked("/flows", { every: 10 });
+  /** @type {import("../core/types.js").Asked<RunSnapshot>} */
+  const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null);
+  const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
+  const brought = html`<a class="button" href=${link("/start", { yaml: 1 })}><${Icon} name="plus" />${t("yaml.open")}</a>`;
+  const title = like ? t("start.like", { n: model.value?.number ?? like }) : t("start.open");
+  const waiting = (flows.loading && !flows.value) || (like && model.loading);
+  const problem = flows.value ? model.problem : flows.problem;
+  let content;
+  if (problem) content = html`<${Failure} problem=${problem} again=${flows.again} />`;
+  else if (waiting || !flows.value) content = html`<${Loading} />`;
+  else if (yaml) content = html`<${YamlForm} />`;
+  else if (model.value?.workflow_yaml_sha256) content = html`<${YamlLike} model=${model.value} />`;
+  else content = html`<${Chosen} flows=${flows.value} name=${flow || model.value?.flow_name || ""} model=${model.value} />`;
+  return html`<${Page} title=${title} above=${above} actions=${!like && !flow && !yaml && brought}>${content}<//>`;
+}
+
+/** A run that brought its flow begins with that text. @param {{model: RunSnapshot}} props */
+function YamlLike({ model }) {
+  const graph = useAsked(`/runs/${model.run_id}/graph`);
+  if (!graph.value) return html`<${Waiting} ...${graph} />`;
+  return html`<${YamlForm} name=${model.flow_name} tag=${model.tag} text=${/** @type {any} */ (graph.value).workflow} />`;
+}
+
+/** @param {{flows: FlowView[], name: string, model: RunSnapshot|null}} props */
+function Chosen({ flows, name, model }) {
+  const found = flows.find((flow) => flow.name === name);
+  if (!flows.length && !model) return html`<${NoFlows} />`;
+  if (!name) return html`<${FlowList} flows=${flows} />`;
+  const unknown = { name, doc: "", params: paramsSchema(model), tags: [], workers: [] };
+  return html`${!found && html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>
+    ${t("start.unknown", { flow: name })}</span></p>`}
+    <${StartForm} key=${`${name}|${model?.run_id}|${Boolean(found)}`} flow=${found ?? unknown} model=${model?.flow_name === name ? model : null} />`;
+}
+
+/** The fields of a flow that nobody has published: those of the run that is its model. @param {RunSnapshot|null} model */
+function paramsSchema(model) {
+  const types = /** @type {Record<string, string>} */ ({ string: "string", boolean: "boolean", number: "number" });
+  const entries = Object.entries(model?.params ?? {}).map(([name, value]) => [name, types[typeof value] ? { type: types[typeof value] } : {}]);
+  return { type: "object", properties: Object.fromEntries(entries), required: entries.map(([name]) => name) };
+}
+
+function NoFlows() {
+  return html`<${Empty} title=${t("start.none")} text=${t("start.none.text")} icon="workers">
+    <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
+}
+
+/** @param {{flows: FlowView[]}} props */
+function FlowList({ flows }) {
+  const [text, setText] = useState("");
+  const found = flows.filter((flow) => `${flow.name} ${flow.doc}`.toLowerCase().includes(text.toLowerCase()));
+  return html`
+    ${flows.length > 6 && html`<div class="toolbar"><label class="search"><${Icon} name="search" /><input type="search"
+      aria-label=${t("start.search")} placeholder=${t("start.search")} value=${text}
+      onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} /></label></div>`}
+    <ul class="flows">
+      ${found.map((flow) => html`<li key=${flow.name}><a class="flow" href=${link("/start", { flow: flow.name })}>
+        <b>${flow.name}</b><span>${flow.doc || t("start.nodoc")}</span><small>
+          ${t("start.workers", { n: flow.workers.length })}${flow.tags.length ? ` · ${flow.tags.join(", ")}` : ""}</small>
+      </a></li>`)}
+    </ul>`;
+}
+
+/** @param {{flow: FlowView, model: RunSnapshot|null}} props */
+function StartForm({ flow, model }) {
+  const form = useMemo(() => new FormState(flow.params, model?.params), []);
+  const first = flow.tags.includes("default") || !flow.tags.length ? "" : flow.tags[0];
+  const [more, setMore] = useState({
+    tag: model ? model.tag : first,
+    tags: (model?.tags ?? []).filter((tag) => tag !== model?.tag).join(", "),
+    key: "",
+    priority: model?.priority ? String(model.priority) : "",
+    continues: false,
+  });
+  const [busy, setBusy] = useState(false);
+  const [wrong, setWrong] = useState(/** @type {Problem|null} */ (null));
+  const once = useMemo(onceKey, [form.typed.value, more]);
+  const { values } = form.read();
+  const tags = more.tags.split(",").map((tag) => tag.trim()).filter(Boolean);
+  const wish = { flow: flow.name, params: values, tag: more.tag === "default" ? "" : more.tag, tags, key: more.key };
+  useEffect(() => setWrong(null), [form.typed.value, more]);
+
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const { values: params, problems, fits } = form.read();
+    form.problems.value = problems;
+    if (!fits) return;
+    setBusy(true);
+    try {
+      const body = {
+        flow_name: flow.name,
+        params,
+        tag: more.tag || undefined,
+        tags: tags.length ? tags : undefined,
+        key: more.key || undefined,
+        priority: Number(more.priority) || undefined,
+        continues: more.continues ? model?.run_id : undefined,
+      };
+      const run = await ask("/runs", { method: "POST", body, headers: { "Idempotency-Key": once } });
+      tell(t("start.done", { n: run.number }));
+      go(`/runs/${run.number}`);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      form.refuse(error.fields);
+      setWrong(error);
+      setBusy(false);
+    }
+  };
+  const change = (/** @type {string} */ name) => (/** @type {any} */ event) => {
+    const { type, checked, value } = event.currentTarget;
+    setMore({ ...more, [name]: type === "checkbox" ? checked : value });
+  };
+  const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {string} */ label, /** @type {any} */ extra = {}) =>
+    html`<div class="field"><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text"
+    autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">
+    ${t(`start.${name}.text`)}</p></div>`;
+
+  return html`<form class="start" onSubmit=${submit} novalidate>
+    <${Card} title=${flow.name} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
+      ${flow.doc && html`<p class="lead">${flow.doc}</p>`}
+      <${SchemaFields} form=${form} />
+      <details class="fold"><summary>${t("start.more")}</summary><div class="fields two">
+        ${plain("tag", "filter.tag")}${plain("tags", "start.tags")}${plain("key", "column.key")}${plain("priority", "start.priority", { inputmode: "numeric" })}</div>
+        ${model && html`<label class="check"><input type="checkbox" checked=${more.continues} onChange=${change("continues")} />
+          ${t("start.continues", { n: model.number })}</label>`}
+      </details>
+      ${wrong && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${problemText(wrong)} ${wrong.runId &&
+        html`<a href=${link(`/runs/${wrong.runId}`)}>${t("start.holder")}</a>`}</span></p>`}
+      <${CommandLine} line=${commands.submit(wish)} />
+      <div class="form-foot"><button class="button primary" disabled=${busy}><${Icon} name="play" />${t("start.submit")}</button></div>
+    <//>
+  </form>`;
+}

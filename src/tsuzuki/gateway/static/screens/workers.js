@@ -1,0 +1,81 @@
+// Workers: who lives, what they do, who left; and which of them are hidden.
+import { html, useState } from "../core/view.js";
+import { ask } from "../core/api.js";
+import { commands } from "../core/commands.js";
+import { useAsked } from "../core/live.js";
+import { go, link, place } from "../core/router.js";
+import { Elapsed, Time } from "../core/times.js";
+import { t } from "../core/words.js";
+import { CommandLine } from "../parts/command.js";
+import { Confirm, tell } from "../parts/dialog.js";
+import { Icon } from "../parts/icons.js";
+import { Page, RunLink } from "../parts/layout.js";
+import { Empty, Stale, Waiting } from "../parts/states.js";
+import { Status } from "../parts/status.js";
+import { Table } from "../parts/table.js";
+
+/** @typedef {import("../core/types.js").Worker} Worker */
+
+export function WorkersScreen() {
+  const { all = "", hidden = "" } = place.value.query;
+  const [asking, setAsking] = useState(/** @type {Worker|null} */ (null));
+  /** @type {import("../core/types.js").Asked<Worker[]>} */
+  const workers = useAsked("/workers", { every: 2, query: { scope: all ? "all" : "active", include_hidden: hidden ? "true" : undefined } });
+  const box = (/** @type {string} */ name, /** @type {string} */ value) => html`<label class="check"><input type="checkbox"
+    checked=${Boolean(value)}
+    onChange=${() => go("/workers", { ...place.value.query, [name]: value ? "" : 1 }, { replace: true })} />
+    ${t(`workers.${name}`)}</label>`;
+  const rows = workers.value ?? [];
+  let content;
+  if (!workers.value) content = html`<${Waiting} ...${workers} />`;
+  else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers">
+    <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
+  else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking)} rows=${rows}
+    rowKey=${(/** @type {Worker} */ worker) => worker.worker_id}
+    rowClass=${(/** @type {Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
+  return html`<${Page} title=${t("nav.workers")}>
+    <div class="toolbar">${box("all", all)}${box("hidden", hidden)}</div>
+    <${Stale} problem=${workers.value ? workers.problem : null} />
+    ${content}
+    ${asking && html`<${Hide} worker=${asking} close=${() => setAsking(null)} done=${workers.again} />`}
+  <//>`;
+}
+
+/** @param {(worker: Worker) => void} hide */
+const columns = (hide) => [
+  { name: "worker", title: t("column.worker"), class: "cell-run", cell: (/** @type {Worker} */ worker) => html`<b class="wordy">
+    ${worker.worker_id}</b>${worker.hidden && html` <span class="label">${t("workers.ishidden")}</span>`}` },
+  { name: "state", title: t("column.status"), cell: (/** @type {Worker} */ worker) => html`<${Status} state=${worker.state} />` },
+  { name: "run", title: t("column.current"), cell: (/** @type {Worker} */ worker) => (worker.current_run_id
+    ? html`<${RunLink} run=${worker.current_run_id}>${worker.current_run_id.slice(0, 8)}<//>`
+    : html`<span class="none">–</span>`) },
+  { name: "tags", title: t("column.tags"), cell: (/** @type {Worker} */ worker) => html`<span class="labels">
+    ${worker.tags.map((tag) => html`<a key=${tag} class="label tag" href=${link("/runs", { tag })}>${tag}</a>`)}</span>` },
+  { name: "flows", title: t("column.flows"), cell: (/** @type {Worker} */ worker) => html`<span class="clip two"
+    title=${worker.flows.join(", ")}>${worker.flows.join(", ")}</span>` },
+  { name: "seen", title: t("column.seen"), class: "cell-time", cell: (/** @type {Worker} */ worker) => html`<${Time} at=${worker.last_seen_at} />` },
+  { name: "lives", title: t("column.lives"), class: "cell-took", cell: (/** @type {Worker} */ worker) =>
+    html`<${Elapsed} from=${worker.started_at}
+    to=${worker.stopped_at ?? (worker.state === "DISCONNECTED" ? worker.last_seen_at : null)} />` },
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Worker} */ worker) => {
+    const label = `${t(worker.hidden ? "workers.unhide" : "workers.hide")} ${worker.worker_id}`;
+    return html`<button class="button bare" aria-label=${label} title=${label} onClick=${() => hide(worker)}>
+      <${Icon} name=${worker.hidden ? "eye" : "hide"} /></button>`;
+  } },
+];
+
+/** @param {{worker: Worker, close: () => void, done: () => void}} props */
+function Hide({ worker, close, done }) {
+  const hidden = !worker.hidden;
+  const verb = hidden ? "hide" : "unhide";
+  const send = async () => {
+    await ask(`/workers/${encodeURIComponent(worker.worker_id)}`, { method: "PATCH", body: { hidden } });
+    tell(t(`workers.${verb}.done`));
+    done();
+  };
+  return html`<${Confirm} title=${t(`workers.${verb}.title`)} button=${t(`workers.${verb}`)} send=${send} close=${close}>
+    <p>${t(`workers.${verb}.text`)}</p>
+    <p><b class="wordy">${worker.worker_id}</b> <${Status} state=${worker.state} /></p>
+    <${CommandLine} line=${commands.hide(worker.worker_id, hidden)} />
+  <//>`;
+}

@@ -1,0 +1,126 @@
+"""One browser for all tests of a process, in a thread of its own, and pages that tell of everything that went wrong.
+
+Playwright keeps an event loop running in the thread it was started in: no asyncio test could run there after it.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+
+Thing = TypeVar("Thing")
+
+PATIENCE = 20_000  # milliseconds
+FLAGS = [
+    "--no-sandbox",  # tests may run as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WATCH = """
+  window.violations = [];
+  document.addEventListener('securitypolicyviolation', (event) => {
+    window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+  });
+"""
+
+
+def chromium() -> str:
+    names = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    assert found, "there is no Chromium: `make browser` installs it on Debian"
+    return found
+
+
+class Stage:
+    """A thread with a browser in it; whatever touches the browser is done there."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="browser")
+        self.playwright: Playwright
+        self.browser: Browser
+        self.do(self._open)
+
+    def do(self, work: Callable[..., Thing], *arguments: Any, **named: Any) -> Thing:
+        return self._thread.submit(work, *arguments, **named).result()
+
+    def _open(self) -> None:
+        self.playwright = sync_playwright().start()
+        self.browser = self.playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+
+    def close(self) -> None:
+        self.do(self._close)
+        self._thread.shutdown()
+
+    def _close(self) -> None:
+        self.browser.close()
+        self.playwright.stop()
+
+
+@dataclass
+class Window:
+    """A page of the dashboard in a browser of its own, with what went wrong in it."""
+
+    context: BrowserContext
+    page: Page
+    url: str
+    wrong: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+    """Parts of what may go wrong in this test."""
+
+    def go(self, place: str = "/runs") -> None:
+        self.page.goto(f"{self.url}/#{place}")
+
+    def find(self, selector: str, text: str | None = None) -> Any:
+        return self.page.locator(selector, has_text=text) if text else self.page.locator(selector)
+
+    def sees(self, selector: str, text: str | None = None) -> None:
+        self.find(selector, text).first.wait_for()
+
+    def gone(self, selector: str, text: str | None = None) -> None:
+        self.page.wait_for_function(
+            "([s, t]) => ![...document.querySelectorAll(s)].some((e) => !t || e.textContent.includes(t))",
+            arg=[selector, text],
+        )
+
+    def row(self, number: int) -> Any:
+        return self.find(f'tr[data-row="{number}"]')
+
+    def check(self) -> None:
+        found: list[str] = self.page.evaluate("window.violations ?? []")
+        wrong = [*self.wrong, *(f"CSP: {one}" for one in found)]
+        assert not (left := [text for text in wrong if not any(part in text for part in self.expected)]), left
+
+
+def open_window(stage: Stage, url: str, **options: Any) -> Window:
+    """Opens a window; words of English unless told otherwise. Called in the browser's thread."""
+    context = stage.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en-US"} | options)
+    context.set_default_timeout(PATIENCE)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    context.add_init_script(WATCH)
+    page = context.new_page()
+    window = Window(context, page, url, expected=["/apps"])
+    host = urlsplit(url).netloc
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            window.wrong.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
+
+    page.on("console", said)
+    page.on("pageerror", lambda error: window.wrong.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: window.wrong.append(f"dialog: {dialog.message}"))
+    context.on(
+        "request",
+        lambda request: (
+            None if urlsplit(request.url).netloc == host else window.wrong.append(f"foreign: {request.url}")
+        ),
+    )
+    return window

@@ -1,0 +1,235 @@
+"""One run: its header, its tabs, its actions; live, and live again after the gateway was away."""
+
+import re
+import signal
+import socket
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.browsing import Window
+from tests.dashboard.conftest import Open
+from tests.dashboard.scenes import Scene
+from tests.nats_server import NatsServer
+
+
+@pytest.fixture(scope="session")
+def crawled(scene: Scene) -> int:
+    """A run that has ended, with 40 items of which 5 failed."""
+    number = scene.submit("crawl", site="example", tags=["docs"])
+    assert scene.ended(number) == "COMPLETED"
+    return number
+
+
+def test_the_header_says_what_a_run_is(window: Window, crawled: int) -> None:
+    window.go(f"/runs/{crawled}")
+    window.sees('.connection[data-link="live"]')
+    header = window.find(".facts")
+    for text in ("Attempt", "Worker", "worker-", "35 done", "5 failed", "docs"):
+        expect(header).to_contain_text(text)
+    expect(window.find("h1 .status")).to_have_text("Completed")
+    window.find(".facts button").click()
+    assert len(window.page.evaluate("navigator.clipboard.readText()")) == 36
+
+
+def test_steps_are_a_waterfall_and_a_map_has_a_strip(window: Window, crawled: int) -> None:
+    window.go(f"/runs/{crawled}")
+    expect(window.find(".fall-row[data-task]")).to_have_count(3)
+    row = window.find('.fall-row[data-task="fetch"]')
+    expect(row).to_contain_text("40 / 40")
+    assert row.locator(".density rect").count() > 1
+    assert "35 done, 5 failed" in (row.locator(".density").get_attribute("aria-label") or "")
+    row.get_by_role("button").click()
+    expect(window.find(".fall-call")).to_have_count(40)
+    row.locator("a", has_text="5 failed").click()
+    assert "status=failed&step=fetch" in window.page.url
+
+
+def test_the_graph_of_a_yaml_flow_shows_states(window: Window, scene: Scene) -> None:
+    number = scene.submit_yaml("pipeline")
+    window.go(f"/runs/{number}/graph")
+    for node in ("load", "double", "triple", "sum"):
+        expect(window.find(f'.node[data-node="{node}"]')).to_have_attribute("data-state", "SUCCEEDED")
+    expect(window.find(".edge")).to_have_count(4)
+    expect(window.find("pre.code")).to_contain_text("load >> (double & triple) >> sum")
+
+
+def test_items_are_filtered_and_looked_at(window: Window, crawled: int) -> None:
+    window.go(f"/runs/{crawled}/items")
+    window.sees(".long-row", "Done")
+    window.find('[data-item-status="failed"]').click()
+    expect(window.find(".long-space .long-row")).to_have_count(5)
+    window.page.get_by_placeholder("Search errors").fill("page 19")
+    expect(window.find(".long-space .long-row")).to_have_count(1)
+    window.find(".long-space .long-row").click()
+    dialog = window.find("dialog")
+    expect(dialog).to_contain_text("ConnectionError: example does not answer for page 19")
+    expect(dialog.locator("pre")).to_contain_text("flows.py")
+    window.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    window.go(f"/runs/{crawled}/items?step=plan")
+    window.find(".long-space .long-row").click()
+    expect(dialog).to_contain_text("Output")
+    expect(dialog).to_contain_text("40 entries")
+
+
+def test_items_come_in_while_a_run_is_under_way_each_of_them_once(window: Window, scene: Scene) -> None:
+    number = scene.submit("crawl", site="growing", pages=120, seconds=0.1)
+    window.go(f"/runs/{number}/items?step=fetch")
+    window.sees(".long-space .long-row")
+    assert scene.ended(number) == "COMPLETED"
+    expect(window.find(".long-foot")).to_contain_text("120 of 120 read")
+    window.go(f"/runs/{number}/events")
+    expect(window.find(".long-foot")).to_contain_text(f"{scene.run(number)['position']} of")
+
+
+def test_a_table_of_items_is_used_by_keys(window: Window, crawled: int) -> None:
+    window.go(f"/runs/{crawled}/items?step=fetch")
+    window.sees(".long-space .long-row")
+    window.find(".long-frame").focus()
+    window.page.keyboard.press("End")
+    window.page.keyboard.press("ArrowUp")
+    window.page.keyboard.press("Enter")
+    window.sees("dialog h2", "fetch")
+
+
+def test_the_log_is_searched_paused_copied_and_leads_to_the_failure(window: Window, scene: Scene) -> None:
+    number = scene.submit("nightly")
+    scene.ended(number)
+    window.go(f"/runs/{number}/logs")
+    window.sees(".log-line", "nearly full")
+    window.page.get_by_role("button", name="Jump to failure").click()
+    expect(window.find(".log-line.found")).to_contain_text("cannot write")
+    window.page.get_by_role("button", name="Go on").click()
+    window.page.get_by_label("Level").select_option(label="Warnings and above")
+    window.gone(".log-line", "planning")
+    window.page.get_by_placeholder("Search the log").fill("disk")
+    window.gone(".log-line", "cannot write")
+    window.page.get_by_role("button", name="Copy", exact=True).first.click()
+    assert "the disk is nearly full" in window.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_log_grows_while_its_run_is_under_way_and_stands_still_when_paused(window: Window, scene: Scene) -> None:
+    number = scene.submit("crawl", site="slow", pages=8000, seconds=0.15)
+    window.go(f"/runs/{number}/logs")
+    window.sees(".log-line", "page 0 has")
+    window.page.get_by_role("button", name="Pause").click()
+    window.sees(".toolbar-note", "waiting")
+    scene.post(f"/runs/{number}/cancel")
+    scene.ended(number)
+
+
+def test_events_are_the_journal(window: Window, crawled: int) -> None:
+    window.go(f"/runs/{crawled}/events")
+    window.sees(".fact-kind", "Submitted")
+    window.find(".long-row", "Claimed").click()
+    expect(window.find("dialog")).to_contain_text("worker")
+
+
+def test_params_and_result_are_shown_with_the_command_that_does_it_again(window: Window, crawled: int) -> None:
+    window.go(f"/runs/{crawled}/params")
+    expect(window.find(".value", "Params")).to_contain_text("example")
+    expect(window.find(".value", "Result")).to_contain_text("35")
+    expect(window.find(".command code")).to_contain_text("tsuzuki submit crawl --param site=example")
+
+
+def test_a_run_is_cancelled_resumed_and_deleted(window: Window, scene: Scene) -> None:
+    number = scene.waiting("acts")
+    window.go(f"/runs/{number}")
+    window.find('[data-act="cancel"]').click()
+    dialog = window.find("dialog")
+    expect(dialog.locator("code")).to_have_text(f"tsuzuki cancel {number} --server {scene.url}")
+    dialog.get_by_role("button", name="Cancel 1 run").click()
+    expect(window.find("h1 .status")).to_have_text("Cancelled")
+    window.find('[data-act="resume"]').click()
+    dialog.get_by_label("Also try again what failed").uncheck()
+    expect(dialog.locator("code")).to_contain_text(f"tsuzuki resume {number} --keep-failed")
+    dialog.get_by_role("button", name="Resume 1 run").click()
+    expect(window.find("h1 .status")).to_have_text("Running")
+    scene.open_gate("acts")
+    expect(window.find("h1 .status")).to_have_text("Completed")
+    window.find('[data-act="remove"]').click()
+    expect(dialog.locator("code")).to_contain_text("curl -X DELETE")
+    dialog.get_by_role("button", name="Delete 1 run").click()
+    window.page.wait_for_url("**/#/runs")
+    assert scene.client.get(f"/runs/{number}").status_code == 404
+
+
+def test_failed_items_are_tried_again(window: Window, scene: Scene) -> None:
+    number = scene.submit("crawl", site="again", pages=10)
+    scene.ended(number)
+    window.go(f"/runs/{number}")
+    window.page.get_by_role("button", name="Retry failed").click()
+    window.find("dialog").get_by_role("button", name="Resume 1 run").click()
+    expect(window.find(".fact", "Attempt")).to_contain_text("2")
+    scene.is_in(number, "COMPLETED")
+
+
+def test_a_run_that_is_not_there_is_told_of(window: Window) -> None:
+    window.expected.append("404")
+    window.go("/runs/999999")
+    window.sees(".blank-title", "Not found")
+    window.sees(".blank-code", "ERR-TSUZUKI-0005")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_page_is_live_again_after_the_gateway_was_away(opened: Open, own_scene: Callable[..., Scene]) -> None:
+    scene = own_scene()
+    place = ["serve", "--port", str(free_port()), "--backend", f"sqlite:{scene.room.store}/tsuzuki.db"]
+    url = f"http://127.0.0.1:{place[2]}"
+    gateway = scene.room.start(*place)
+    scene.room.until(lambda: "serving" in gateway.said, "the second gateway serves")
+    number = scene.waiting("away")
+    window = opened(url)
+    window.expected += ["ERR_", "Failed to fetch", "Failed to load"]
+    window.go(f"/runs/{number}")
+    window.sees('.connection[data-link="live"]')
+    gateway.send(signal.SIGKILL)
+    gateway.ended()
+    window.sees('.connection[data-link="waiting"]')
+    window.sees('[data-pulse="lost"]')
+    expect(window.find("h1")).to_contain_text("waits")  # what was there stays
+    scene.open_gate("away")
+    scene.ended(number)
+    gateway = scene.room.start(*place)
+    window.sees('.connection[data-link="live"]')
+    expect(window.find("h1 .status")).to_have_text("Completed")
+    window.sees('[data-pulse="live"]')
+    gateway.send(signal.SIGTERM)  # now in order: streams end, and it is told just the same
+    window.sees('.connection[data-link="waiting"]')
+
+
+def test_on_nats_runs_are_listed_followed_and_acted_on(
+    opened: Open, own_scene: Callable[..., Scene], nats_server: NatsServer
+) -> None:
+    scene = own_scene("--backend", f"{nats_server.url}?prefix={nats_server.fresh()}")
+    window = opened(scene.url)
+    window.go("/runs")
+    window.sees(".blank-title", "No runs yet")
+    number = scene.waiting("nats")
+    expect(window.row(number)).to_contain_text("Running")
+    window.find(".run-name").click()
+    window.sees('.connection[data-link="live"]')
+    window.find('[data-act="cancel"]').click()
+    window.find("dialog").get_by_role("button", name="Cancel 1 run").click()
+    expect(window.find("h1 .status")).to_have_text("Cancelled")
+    crawl = scene.submit("crawl", site="nats")
+    window.go(f"/runs/{crawl}")
+    expect(window.find("h1 .status")).to_have_text("Completed")
+    expect(window.find('.fall-row[data-task="fetch"]')).to_contain_text("40 / 40")
+    window.find('[data-tab="items"]').click()
+    window.find('[data-item-status="failed"]').click()
+    expect(window.find(".long-space .long-row")).to_have_count(5)
+    window.find('[data-tab="logs"]').click()
+    window.sees(".log-line", "planning 40 pages")
+    window.go("/letters")
+    scene.ended(scene.submit("nightly"))
+    window.sees(".error-line", "the disk is full")
+    assert re.search(r"\d", window.find('[data-nav="/letters"]').inner_text())

@@ -1,0 +1,190 @@
+"""The list of runs: live, filtered by its address, several at once; and how a run is started."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.dashboard.browsing import Window
+from tests.dashboard.scenes import WORKFLOW, Scene
+
+
+def test_a_new_run_appears_and_changes_by_itself(window: Window, scene: Scene) -> None:
+    window.go("/runs")
+    window.sees(".states")
+    loads: list[str] = []
+    window.page.on("request", lambda request: loads.append(request.url) if request.is_navigation_request() else None)
+    number = scene.waiting("list")
+    expect(window.row(number)).to_contain_text("Running")
+    scene.open_gate("list")
+    expect(window.row(number)).to_contain_text("Completed")
+    assert not loads
+
+
+def test_a_run_under_way_shows_how_far_it_is_and_when_it_may_end(window: Window, scene: Scene) -> None:
+    number = scene.submit("crawl", site="slow", pages=4000, seconds=0.4)
+    window.go("/runs?flow=crawl&status=RUNNING")
+    row = window.row(number)
+    expect(row.locator("[role=progressbar]")).to_be_visible()
+    expect(row).to_contain_text(re.compile(r"\d+ / 4,000 .*left"))
+    scene.post(f"/runs/{number}/cancel")
+    expect(row).to_have_count(0)  # it is no longer running, and leaves by itself
+
+
+def test_counts_of_states_are_the_way_to_them(window: Window, scene: Scene) -> None:
+    number = scene.submit("nightly")
+    scene.ended(number)
+    window.go("/runs")
+    window.find('.states [data-status="FAILED"]').click()
+    assert window.page.url.endswith("#/runs?status=FAILED")
+    expect(window.row(number)).to_contain_text("the disk is full")
+    expect(window.find(".table tbody")).not_to_contain_text("Completed")
+    counted = scene.get("/overview")["runs"]["FAILED"]
+    expect(window.find('.states [data-status="FAILED"] b')).to_have_text(str(counted))
+
+
+def test_filters_are_kept_in_the_address(window: Window, scene: Scene) -> None:
+    wanted = scene.submit("report", tags=["blue", "june"], name="wanted")
+    other = scene.submit("report", tags=["red"], name="other")
+    scene.ended(wanted)
+    scene.ended(other)
+    window.go("/runs")
+    window.page.get_by_label("Label", exact=True).fill("june")
+    window.page.get_by_label("Flow", exact=True).fill("report")
+    expect(window.row(other)).to_have_count(0)
+    window.page.get_by_label("Changed within").select_option("1h")
+    window.page.wait_for_url(lambda url: url.endswith("#/runs?label=june&flow=report&since=1h"))
+    window.page.reload()
+    expect(window.row(wanted)).to_be_visible()
+    expect(window.row(other)).to_have_count(0)
+    assert window.page.get_by_label("Label", exact=True).input_value() == "june"
+    window.page.get_by_role("searchbox").fill("no such text")
+    window.sees(".blank-title", "No run fits")
+    window.find(".blank a", "Clear filters").click()
+    expect(window.row(other)).to_be_visible()
+
+
+def test_older_runs_are_shown_when_asked_for(window: Window, scene: Scene) -> None:
+    numbers = [scene.submit("report", tags=["pages"], name=f"{place}") for place in range(55)]
+    scene.ended(numbers[-1])
+    window.go("/runs?label=pages")
+    expect(window.find(".table tbody tr")).to_have_count(50)
+    window.page.get_by_role("button", name="Show more").click()
+    expect(window.find(".table tbody tr")).to_have_count(55)
+
+
+def test_several_runs_are_cancelled_resumed_and_deleted_after_a_preview(window: Window, scene: Scene) -> None:
+    one, two = (scene.waiting(name, tags=["bulk"]) for name in ("bulk1", "bulk2"))
+    ended = scene.submit("report", tags=["bulk"], name="bulk")
+    scene.ended(ended)
+    window.go("/runs?label=bulk")
+
+    def act(verb: str) -> None:
+        window.row(ended).wait_for()
+        window.page.get_by_label("Choose all").check()
+        window.find(f'[data-bulk="{verb}"]').click()
+
+    act("cancel")
+    dialog = window.find("dialog")
+    expect(dialog).to_contain_text("2 will be cancelled")
+    expect(dialog).to_contain_text("1 cannot be cancelled")
+    dialog.get_by_label("Reason").fill("too dear")
+    expect(dialog.locator("code").first).to_have_text(re.compile(r"tsuzuki cancel \d+ --reason 'too dear' --server "))
+    dialog.get_by_role("button", name="Cancel 2 runs").click()
+    for number in (one, two):
+        scene.is_in(number, "CANCELLED")
+        expect(window.row(number)).to_contain_text("Cancelled")
+    assert scene.run(one)["cancel_reason"] == "too dear"
+
+    act("resume")
+    expect(dialog).to_contain_text("2 will go on")
+    dialog.get_by_role("button", name="Resume 2 runs").click()
+    expect(dialog).to_have_count(0)
+    scene.open_gate("bulk1")
+    scene.open_gate("bulk2")
+    for number in (one, two):
+        assert scene.ended(number) == "COMPLETED"
+        expect(window.row(number)).to_contain_text("Completed")
+
+    act("remove")
+    dialog.get_by_role("button", name="Delete 3 runs").click()
+    window.sees(".blank-title", "No run fits")
+    assert scene.client.get(f"/runs/{one}").status_code == 404
+
+
+def test_a_run_is_started_from_a_form_of_its_parameters(window: Window, scene: Scene) -> None:
+    window.go("/start")
+    window.find(".flow", "crawl").click()
+    page = window.page
+    assert page.get_by_label("pages").input_value() == "40"  # as the flow has it
+    assert page.get_by_label("follow").is_checked()
+    page.get_by_role("button", name="Start", exact=True).click()
+    window.sees(".wrong-text", "This is needed.")
+    page.get_by_label("site").fill("example")
+    page.get_by_label("pages").fill("many")
+    page.get_by_role("button", name="Start", exact=True).click()
+    window.sees(".wrong-text", "A whole number is needed.")
+    page.get_by_label("pages").fill("5")
+    page.get_by_label("mode").select_option(label="thorough")
+    page.get_by_label("skip").fill("a\nb c")
+    expect(window.find(".command code")).to_contain_text("tsuzuki submit crawl --param site=example --param pages=5")
+    page.get_by_text("Routing, labels, key, priority").click()
+    page.get_by_label("Labels").fill("form, test")
+    page.get_by_role("button", name="Start", exact=True).click()
+    window.sees("h1", "crawl")
+    number = int(re.findall(r"runs/(\d+)", page.url)[0])
+    run = scene.run(number)
+    assert run["params"] == {"site": "example", "pages": 5, "mode": "thorough", "skip": ["a", "b c"]}
+    assert run["tags"] == ["form", "test"]
+
+
+def test_a_key_that_is_held_is_told_of_with_the_run_that_holds_it(window: Window, scene: Scene) -> None:
+    holder = scene.post("/runs", {"flow_name": "waits", "params": {"name": "held"}, "key": "only one"})["number"]
+    window.expected.append("409")
+    window.go("/start?flow=waits")
+    window.page.get_by_text("Routing, labels, key, priority").click()
+    window.page.get_by_label("Key", exact=True).fill("only one")
+    window.page.get_by_role("button", name="Start", exact=True).click()
+    window.find(".notice a").click()
+    window.sees("h1", f"#{holder}")
+    scene.open_gate("held")
+    scene.ended(holder)
+
+
+def test_a_run_is_started_like_another_one(window: Window, scene: Scene) -> None:
+    number = scene.submit("report", tags=["like"], name="twice", layout={"language": "en", "limit": 3})
+    scene.ended(number)
+    window.go(f"/runs/{number}")
+    window.find('[data-act="like"]').click()
+    window.sees("h1", f"like #{number}")
+    assert window.page.get_by_label("name", exact=False).first.input_value() == "twice"
+    window.page.get_by_role("button", name="Start", exact=True).click()
+    window.page.wait_for_url(re.compile(r"runs/\d+$"))
+    again = int(window.page.url.rpartition("/")[2])
+    assert again != number
+    assert scene.run(again)["params"] == scene.run(number)["params"]
+    assert scene.run(again)["tags"] == ["like"]
+
+
+def test_a_run_that_brings_its_flow_is_started_and_started_again(window: Window, scene: Scene) -> None:
+    window.expected.append("422")
+    window.go("/start")
+    window.page.get_by_role("link", name="From YAML").click()
+    window.page.get_by_label("Name of the flow").fill("written")
+    text = window.page.get_by_label("YAML", exact=True)
+    text.fill(WORKFLOW.replace("load >>", "lode >>"))
+    window.page.get_by_role("button", name="Start", exact=True).click()
+    window.sees(".notice li", "lode")
+    text.fill(WORKFLOW)
+    expect(window.find(".command code")).to_contain_text("tsuzuki submit-yaml FILE.yaml --flow-name written")
+    window.page.get_by_role("button", name="Start", exact=True).click()
+    expect(window.find('.node[data-node="sum"]')).to_have_attribute("data-state", "SUCCEEDED")
+    window.find('[data-act="like"]').click()
+    expect(window.page.get_by_label("YAML", exact=True)).to_have_value(WORKFLOW)
+    assert window.page.get_by_label("Name of the flow").input_value() == "written"
+
+
+def test_a_slash_leads_to_the_search(window: Window) -> None:
+    window.go("/runs")
+    window.sees(".filters")
+    window.page.keyboard.press("/")
+    assert window.page.evaluate("document.activeElement.name") == "text"

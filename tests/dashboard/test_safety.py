@@ -1,0 +1,284 @@
+"""What a hostile text cannot do, what nobody is kept out by, and how light the pages are."""
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.dashboard.browsing import Stage, Window
+from tests.dashboard.conftest import Open
+from tests.dashboard.scenes import Scene
+from tests.dashboard.tracing import traced
+from tsuzuki.gateway.pages import FOLDER
+
+AXE = Path(__file__).parent / "vendor/axe.min.js"
+MOST_BYTES = 120 * 1024
+LONGEST_TASK = 200.0  # milliseconds
+EVIL = '<img src=x onerror="window.hacked=1">'
+EVILS = [
+    EVIL,
+    "</script><script>window.hacked=1</script>",
+    "javascript:window.hacked=1",
+    '"><svg onload=window.hacked=1>',
+    "{{constructor.constructor('window.hacked=1')()}}",
+    "${window.hacked=1}",
+    "!<iframe srcdoc='<script>parent.hacked=1</script>'>",
+]
+
+
+def test_texts_from_elsewhere_stay_texts_everywhere(window: Window, scene: Scene) -> None:
+    body = {"flow_name": "nasty", "params": {"texts": EVILS}, "tags": [EVIL, "evil"], "key": EVIL}
+    number = scene.post("/runs", body)["number"]
+    scene.ended(number)
+    stranger = {"flow_name": EVIL, "params": {EVIL: EVIL}, "tag": "nobody", "tags": ["evil"]}
+    unknown = scene.post("/runs", stranger)["number"]
+    places = ["/runs?label=evil", f"/runs/{number}", f"/runs/{unknown}", "/letters", "/metrics", "/workers"]
+    places += [f"/runs/{number}/{tab}" for tab in ("items", "logs", "events", "params")]
+    places += [f"/start?like={number}", f"/start?like={unknown}"]
+    quoted = "%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D1%22%3E"
+    places += [f"/runs?text={quoted}&flow={quoted}", f"/{quoted}", f"/runs/{number}/items?step={quoted}"]
+    for place in places:
+        window.go(place)
+        window.sees("h1")
+        window.gone(".loading")
+        assert window.page.evaluate("window.hacked") is None, place
+        assert window.find("main img, main iframe, main script").count() == 0, place
+    window.go(f"/runs/{number}/items?status=failed")
+    window.find(".long-space .long-row").first.click()
+    window.sees("dialog pre", "srcdoc")
+    assert window.page.evaluate("window.hacked") is None
+    window.go(f"/runs/{number}/logs")
+    window.sees(".log-text", EVIL)
+    scene.post(f"/runs/{unknown}/cancel", {"reason": EVIL})
+    window.go(f"/runs/{unknown}")
+    window.sees(".fact", EVIL)
+    assert window.page.evaluate("window.hacked") is None
+
+
+def test_the_page_has_no_inline_script_and_could_run_none(window: Window, scene: Scene) -> None:
+    window.go("/runs")
+    window.sees(".states")
+    policy = scene.client.get("/").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    window.expected += [
+        "inline script",
+        "TrustedHTML",
+        "TrustedScript",
+        "script-src",
+        "style-src",
+        "require-trusted-types-for",
+    ]
+    tried = """() => {
+      const script = document.createElement('script');
+      try { script.textContent = 'window.hacked = 1'; document.body.append(script); } catch (e) { return 'refused'; }
+      return String(window.hacked);
+    }"""
+    assert window.page.evaluate(tried) in ("refused", "undefined")
+    refused = (
+        "() => { try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch (e) { return e.name; } }"
+    )
+    assert window.page.evaluate(refused) == "TypeError"
+
+
+def test_nothing_builds_html_from_text() -> None:
+    for path in FOLDER.rglob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        if path.parent.name != "vendor":
+            assert not re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+            ), path
+            assert "dangerouslySetInnerHTML" not in text, path
+            assert "http://" not in text, path
+            assert "https://" not in text, path
+
+
+def test_script_and_style_together_are_light() -> None:
+    files = [path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css")]
+    sizes = {str(path.relative_to(FOLDER)): len(gzip.compress(path.read_bytes(), 9)) for path in files}
+    assert sum(sizes.values()) <= MOST_BYTES, sizes
+
+
+def test_the_page_names_every_module_it_begins_with() -> None:
+    page = (FOLDER / "index.html").read_text()
+    named = set(re.findall(r'modulepreload" href="static/([^"]+)"', page))
+    lazy = {"parts.js", "app.js", "vendor/uplot.js"}
+    assert named == {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.js")} - lazy
+
+
+def test_every_part_for_applications_is_told_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs/dashboard.md").read_text(encoding="utf-8")
+    exported = re.findall(r"^export \{ (.+) \} from", (FOLDER / "parts.js").read_text(), re.MULTILINE)
+    names = [name for listing in exported for name in listing.split(", ")]
+    assert len(names) > 40
+    assert not [name for name in names if not re.search(rf"`{name}\b", text)]
+
+
+def test_vendored_files_are_as_they_were_written_down() -> None:
+    rows = re.findall(
+        r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$", (FOLDER / "vendor/README.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) == 7
+    for name, digest in rows:
+        path = AXE if name == AXE.name else FOLDER / "vendor" / name
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == digest, name
+
+
+def serious(window: Window, *rules: str) -> list[str]:
+    """Gives what axe finds that keeps people out, by all of its rules or some."""
+    if not window.page.evaluate("'axe' in window"):
+        window.page.evaluate(AXE.read_text(encoding="utf-8"))
+    options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    found = window.page.evaluate("(options) => axe.run(document, options)", options)
+    return [
+        f"{one['id']}: {one['help']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "narrow"])
+def test_axe_finds_nothing_serious_on_any_screen(scene: Scene, opened: Open, stage: Stage, look: str) -> None:
+    number, yaml = scene.submit("crawl", site="axe", pages=10), scene.submit_yaml("axe")
+    failed = scene.submit("nightly")
+    for one in (number, yaml, failed):
+        scene.ended(one)
+    options: dict[str, Any] = {"color_scheme": "dark" if look == "dark" else "light"}
+    if look == "narrow":
+        options["viewport"] = {"width": 375, "height": 740}
+    window: Window = opened(scene.url, reduced_motion="reduce", **options)
+    places = [
+        "/runs",
+        "/start",
+        "/start?flow=crawl",
+        "/workers",
+        "/letters",
+        "/metrics",
+        "/settings",
+        f"/runs/{failed}",
+    ]
+    places += [f"/runs/{number}{tab}" for tab in ("", "/items", "/items?item=10", "/logs", "/events", "/params")]
+    for place in (*places, f"/runs/{yaml}/graph", "/runs?text=nothing%20fits"):
+        window.go(place)
+        window.sees("h1")
+        window.gone(".loading")
+        assert serious(window, *({"dark": ["color-contrast"]}.get(look, []))) == [], place
+        wide = window.page.evaluate("document.documentElement.scrollWidth > innerWidth + 1")
+        assert not wide, f"{place} is wider than the window"
+
+
+def test_it_works_behind_a_path_prefix(scene: Scene, opened: Open, stage: Stage) -> None:
+    window = opened(scene.url)
+
+    def proxied(route: Route) -> None:
+        route.continue_(url=route.request.url.replace("/team/tsuzuki/", "/", 1))
+
+    window.context.route("**/team/tsuzuki/**", proxied)
+    outside: list[str] = []
+    window.page.on(
+        "request", lambda request: outside.append(request.url) if "/team/tsuzuki/" not in request.url else None
+    )
+    number = scene.submit("crawl", site="prefix", pages=4)
+    scene.ended(number)
+    window.page.goto(f"{scene.url}/team/tsuzuki/#/runs/{number}")
+    window.sees('.connection[data-link="live"]')
+    expect(window.find("h1 .status")).to_have_text("Completed")
+    expect(window.find(".command code")).to_contain_text(f"--server {scene.url}/team/tsuzuki")
+    assert not outside
+
+
+def test_the_first_picture_costs_little_script(window: Window, stage: Stage) -> None:
+    window.go("/settings")  # the browser has compiled nothing yet, but its caches are as on a second visit
+    window.sees("h1")
+    with traced(stage, window) as trace:
+        window.page.goto("about:blank")
+        window.go("/runs")
+        window.sees(".states")
+    assert trace.script() < 100.0
+
+
+def test_a_run_of_20000_items_stays_smooth_and_small(window: Window, scene: Scene, stage: Stage) -> None:
+    number = scene.submit("many")
+    window.go(f"/runs/{number}")
+    window.sees('.fall-row[data-task="one"]')
+    page = window.page
+    client = window.context.new_cdp_session(page)
+    client.send("HeapProfiler.enable")
+
+    def heap() -> float:
+        client.send("HeapProfiler.collectGarbage")
+        used: float = client.send("Runtime.getHeapUsage")["usedSize"]
+        return used
+
+    before = heap()
+    with traced(stage, window) as live:
+        scene.ended(number)
+        expect(window.find('.fall-row[data-task="one"]')).to_contain_text("20,000 / 20,000")
+    assert heap() - before < 4_000_000
+    with traced(stage, window) as scrolled:
+        window.find('[data-tab="items"]').click()
+        window.sees(".long-space .long-row")
+        for row in (100, 5000, 12_000, 19_990):
+            page.evaluate("(row) => { document.querySelector('.long-frame').scrollTop = row * 34; }", row)
+            window.sees(f'.long-row[aria-rowindex="{row}"]', "Done")
+        expect(window.find(".long-foot")).to_contain_text("20,000 of 20,000 read")
+    assert page.locator(".long-space .long-row").count() < 80
+    assert heap() - before < 30_000_000
+    assert max(live.longest(), scrolled.longest()) <= LONGEST_TASK
+
+
+def test_live_updates_leave_nothing_behind(window: Window, scene: Scene) -> None:
+    """Ten minutes of updates in a shorter time: hundreds of changes, and memory and nodes stay as they were."""
+    window.go("/runs?label=churn")
+    window.sees(".states")
+    client = window.context.new_cdp_session(window.page)
+    client.send("HeapProfiler.enable")
+
+    def figures() -> tuple[int, int]:
+        client.send("HeapProfiler.collectGarbage")
+        counted = client.send("Memory.getDOMCounters")
+        return client.send("Runtime.getHeapUsage")["usedSize"], counted["nodes"]
+
+    def churn(rounds: int) -> None:
+        number = scene.submit("crawl", tags=["churn"], site="churn", pages=rounds, seconds=0.02)
+        expect(window.row(number)).to_contain_text("Completed", timeout=30_000)
+        scene.client.delete(f"/runs/{number}")
+
+    churn(200)
+    bytes_before, nodes_before = figures()
+    for _ in range(3):
+        churn(400)
+    bytes_after, nodes_after = figures()
+    assert bytes_after - bytes_before < 1_500_000
+    assert nodes_after - nodes_before < 2000
+
+
+def test_an_application_adds_its_pages_with_the_same_parts(scene: Scene, opened: Open, stage: Stage) -> None:
+    window = opened(scene.url)
+    listed = [{"name": "example", "title": {"en": "Example", "ja": "見本"}, "module": "/apps/example/main.js"}]
+    main = (Path(__file__).parent / "example_application.js").read_text()
+    window.context.route("**/apps", lambda route: route.fulfill(json=listed))
+    window.context.route(
+        "**/apps/example/main.js", lambda route: route.fulfill(body=main, content_type="text/javascript; charset=utf-8")
+    )
+    number = scene.submit("crawl", site="application", pages=6)
+    scene.ended(number)
+    window.go("/runs")
+    window.find(".menu a", "Example").click()
+    window.sees("h1", "Example")
+    expect(window.find(".hello")).to_have_text("Hello from an application: 1,234")
+    expect(window.find(".table tbody tr")).to_have_count(2)
+    expect(window.find(".chart canvas")).to_have_count(1)
+    window.page.get_by_label("name").fill("word")
+    window.page.get_by_role("button", name="Send").click()
+    window.sees(".sent", '{"name":"word"}')
+    window.go(f"/apps/example/log/{number}")
+    window.sees(".log-line", "planning 6 pages")
+    window.find('[data-switch="language"]').click()
+    window.sees(".menu a", "見本")
+    window.sees(".hello, h1", "見本")

@@ -143,7 +143,15 @@ class Runs:
         return KeyHeld(text, held.run_id)
 
     async def _lives(self, row: Run) -> bool:
-        return row.holder is not None and row.holder not in await self.gone()
+        return row.holder is not None and not await self.gone_from(row)
+
+    async def gone_from(self, row: Run) -> frozenset[str]:
+        """Gives the holder of a run if it has ended for certain."""
+        if row.holder is None:
+            return frozenset()
+        one_machine = self.backend.one_machine
+        records = [record for record in await self.backend.workers() if record.id == row.holder]
+        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=one_machine))
 
     async def gone(self) -> frozenset[str]:
         """Gives the holders of runs that have ended for certain."""
@@ -252,7 +260,7 @@ class Runs:
         """Asks for a run to be cancelled; where nobody executes it, it is cancelled at once."""
         row = await self.get(reference)
         ask = f.CancelAsked(at=self._clock.now(), attempt=row.attempt, by=by, reason=reason)
-        answer, after = await self.backend.ask(row.id, ask, dead=await self.gone())
+        answer, after = await self.backend.ask(row.id, ask, dead=await self.gone_from(row))
         return answer, after or row
 
     async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:

@@ -150,7 +150,7 @@ async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
       tsuzuki get 1
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    gone = await runs.gone()
+    gone = await runs.gone_from(row)
     data = await runs.result_data(row)
     cut = await cut_of(runs, row)
     waiter = await runs.waiter(row)
@@ -214,7 +214,7 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
       tsuzuki logs 1 --follow
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    if follow and render.interrupted(row, await runs.gone(), await runs.waited_for([row])):
+    if follow and render.interrupted(row, await runs.gone_from(row), await runs.waited_for([row])):
         click.echo(f"nobody executes run {row.number} just now; waiting for somebody to resume it", err=True)
     async for line in runs.follow_log(row.id) if follow else runs.log(row.id):
         if as_json:

@@ -11,6 +11,7 @@ import pytest
 from tsuzuki.backends import Query
 from tsuzuki.backends.nats import frames, projection
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.kept import Kept
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.clock import SystemClock
 from tsuzuki.lifecycle import Run, Status
@@ -34,6 +35,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
 def known() -> Iterator[Projection]:
     """A projection that knows nothing yet."""
     made = Projection(SystemClock())
+    made.open(Kept.private())
     yield made
     made.close()
 

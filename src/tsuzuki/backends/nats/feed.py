@@ -48,13 +48,22 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self.loaded = asyncio.Event()
 
-    def start(self) -> None:
-        """Begins to follow."""
+    def start(self, after: int = 0) -> None:
+        """Begins to follow, after a sequence."""
+        self._last = after
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"tsuzuki-feed-{self._stream}")
         self._wire.on_reconnect.append(self._broken.set)
 
+    def again(self, after: int = 0) -> None:
+        """Goes back to follow from after a sequence on."""
+        self._last = after
+        self.loaded.clear()
+        self._broken.set()
+
     async def close(self) -> None:
         """Follows no more."""
+        with contextlib.suppress(ValueError):  # it was never started
+            self._wire.on_reconnect.remove(self._broken.set)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -87,7 +96,7 @@ class Feed:
             action="create",
             config=self._config(),
         )
-        if not answer.get("num_pending"):
+        if not answer.get("num_pending") and not self._broken.is_set():
             self.loaded.set()
         await self._pull()
 
@@ -150,6 +159,8 @@ class Feed:
 
     async def _given(self, message: Msg) -> None:
         # $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.OUR NUMBER.TIME.PENDING, where domains put two words before
+        if self._broken.is_set():  # it begins again, after what it has taken or was told
+            return
         words = message.reply.split(".")
         seq, number, pending = int(words[-4]), int(words[-3]), int(words[-1])
         if number != self._delivered + 1:

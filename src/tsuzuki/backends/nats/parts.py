@@ -18,7 +18,8 @@ from tsuzuki.backends.nats.chain import AGAIN, Chain, Passed
 from tsuzuki.backends.nats.claims import Claims
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.feed import Feed
-from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.follower import Follower
+from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.heart import Heart
 from tsuzuki.backends.nats.journal import Journals
 from tsuzuki.backends.nats.keys import Keys
@@ -103,11 +104,12 @@ class Parts:
             largest=lambda: wire.largest,
             patience=options.patience,
         )
-        self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
+        self.follower = Follower(
+            wire, names, options, clock, chain=self.chain, projection=self.projection, news=self._ring
+        )
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
         self._time: asyncio.Task[None] | None = None
-        self.chain.on_stray = self._take
 
     @classmethod
     async def assemble(cls, wire: Wire, options: Options, clock: Clock) -> "Parts":
@@ -122,7 +124,6 @@ class Parts:
         if isinstance(self.clock, ServerTime):
             await self.clock.learn(self._asked)
             self._time = asyncio.create_task(self.clock.keep_learning(self._asked), name="tsuzuki-time")
-        self._runs.start()
         self._state.start()
         self.work.start()
 
@@ -137,21 +138,11 @@ class Parts:
             await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
         await self.work.close()
-        await self._runs.close()
+        await self.follower.close()
         await self._state.close()
         self.bells.ring_all()
         await self.wire.close()
         self.projection.close()
-
-    async def loaded(self) -> None:
-        """Waits until what was there when we came is known here."""
-        if self._runs.loaded.is_set():
-            return
-        try:
-            async with asyncio.timeout(12 * self.options.timeout):
-                await self._runs.loaded.wait()
-        except TimeoutError:
-            raise Unclear("its journal cannot be followed") from None
 
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """Asks again while the server is away, where a worker of this process holds the run: its calls wait for it."""
@@ -175,7 +166,7 @@ class Parts:
         """Takes note of what this process has written."""
         if tip.run is None:
             return
-        self.projection.put(tip)
+        self.projection.put(tip, ours=True)
         await self.work.written(tip.run)
         self._ring(tip.run)
         try:  # what is written stands, whatever comes of the rest: a crash or a fault here is made up for by `sweep`
@@ -190,17 +181,6 @@ class Parts:
     async def _write_letter(self, letter: DeadLetter) -> None:
         if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
             await self.letters.write(letter)
-
-    def _follow(self, subject: str, seq: int, data: bytes) -> None:
-        run_id = topology.last_token(subject)
-        frame = frames.decode(data)
-        if not self.chain.heard(seq, frame):
-            self._take(run_id, seq, frame)
-
-    def _take(self, run_id: str, seq: int, frame: Frame) -> None:
-        run = self.projection.follow(run_id, seq, frame)
-        if run is not None:
-            self._ring(run)
 
     def _learn(self, subject: str, seq: int, data: bytes) -> None:
         del seq
@@ -286,6 +266,17 @@ class Parts:
         except ApiError as error:
             if not error.full:
                 raise
+
+    async def known_runs(self) -> int:
+        """Counts the runs; lists that are damaged, or know more runs than there are, are built anew."""
+        if not await self.follower.asked(self.projection.intact):
+            await self.follower.rebuild("it is damaged")
+        runs = sum((await self.follower.asked(self.projection.counts)).values())
+        told = await self.wire.api(topology.stream_info(self.topology.journal))
+        if runs > int(told["state"].get("num_subjects", 0)):
+            await self.follower.rebuild("it knows of runs that were removed without a trace")
+            runs = sum((await self.follower.asked(self.projection.counts)).values())
+        return runs
 
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""

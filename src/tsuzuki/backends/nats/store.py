@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -116,6 +117,7 @@ class NatsBackend:
         with self._faults():
             if self._parts.projection.position(run_id) > position:
                 return
+            await self._parts.follower.watch(run_id)
             await self._parts.bells.listen(run_id)
         if self._parts.projection.position(run_id) <= position:
             await self._parts.bells.run(run_id, timeout)
@@ -158,10 +160,10 @@ class NatsBackend:
     ) -> list[Claim]:
         wanted = Wanted(worker, tags, limit, dead, fingerprints, flows)
         with self._faults():
-            await self._parts.loaded()
             if run_id is not None:
                 claims = await self._parts.claims.claim_by_id(run_id, wanted)
             else:
+                await self._parts.follower.asked(self._parts.projection.begin_to_claim, lists=False)
                 claims = await self._parts.claims.claim(wanted)
         for claim in claims:
             tip = self._parts.projection.tip(claim.run.id)
@@ -188,6 +190,7 @@ class NatsBackend:
                     await self._parts.wire.tell(message.reply, b"+OK")
 
     async def work(self, timeout: float) -> None:
+        self._parts.follower.start()
         now = self._clock.now()
         due = self._parts.projection.due(now)
         await self._parts.bells.work.wait(timeout if due is None else min(timeout, due - now))
@@ -196,24 +199,25 @@ class NatsBackend:
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         with self._faults():
-            await self._parts.loaded()  # what a worker of this name held before a restart is to be told
             beaten = await self._parts.workers.beat(worker)
             self._parts.heart.beaten(beaten)
         self._parts.projection.saw(beaten.id, beaten.heartbeat_at)
         if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
             self._forgot_at = self._clock.now()
             await self._forget_workers(beaten.id)
-        return self._parts.projection.held(worker.id)
+        with self._faults():  # what a worker of this name held before a restart is told too
+            held = partial(self._parts.projection.held, worker.id)
+            return await self._parts.follower.asked(held, lists=False)
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         with self._faults():
-            await self._parts.loaded()
             found = await self._parts.workers.all(hidden=not holding)
             holders = await self._holders() if holding else set[str]()
         return [worker for worker in found if not holding or worker.id in holders]
 
     async def _holders(self) -> set[str]:
-        return self._parts.projection.holders() | await self._parts.limits.holders()
+        holders = await self._parts.follower.asked(self._parts.projection.holders, lists=False)
+        return holders | await self._parts.limits.holders()
 
     async def hide(self, worker_id: str, hidden: bool) -> bool:
         with self._faults():
@@ -233,26 +237,25 @@ class NatsBackend:
         if tip is None:
             return None
         self._parts.projection.put(tip)
-        known = self._parts.projection.get(run_id)
-        return (known or tip).run if known is None or known.seq >= tip.seq else tip.run
+        return self._parts.projection.shown(tip).run
 
     async def search(self, query: Query) -> list[Run]:
         with self._faults():
-            await self._parts.loaded()
-            return [run for tip in self._parts.projection.search(query) if (run := await self._whole(tip))]
+            projection = self._parts.projection
+            search = partial(projection.search, query)
+            found = await self._parts.follower.asked(search, lists=not projection.of_claims(query))
+            return [run for tip in found if (run := await self._whole(tip))]
 
     async def _whole(self, tip: Tip) -> Run | None:
         return (await self._parts.chain.whole(tip)).run
 
     async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         with self._faults():
-            await self._parts.loaded()
-        return self._parts.projection.counts(updated_after)
+            return await self._parts.follower.asked(partial(self._parts.projection.counts, updated_after))
 
     async def waiting_since(self) -> float | None:
         with self._faults():
-            await self._parts.loaded()
-        return self._parts.projection.waiting_since()
+            return await self._parts.follower.asked(self._parts.projection.waiting_since)
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         with self._faults():
@@ -331,8 +334,7 @@ class NatsBackend:
 
     async def examine(self) -> list[Check]:
         with self._faults():
-            await self._parts.loaded()
-            runs = sum(self._parts.projection.counts().values())
+            runs = await self._parts.known_runs()
             checks = await streams.examine(self._parts.wire, self._parts.topology, runs)
             return [*checks, *await self._parts.sweep()]
 

@@ -16,7 +16,7 @@ import msgspec
 from tsuzuki import settings
 from tsuzuki.backends.nats import frames, topology
 from tsuzuki.backends.nats.chain import TOMBSTONE, Chain
-from tsuzuki.backends.nats.faults import ApiError, Unclear
+from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.feed import Feed
 from tsuzuki.backends.nats.frames import Frame
 from tsuzuki.backends.nats.kept import About, Kept, Shelf, Untrusted
@@ -63,7 +63,7 @@ class Follower:
 
     def start(self) -> None:
         """Begins to follow, unless it has begun; nobody waits for it."""
-        if self._opening is None or (self._opening.done() and self._failed(self._opening)):
+        if self._opening is None or (self._opening.done() and _failed(self._opening)):
             self._opening = asyncio.get_running_loop().create_task(self._open(), name="tsuzuki-projection")
 
     async def close(self) -> None:
@@ -156,9 +156,10 @@ class Follower:
         seq, told = self._projection.open(kept), state["state"]
         if int(told["last_seq"]) - seq > int(told.get("num_subjects", 0)):
             seq = 0
-        self._projection.file.read_again(kept.about, sparse=not seq)
+        self._projection.read_again(sparse=not seq)
         self.feed.start(seq)
-        await self._read()
+        await self.feed.loaded.wait()
+        self._projection.file.loaded()
         for run_id in list(self._watched):
             await self._watched.pop(run_id).close()
 
@@ -171,9 +172,7 @@ class Follower:
                 self._projection.open(await self._other(created))
             elif not self._projection.file.behind:
                 return
-            about = self._projection.file.kept.about
-            self._projection.file.read_again(about, sparse=not about.seq)
-            self.feed.again(about.seq)
+            self.feed.again(self._projection.read_again())
             await self._read()
 
     async def _stream(self) -> dict[str, Any]:
@@ -248,5 +247,6 @@ class Follower:
             return "it is older than the traces of runs that were removed"
         return ""
 
-    def _failed(self, opening: "asyncio.Task[None]") -> bool:
-        return opening.cancelled() or isinstance(opening.exception(), ApiError | Unclear)
+
+def _failed(opening: "asyncio.Task[None]") -> bool:
+    return opening.cancelled() or opening.exception() is not None

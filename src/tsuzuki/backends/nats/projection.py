@@ -50,7 +50,19 @@ class Projection:
         """Goes on with a file; gives the sequence up to which it knows the journal."""
         about = self.file.open(kept)
         self._updated_at = max(self._updated_at, about.latest)
-        self.file.read_again(about, sparse=not about.seq)
+        return self.read_again()
+
+    def read_again(self, *, sparse: bool = False) -> int:
+        """Gathers anew for the file; gives the sequence up to which it knows the journal.
+
+        What this process has written itself and heard beside the journal is not waited for.
+        """
+        about = self.file.kept.about
+        self.file.read_again(about, sparse=sparse or not about.seq)
+        for run_id, tip in self._recent.ours():
+            self.file.gather(run_id, News(tip.seq, tip=tip), needed=True)
+        for run_id, at in self._recent.touched():
+            self.file.touch(run_id, at)
         return about.seq
 
     def close(self) -> None:

@@ -1,15 +1,18 @@
 """What this process remembers of single runs: the last messages it knows, what it holds, progress and heartbeats."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.backends.nats.frames import Tip
+from tsuzuki.backends.nats.frames import ELSEWHERE, LARGE_PARAMS, Tip
 from tsuzuki.lifecycle import Run
 
 MOST: Final = 10_000
 """Of so many runs it is remembered which of their messages was the last."""
+MOST_OURS: Final = 1000
+"""So many runs that this process has written are listed at once, however far away the server that gives lists is."""
 LAST: Final = 1 << 62
 """Comes after all messages."""
 
@@ -19,6 +22,7 @@ class Recent:
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._ours: OrderedDict[str, Tip] = OrderedDict()
         self._held: dict[str, Tip] = {}
         self._gone: set[str] = set()
         self._seen: dict[str, float] = {}
@@ -30,6 +34,12 @@ class Recent:
         self._last.move_to_end(run.id)
         if len(self._last) > MOST:
             self._last.popitem(last=False)
+        if ours:
+            self._ours[run.id] = tip if len(run.params) <= LARGE_PARAMS else _lighter(tip, run)
+            if len(self._ours) > MOST_OURS:
+                self._ours.popitem(last=False)
+        else:
+            self._ours.pop(run.id, None)
         if run.holder is None or run.status.terminal:
             self._held.pop(run.id, None)
         elif ours or run.id in self._held:
@@ -40,7 +50,7 @@ class Recent:
     def bury(self, run_id: str) -> None:
         """Remembers only that a run is gone."""
         self._gone.add(run_id)
-        for known in (self._held, self._last, self._progress):
+        for known in (self._held, self._ours, self._last, self._progress):
             known.pop(run_id, None)
 
     def saw(self, worker: str, heartbeat_at: float) -> None:
@@ -51,6 +61,14 @@ class Recent:
         """Remembers how far the steps of a run are."""
         if self._progress.get(run_id, (0.0, b""))[0] <= updated_at:
             self._progress[run_id] = updated_at, progress
+
+    def ours(self) -> Iterable[tuple[str, Tip]]:
+        """Gives what this process has written of late."""
+        return list(self._ours.items())
+
+    def touched(self) -> Iterable[tuple[str, float]]:
+        """Gives when runs have last told how far they are."""
+        return [(run_id, at) for run_id, (at, _) in self._progress.items()]
 
     def gone(self, run_id: str) -> bool:
         """Tells whether a run was removed."""
@@ -88,3 +106,8 @@ class Recent:
             changed["progress"] = msgspec.Raw(progress[1])
             changed["updated_at"] = max(run.updated_at, progress[0])
         return msgspec.structs.replace(tip, run=msgspec.structs.replace(run, **changed)) if changed else tip
+
+
+def _lighter(tip: Tip, run: Run) -> Tip:
+    """Leaves large params where they are: in the first message of the chain."""
+    return msgspec.structs.replace(tip, run=msgspec.structs.replace(run, params=ELSEWHERE))

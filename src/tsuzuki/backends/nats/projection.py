@@ -7,6 +7,7 @@ News gather until somebody asks for more than one run; then only the last of eac
 transaction.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ class Projection:
         self._updated_at = 0.0
         self._live: Rows | None = None
         self._unsettled: dict[str, News] = {}
+        self._tally: Counter[str] | None = None
         self._applied = 0
         self._recent = Recent()
         self.file = Saving(clock)
@@ -50,6 +52,7 @@ class Projection:
         """Goes on with a file; gives the sequence up to which it knows the journal."""
         about = self.file.open(kept)
         self._updated_at = max(self._updated_at, about.latest)
+        self._applied = max(self._applied, about.seq)
         return self.read_again()
 
     def read_again(self, *, sparse: bool = False) -> int:
@@ -106,6 +109,8 @@ class Projection:
         return tip.run
 
     def _take(self, run_id: str, news: News, tip: Tip, run: Run, *, ours: bool = False) -> None:
+        if self._tally is not None:
+            self._recount(tip, run)
         self._updated_at = max(self._updated_at, run.updated_at)
         self.file.stamped(run.updated_at)
         self._recent.take(tip, run, ours=ours)
@@ -115,6 +120,19 @@ class Projection:
             self._unsettled[run_id] = news
             if len(self._unsettled) >= MOST_UNSETTLED:
                 self._settle(self._live)
+
+    def _recount(self, tip: Tip, run: Run) -> None:
+        """Moves a run from one status to another in what is counted; of one that had ended we do not know it."""
+        before = self._recent.status(run.id)
+        if not before and tip.seq != tip.first:
+            known = self._live.all("known", (run.id,)) if self._live is not None else []
+            before = known[0][1] if known else ""
+            if not before:
+                self._tally = None
+                return
+        if self._tally is not None:
+            self._tally[before] -= 1
+            self._tally[run.status.value] += 1
 
     def _settle(self, live: Rows) -> None:
         """Writes to memory what has gathered of the runs that may be claimed."""
@@ -145,6 +163,7 @@ class Projection:
 
     def _bury(self, run_id: str, seq: int) -> None:
         self._recent.bury(run_id)
+        self._tally = None
         gone = News(seq)
         self.file.gather(run_id, gone, needed=self._live is None)
         if self._live is not None:
@@ -215,6 +234,7 @@ class Projection:
             with live.transaction():
                 live.put(self.file.kept.all("active"))
             self._live = live
+            self._count()
 
     def candidates(
         self, tags: Sequence[str], flows: Collection[str] | None, now: float, dead: frozenset[str], limit: int
@@ -284,7 +304,21 @@ class Projection:
         """Counts the runs by status, those that changed after a time."""
         if updated_after:
             return dict(self.file.listable().all("counts_since", (updated_after,)))
-        return self.file.counts()
+        if self._tally is not None:
+            return {status: count for status, count in self._tally.items() if status and count > 0}
+        self.file.needed = True
+        return self._count()
+
+    def counted(self, updated_after: float) -> bool:
+        """Tells whether a count is known without the file."""
+        return self._tally is not None and not updated_after
+
+    def _count(self) -> dict[str, int]:
+        """Counts what is in the file; a process that claims goes on counting by itself, if it has heard all of that."""
+        counts = self.file.counts()
+        if self._live is not None and self.file.kept.about.seq <= self._applied:
+            self._tally = Counter(counts)
+        return counts
 
     def waiting_since(self) -> float | None:
         """Tells since when the run that waits longest has waited."""

@@ -21,7 +21,7 @@ class Recent:
     """What is remembered; it needs no list of all runs, and grows with what is held and under way alone."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._last: OrderedDict[str, tuple[int, int, str]] = OrderedDict()
         self._ours: OrderedDict[str, Tip] = OrderedDict()
         self._held: dict[str, Tip] = {}
         self._gone: set[str] = set()
@@ -30,7 +30,7 @@ class Recent:
 
     def take(self, tip: Tip, run: Run, *, ours: bool) -> None:
         """Remembers where the chain of a run ends; the whole row where this process has claimed it."""
-        self._last[run.id] = tip.seq, run.position
+        self._last[run.id] = tip.seq, run.position, run.status.value
         self._last.move_to_end(run.id)
         if len(self._last) > MOST:
             self._last.popitem(last=False)
@@ -85,6 +85,10 @@ class Recent:
         if (found := self._last.get(run_id)) is not None:
             return found[0]
         return held.seq if (held := self._held.get(run_id)) is not None else 0
+
+    def status(self, run_id: str) -> str:
+        """Gives the status that a run is known to have; empty where it is not known."""
+        return found[2] if (found := self._last.get(run_id)) is not None else ""
 
     def position(self, run_id: str) -> int:
         """Tells how far a run is known to have come, 0: nothing is known."""

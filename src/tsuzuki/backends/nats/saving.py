@@ -21,6 +21,8 @@ from tsuzuki.lifecycle import Run
 MOST: Final = 4096
 MOST_BYTES: Final = 16 << 20
 """How many rows, and bytes of them, gather."""
+MOST_COUNTED: Final = 256
+"""So many rows are looked at for a count without being written: whoever counts often pays for each of them once."""
 
 
 class Saving:
@@ -99,7 +101,7 @@ class Saving:
         if self._kept is None or self.behind or (before is not None and before.seq >= news.seq):
             return
         self._news[run_id] = news
-        self._size += news.size
+        self._size += news.size - (0 if before is None else before.size)
         if len(self._news) < MOST and self._size < MOST_BYTES:
             return
         if self._loading or self.needed or needed:
@@ -185,5 +187,6 @@ class Saving:
 
     def counts(self) -> dict[str, int]:
         """Counts the runs by status, whether they are written or not."""
-        self.needed = True
+        if len(self._news) > MOST_COUNTED:
+            self.save()
         return self.kept.counts(self._news)

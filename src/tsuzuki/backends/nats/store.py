@@ -251,7 +251,9 @@ class NatsBackend:
 
     async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         with self._faults():
-            return await self._parts.follower.asked(partial(self._parts.projection.counts, updated_after))
+            projection = self._parts.projection
+            counts = partial(projection.counts, updated_after)
+            return await self._parts.follower.asked(counts, lists=not projection.counted(updated_after))
 
     async def waiting_since(self) -> float | None:
         with self._faults():

@@ -30,7 +30,7 @@ TICK: Final = 1e-6
 _SELECTIVE: Final = ("number", "holder", "digest", "workflow", "key", "prefix")
 """The filters that leave few runs, the most selective first."""
 FEW: Final = 10_000
-"""So many runs of a status or with a label are sorted for a page; of more of them a page is found along an index."""
+"""So many runs of a status or with a label are looked through for a page; of more of them another index may lead."""
 MOST_UNSETTLED: Final = 256
 """How many rows gather for what may be claimed: whoever asks next waits for them to be written."""
 
@@ -277,7 +277,11 @@ class Projection:
         values = values_of(query)
         kind = self._kind(query, values)
         rows = self._claims() if self.of_claims(query) else self.file.listable()
-        return [self.shown(tip) for tip in rows.list(kind, values)]
+        if kind != "list_by_status":
+            return [self.shown(tip) for tip in rows.list(kind, values)]
+        found = [tip for status in set(query.status) for tip in rows.list(kind, {**values, "status": status})]
+        found.sort(key=lambda tip: (tip.run.updated_at, tip.run.id) if tip.run else (0.0, ""), reverse=True)
+        return [self.shown(tip) for tip in found[: query.limit]]
 
     def of_claims(self, query: Query) -> bool:
         """Tells whether a list is answered by what is in memory of the runs that have not ended."""

@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS runs (
     error       TEXT,
     row         BLOB    NOT NULL
 );
-CREATE INDEX IF NOT EXISTS runs_held ON runs (holder) WHERE holder IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_held ON runs (holder, updated_at DESC) WHERE holder IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
 CREATE INDEX IF NOT EXISTS runs_unclaimed ON runs (tag, updated_at DESC, id DESC)
     WHERE status = 'PENDING' AND private = 0;
@@ -53,23 +53,36 @@ CREATE TABLE IF NOT EXISTS about (
 );
 {schema};
 CREATE INDEX IF NOT EXISTS runs_active ON runs (status) WHERE status IN ('PENDING', 'RUNNING', 'CANCELLING');
-CREATE TABLE IF NOT EXISTS labels (label TEXT, id TEXT, PRIMARY KEY (label, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS labels (
+    label      TEXT,
+    updated_at REAL,
+    id         TEXT,
+    PRIMARY KEY (label, updated_at DESC, id DESC)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counts (status TEXT PRIMARY KEY, runs INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TRIGGER IF NOT EXISTS run_added AFTER INSERT ON runs BEGIN
     INSERT INTO counts VALUES (new.status, 1) ON CONFLICT (status) DO UPDATE SET runs = runs + 1;
-    INSERT OR IGNORE INTO labels SELECT value, new.id FROM json_each(new.tags);
+    INSERT OR IGNORE INTO labels SELECT value, new.updated_at, new.id FROM json_each(new.tags);
 END;
 CREATE TRIGGER IF NOT EXISTS run_moved AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
     UPDATE counts SET runs = runs - 1 WHERE status = old.status;
     INSERT INTO counts VALUES (new.status, 1) ON CONFLICT (status) DO UPDATE SET runs = runs + 1;
 END;
+CREATE TRIGGER IF NOT EXISTS run_updated AFTER UPDATE OF updated_at ON runs WHEN new.tags <> '[]' BEGIN
+    {unlabel};
+    INSERT OR IGNORE INTO labels SELECT value, new.updated_at, new.id FROM json_each(new.tags);
+END;
 CREATE TRIGGER IF NOT EXISTS run_removed AFTER DELETE ON runs BEGIN
     UPDATE counts SET runs = runs - 1 WHERE status = old.status;
-    DELETE FROM labels WHERE id = old.id AND label IN (SELECT value FROM json_each(old.tags));
+    {unlabel};
     DELETE FROM params WHERE id = old.id;
 END;
 PRAGMA user_version = {layout};
 COMMIT;
+
+-- unlabel: Forgets the labels of a run that changes, or is no more.
+DELETE FROM labels
+    WHERE label IN (SELECT value FROM json_each(old.tags)) AND updated_at = old.updated_at AND id = old.id
 
 -- layout: The version of this layout; a file with another one is built anew.
 1
@@ -210,7 +223,7 @@ SELECT {columns} FROM {joined} WHERE runs.status = 'PENDING' AND runs.private = 
 SELECT {columns} FROM {joined} WHERE runs.number = :number {rest_of_few};
 
 -- list_by_holder: Lists runs of a holder.
-SELECT {columns} FROM {joined} WHERE runs.holder = :holder {rest_of_few};
+SELECT {columns} FROM {joined} WHERE runs.holder = :holder AND runs.holder IS NOT NULL {rest};
 
 -- list_by_digest: Lists runs of one flow with the same params.
 SELECT {columns} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
@@ -221,11 +234,13 @@ SELECT {columns} FROM {joined} WHERE runs.workflow = :workflow AND runs.workflow
 -- list_by_key: Lists runs with a key.
 SELECT {columns} FROM {joined} WHERE runs.key = :key {rest};
 
--- list_by_status: Lists runs with one of some statuses, which few have.
-SELECT {columns} FROM {joined} WHERE runs.status IN (SELECT value FROM json_each(:statuses)) {rest_of_few};
+-- list_by_status: Lists runs with a status.
+SELECT {columns} FROM {joined} WHERE runs.status = :status {rest};
 
--- list_by_label: Lists runs with a label, which few bear.
-SELECT {columns} FROM {joined} WHERE runs.id IN (SELECT id FROM labels WHERE label = :label) {rest_of_few};
+-- list_by_label: Lists runs with a label.
+SELECT {columns} FROM labels CROSS JOIN {joined}
+WHERE labels.label = :label AND labels.updated_at <= :before AND runs.id = labels.id
+{filters} ORDER BY labels.updated_at DESC, labels.id DESC LIMIT :limit;
 
 -- list_by_flow: Lists runs of a flow.
 SELECT {columns} FROM {joined} WHERE runs.flow = :flow {rest};

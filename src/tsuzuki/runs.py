@@ -145,19 +145,16 @@ class Runs:
     async def _lives(self, row: Run) -> bool:
         return row.holder is not None and not await self.gone_from(row)
 
-    async def gone_from(self, row: Run) -> frozenset[str]:
-        """Gives the holder of a run if it has ended for certain."""
-        if row.holder is None:
-            return frozenset()
-        one_machine = self.backend.one_machine
-        records = [record for record in await self.backend.workers() if record.id == row.holder]
-        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=one_machine))
-
     async def gone(self) -> frozenset[str]:
         """Gives the holders of runs that have ended for certain."""
-        one_machine = self.backend.one_machine
-        records = await self.backend.workers(holding=True)
-        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=one_machine))
+        return self._gone_of(await self.backend.workers(holding=True))
+
+    async def gone_from(self, row: Run) -> frozenset[str]:
+        """Gives the holder of a run if it has ended for certain."""
+        return self._gone_of([r for r in await self.backend.workers() if r.id == row.holder] if row.holder else [])
+
+    def _gone_of(self, records: Sequence[WorkerRecord]) -> frozenset[str]:
+        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=self.backend.one_machine))
 
     async def waiter(self, row: Run) -> WorkerRecord | None:
         """Gives the living process that waits with a private run until its time has come."""

@@ -16,6 +16,7 @@ import pytest
 
 from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
+from tests.nats_server import NatsServer
 from tsuzuki import Runs
 from tsuzuki import facts as f
 from tsuzuki.backends import Query, WorkerRecord
@@ -33,6 +34,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where this test keeps its lists."""
     monkeypatch.setenv("TSUZUKI_PROJECTION_DIR", str(tmp_path / "lists"))
     return tmp_path / "lists"
+
+
+@pytest.fixture
+def url(nats_server: NatsServer) -> str:
+    """The address of an empty store; a server sets room aside for the logs of each, and these have none."""
+    return f"{nats_server.url}?prefix={nats_server.fresh()}&max_log_bytes={1 << 20}"
 
 
 def the_file(folder: Path) -> Path:

@@ -94,10 +94,10 @@ class Follower:
 
     async def watch(self, run_id: str) -> None:
         """Hears of one run, where the journal as a whole is not followed."""
-        if self._opening is not None or run_id in self._watched:
+        if run_id in self._watched:
             return
-        if len(self._watched) >= MOST_WATCHED:
-            self.start()
+        if self._opening is not None or len(self._watched) >= MOST_WATCHED:
+            self.start()  # again, where it has failed
             return
         feed = self._watched[run_id] = Feed(
             self._wire, self._clock, self._names.journal, [self._names.chain(run_id)], self._heard_of_one

@@ -47,6 +47,15 @@ def chaos_kills(request: pytest.FixtureRequest) -> int:
     return kills
 
 
+@pytest.fixture(scope="session", autouse=True)
+def projections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where stores on NATS keep their lists: not in the folder that the tests are started in."""
+    folder = tmp_path_factory.mktemp("projections")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TSUZUKI_PROJECTION_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
     """A NATS server with JetStream, one for each process that runs tests; every store has its own prefix."""

@@ -96,6 +96,12 @@ STORE: Final = (
         "the address of the store; `nats` alone means `TSUZUKI_NATS_URL`",
         otherwise="the SQLite file in that folder",
     ),
+    Setting(
+        "TSUZUKI_PROJECTION_DIR",
+        "",
+        "where lists of the runs on NATS are kept between starts; nothing is lost with it",
+        otherwise="`projections` in the data directory",
+    ),
     Setting("TSUZUKI_DEFAULT_TAG", "default", "the tag of runs, flows and workers that name none", tag),
     Setting("TSUZUKI_LOAD_DOTENV", "1", "whether the `.env` file is read", switch),
     Setting("TSUZUKI_ENV_FILE", ".env", "which file that is, seen from the current folder"),

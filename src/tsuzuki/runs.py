@@ -23,9 +23,10 @@ from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest, plain_params
 from tsuzuki.errors import BadUsage, KeyHeld, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
-from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, Status, moment, stamp
+from tsuzuki.holders import Holders
+from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
 from tsuzuki.outages import patiently
-from tsuzuki.presence import is_gone, process_of
+from tsuzuki.presence import process_of
 
 logger: Final = logging.getLogger("tsuzuki.runs")
 
@@ -39,6 +40,7 @@ class Runs:
     def __init__(self, backend: Backend, *, clock: Clock | None = None) -> None:
         self.backend = backend
         self._clock = clock or backend.clock
+        self.holders = Holders(backend)
 
     @classmethod
     @asynccontextmanager
@@ -135,37 +137,13 @@ class Runs:
     async def _held(self, held: KeyHeld) -> KeyHeld:
         """Says how to get on when the run that holds a key has lost whoever executed it."""
         row = await self.backend.get(held.run_id)
-        if row is None or await self._lives(row) or (row.holder is None and not row.private):
+        if row is None or await self.holders.lives(row) or (row.holder is None and not row.private):
             return held
-        if await self.waiter(row) is not None:
+        if await self.holders.waiter(row) is not None:
             return held
         ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
         text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
         return KeyHeld(text, held.run_id)
-
-    async def _lives(self, row: Run) -> bool:
-        return row.holder is not None and row.holder not in await self.gone()
-
-    async def gone(self) -> frozenset[str]:
-        """Gives the holders of runs that have ended for certain."""
-        one_machine = self.backend.one_machine
-        records = await self.backend.workers(holding=True)
-        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=one_machine))
-
-    async def waiter(self, row: Run) -> WorkerRecord | None:
-        """Gives the living process that waits with a private run until its time has come."""
-        if not row.private or row.status is not Status.PENDING or not row.not_before:
-            return None
-        released = [e.fact for e in await self.backend.fetch(row.id, [row.position]) if isinstance(e.fact, f.Released)]
-        one_machine = self.backend.one_machine
-        for record in await self.backend.workers() if released else ():
-            if record.id == released[0].worker and not record.stopped:
-                return None if is_gone(record, one_machine=one_machine) else record
-        return None
-
-    async def waited_for(self, rows: Sequence[Run]) -> frozenset[str]:
-        """Gives the ids of those runs that a living process waits with."""
-        return frozenset([row.id for row in rows if await self.waiter(row) is not None])
 
     # Looking
 
@@ -253,7 +231,7 @@ class Runs:
         """Asks for a run to be cancelled; where nobody executes it, it is cancelled at once."""
         row = await self.get(reference)
         ask = f.CancelAsked(at=self._clock.now(), attempt=row.attempt, by=by, reason=reason)
-        answer, after = await self.backend.ask(row.id, ask, dead=await self.gone())
+        answer, after = await self.backend.ask(row.id, ask, dead=await self.holders.gone_from(row))
         return answer, after or row
 
     async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:
@@ -263,9 +241,9 @@ class Runs:
         """
         row = await self.get(reference)
         if row.status in ACTIVE:
-            if await self._lives(row):
+            if await self.holders.lives(row):
                 raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
-            if (waiter := await self.waiter(row)) is not None:
+            if (waiter := await self.holders.waiter(row)) is not None:
                 raise _waits(row, waiter)
             return row
         ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=by, failed=failed)
@@ -351,7 +329,7 @@ class Runs:
         while rows := await self.backend.search(Query(before=before, limit=500)):
             before = (rows[-1].updated_at, rows[-1].id)
             for row in rows:
-                if row.status in TERMINAL or not await self._lives(row):  # a living holder keeps its own row right
+                if row.status in TERMINAL or not await self.holders.lives(row):  # who lives keeps its own row right
                     wrong += await self._rebuilt(row)
         return wrong
 

@@ -352,7 +352,7 @@ async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:
     if newest is None:
         return None
     if newest.holder is not None:
-        if newest.holder not in await runs.gone():
+        if newest.holder not in await runs.holders.gone():
             return None
         newest = await runs.get(newest.id)  # whoever held it may have ended it just before leaving
     return None if newest.status is Status.COMPLETED else newest

@@ -171,6 +171,11 @@ def data_dir(given: str | os.PathLike[str] | None = None) -> Path:
     return Path(given or value("TSUZUKI_DATA_DIR"))
 
 
+def projection_dir() -> Path:
+    """Gives where the lists of stores on NATS are kept: as set, or beside the store of this machine."""
+    return Path(value("TSUZUKI_PROJECTION_DIR") or data_dir() / "projections")
+
+
 def backend_url(given: str | None = None, directory: str | os.PathLike[str] | None = None) -> str:
     """Gives the address of the store: as given, as set, or the SQLite file in the data directory."""
     url = given or (None if directory else _backend())

@@ -71,9 +71,9 @@ def list_runs(
 
 async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: bool) -> int:
     async with store.open() as runs:
-        gone = await runs.gone()
+        gone = await runs.holders.gone()
         rows = await _fitting(runs, query, words, gone)
-        waited_for = await runs.waited_for(rows)
+        waited_for = await runs.holders.waited_for(rows)
         place = runs.backend.url  # never the address as it was given: that may hold a password
     if as_json:
         render.put([render.record(row, gone, waited_for) for row in rows])
@@ -94,7 +94,7 @@ async def _fitting(runs: Runs, query: Query, words: frozenset[str], gone: frozen
     every = msgspec.structs.replace(query, status=wanted, private=None if known else True, limit=sys.maxsize)
     async with aclosing(pages(runs, every)) as found:
         async for row in found:
-            if row.status in known or render.interrupted(row, gone, await runs.waited_for([row])):
+            if row.status in known or render.interrupted(row, gone, await runs.holders.waited_for([row])):
                 rows.append(row)
             if len(rows) == query.limit:
                 break
@@ -150,10 +150,10 @@ async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
       tsuzuki get 1
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    gone = await runs.gone()
+    gone = await runs.holders.gone_from(row)
     data = await runs.result_data(row)
     cut = await cut_of(runs, row)
-    waiter = await runs.waiter(row)
+    waiter = await runs.holders.waiter(row)
     if as_json:
         waited_for = frozenset({row.id} if waiter else ())
         render.put({**render.record(row, gone, waited_for), "result": msgspec.Raw(data), "cut": cut})
@@ -214,7 +214,7 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
       tsuzuki logs 1 --follow
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    if follow and render.interrupted(row, await runs.gone(), await runs.waited_for([row])):
+    if follow and render.interrupted(row, await runs.holders.gone_from(row), await runs.holders.waited_for([row])):
         click.echo(f"nobody executes run {row.number} just now; waiting for somebody to resume it", err=True)
     async for line in runs.follow_log(row.id) if follow else runs.log(row.id):
         if as_json:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from tsuzuki.backends import Query
 from tsuzuki.backends.nats import frames, projection
 from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.kept import Kept
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.clock import SystemClock
 from tsuzuki.lifecycle import Run, Status
@@ -34,6 +36,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
 def known() -> Iterator[Projection]:
     """A projection that knows nothing yet."""
     made = Projection(SystemClock())
+    made.open(Kept.private())
     yield made
     made.close()
 
@@ -144,3 +147,55 @@ def test_progress_after_a_row_that_still_waits_is_the_last_update(known: Project
     assert ended is not None
     assert ended.run is not None
     assert bytes(ended.run.progress) == bytes(run.progress)
+
+
+def test_a_process_that_claims_counts_by_itself_what_it_hears(known: Projection) -> None:
+    dice = random.Random(4)
+    runs = [row(made(number, dice), status=Status.PENDING, private=False, holder=None) for number in range(1, 401)]
+    for seq, run in enumerate(runs, 1):
+        frame = Frame(f"{seq}", 1, 0, frames.encode_row(run), [])
+        known.heard(run.id, seq, frame)
+        known.follow(run.id, seq, frame)
+    known.begin_to_claim()
+    assert known.counted(0.0)
+    moves = [(400, Status.RUNNING), (300, Status.COMPLETED), (200, Status.PENDING), (100, Status.RUNNING)]
+    seq = 1000
+    for upto, status in moves:  # those that had ended and go on are found in the file
+        for run in runs[:upto]:
+            seq += 1
+            known.put(Tip(seq, 1, "", row(run, status=status, position=seq)), ours=True)
+    new = row(made(401, dice), status=Status.PENDING)
+    known.put(Tip(seq + 1, seq + 1, "", new), ours=True)
+    expected = {"PENDING": 101, "RUNNING": 200, "COMPLETED": 100}
+    assert known.counts() == expected
+    known.bury(new.id)
+    assert not known.counted(0.0)
+    assert known.counts() == expected | {"PENDING": 100}
+    known.file.save()
+    assert known.counts() == expected | {"PENDING": 100}
+
+
+def test_what_is_known_of_runs_outlives_the_process(tmp_path: Path) -> None:
+    dice = random.Random(5)
+    runs = [row(made(number, dice), private=False) for number in range(1, 101)]
+    params = msgspec.Raw(b'"' + b"x" * frames.LARGE_PARAMS + b'"')
+    runs[0] = row(runs[0], params=params, updated_at=1000.0)
+    first = Projection(SystemClock())
+    first.open(Kept.at(tmp_path / "lists.1.db", "a journal"))
+    for seq, run in enumerate(runs, 1):
+        frame = Frame(f"{seq}", 1, 0, frames.encode_row(run), [])
+        first.heard(run.id, seq, frame)
+        first.put(Tip(seq, seq, "", run), ours=True)
+    pages = [first.search(Query(label="common", limit=100)), first.search(Query(limit=100))]
+    counts = first.counts()
+    first.close()
+    second = Projection(SystemClock())
+    second.open(Kept.at(tmp_path / "lists.1.db", "a journal"))
+    assert [second.search(Query(label="common", limit=100)), second.search(Query(limit=100))] == pages
+    assert second.counts() == counts
+    found = second.get(runs[0].id)
+    assert found is not None
+    assert found.run is not None
+    assert bytes(found.run.params) == bytes(params)
+    assert second.stamp() > 1000.0
+    second.close()

@@ -198,7 +198,7 @@ async def test_no_run_is_given_to_two_processes(stores: Two) -> None:
 async def test_a_feed_whose_consumer_was_deleted_goes_on_where_it_was(stores: Two) -> None:
     one, two = stores
     await b.submitted(one)
-    feed = two._parts._runs
+    feed = two._parts.follower.feed
     await two.counts()
     await two._parts.wire.api(topology.delete_consumer(feed._stream, feed._name))
     run = await b.submitted(one)
@@ -211,6 +211,7 @@ async def test_a_feed_whose_consumer_was_deleted_goes_on_where_it_was(stores: Tw
 
 async def test_whoever_leaves_takes_his_consumers_with_him(stores: Two) -> None:
     one, two = stores
+    assert [await one.counts(), await two.counts()] == [{}, {}]
 
     async def followers() -> list[int]:
         names = one._parts.topology

@@ -114,6 +114,11 @@ class Chain:
         message = told["message"]
         return int(message["seq"]), base64.b64decode(message.get("data", ""))
 
+    async def mark_at(self, seq: int) -> str | None:
+        """Reads the mark of the message at a sequence; None where there is none."""
+        found = await self._one(seq=seq)
+        return None if found is None else frames.decode(found[1]).mark
+
     async def whole(self, tip: Tip) -> Tip:
         """Gives a tip whose row has its params."""
         if tip.run is None or tip.run.params != ELSEWHERE:

@@ -50,13 +50,22 @@ class Feed:
         self.spoken_at = 0.0
         """When something was heard of the stream last, by the time of the loop; it speaks up every second."""
 
-    def start(self) -> None:
-        """Begins to follow."""
+    def start(self, after: int = 0) -> None:
+        """Begins to follow, after a sequence."""
+        self._last = after
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"tsuzuki-feed-{self._stream}")
         self._wire.on_reconnect.append(self._broken.set)
 
+    def again(self, after: int = 0) -> None:
+        """Goes back to follow from after a sequence on."""
+        self._last = after
+        self.loaded.clear()
+        self._broken.set()
+
     async def close(self) -> None:
         """Follows no more."""
+        with contextlib.suppress(ValueError):  # it was never started
+            self._wire.on_reconnect.remove(self._broken.set)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -90,7 +99,7 @@ class Feed:
             config=self._config(),
         )
         self.spoken_at = asyncio.get_running_loop().time()
-        if not answer.get("num_pending"):
+        if not answer.get("num_pending") and not self._broken.is_set():
             self.loaded.set()
         await self._pull()
 
@@ -154,6 +163,8 @@ class Feed:
 
     async def _given(self, message: Msg) -> None:
         # $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.OUR NUMBER.TIME.PENDING, where domains put two words before
+        if self._broken.is_set():  # it begins again, after what it has taken or was told
+            return
         words = message.reply.split(".")
         seq, number, pending = int(words[-4]), int(words[-3]), int(words[-1])
         if number != self._delivered + 1:

@@ -18,8 +18,9 @@ from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import AGAIN, Chain, Passed
 from tsuzuki.backends.nats.claims import Claims
 from tsuzuki.backends.nats.faults import ApiError, Unclear
-from tsuzuki.backends.nats.feed import SILENT, Feed
-from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.feed import Feed
+from tsuzuki.backends.nats.follower import Follower
+from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.heart import Heart
 from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.journal import Journals
@@ -45,8 +46,6 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 EXECUTION_ERROR: Final = "execution_error"
 _ROOM: Final = 1.0
 """How often whoever waits for room looks for it (seconds)."""
-_LOOK: Final = 0.02
-"""How often it is looked whether the journal speaks again (seconds)."""
 Answer = TypeVar("Answer")
 
 _TO_BE_SEEN: Final = frozenset({Status.PENDING, Status.CANCELLING})
@@ -116,11 +115,12 @@ class Parts:
             written=self.written,
         )
         self.desk = self._desk()
-        self._runs = Feed(wire, clock, names.journal, [names.all_chains], self._follow)
+        self.follower = Follower(
+            wire, names, options, clock, chain=self.chain, projection=self.projection, news=self._ring
+        )
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
         self._time: asyncio.Task[None] | None = None
-        self.chain.on_stray = self._take
 
     def _desk(self) -> Desk:
         return Desk(
@@ -146,7 +146,6 @@ class Parts:
         if isinstance(self.clock, ServerTime):
             await self.clock.learn(self._asked)
             self._time = asyncio.create_task(self.clock.keep_learning(self._asked), name="tsuzuki-time")
-        self._runs.start()
         self._state.start()
         self.work.start()
         self.reserve.start()
@@ -164,35 +163,11 @@ class Parts:
         await self.inspector.close()
         await self.reserve.close()
         await self.work.close()
-        await self._runs.close()
+        await self.follower.close()
         await self._state.close()
         self.bells.ring_all()
         await self.wire.close()
         self.projection.close()
-
-    async def loaded(self) -> None:
-        """Waits until what was there when we came is known here."""
-        if self._runs.loaded.is_set():
-            return
-        try:
-            async with asyncio.timeout(12 * self.options.timeout):
-                await self._runs.loaded.wait()
-        except TimeoutError:
-            raise Unclear("its journal cannot be followed") from None
-
-    async def current(self) -> None:
-        """Waits until what is known here is at most moments old: what others wrote since may be missing otherwise.
-
-        The feed speaks up every second. After a silence the next word is waited for, since it may have been this
-        process that stood still; where the connection has been gone for longer than that, it is said at once.
-        """
-        await self.loaded()
-        time, feed = asyncio.get_running_loop().time, self._runs
-        silent, asked = feed.spoken_at, time()
-        while self.wire.away(self.options.timeout) or (asked - silent > SILENT and feed.spoken_at == silent):
-            if self.wire.away(self.options.timeout) or time() - asked >= self.options.timeout:
-                raise Unclear(f"nothing was heard of its journal for {time() - silent:.0f} s")
-            await asyncio.sleep(_LOOK)
 
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """Asks again while the server is away or full, where a worker of this process holds the run: its calls wait."""
@@ -217,7 +192,7 @@ class Parts:
         """Takes note of what this process has written."""
         if tip.run is None:
             return
-        self.projection.put(frames.lean(tip))
+        self.projection.put(frames.lean(tip), ours=True)
         await self.work.written(tip.run)
         self._ring(tip.run)
         try:  # what is written stands, whatever comes of the rest: a crash or a fault here is made up for by `sweep`
@@ -233,17 +208,6 @@ class Parts:
             if self.options.dlq_execution_error or letter.reason != EXECUTION_ERROR:
                 subject = self.topology.ticket(group_of(run), run.id)
                 await self.letters.write(msgspec.structs.replace(letter, subject=subject))
-
-    def _follow(self, subject: str, seq: int, data: bytes) -> None:
-        run_id = topology.last_token(subject)
-        frame = frames.decode(data)
-        if not self.chain.heard(seq, frame):
-            self._take(run_id, seq, frame)
-
-    def _take(self, run_id: str, seq: int, frame: Frame) -> None:
-        run = self.projection.follow(run_id, seq, frame)
-        if run is not None:
-            self._ring(run)
 
     def _learn(self, subject: str, seq: int, data: bytes) -> None:
         del seq
@@ -329,6 +293,17 @@ class Parts:
         except ApiError as error:
             if not error.full:
                 raise
+
+    async def known_runs(self) -> int:
+        """Counts the runs; lists that are damaged, or know more runs than there are, are built anew."""
+        if not await self.follower.asked(self.projection.intact):
+            await self.follower.rebuild("it is damaged")
+        runs = sum((await self.follower.asked(self.projection.counts)).values())
+        told = await self.wire.api(topology.stream_info(self.topology.journal))
+        if runs > int(told["state"].get("num_subjects", 0)):
+            await self.follower.rebuild("it knows of runs that were removed without a trace")
+            runs = sum((await self.follower.asked(self.projection.counts)).values())
+        return runs
 
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""

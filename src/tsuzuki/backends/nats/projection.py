@@ -1,13 +1,12 @@
-"""The rows of all runs in a SQLite database in memory: lists, counts, and what may be claimed.
+"""What this process knows of all runs: lists and counts out of a file, and in memory what a worker may claim.
 
 It follows the journal and is never the truth: what it says of a run may be a moment old, and whoever writes is
 fenced by the chain. A process sees its own writes at once.
 
-Rows gather until somebody asks for more than one run; then only the last one of each run is written. Of two workers
-each hears of all that the other does, and needs to know no more of it than what is left to do.
+News gather until somebody asks for more than one run; then only the last of each run is written, and all in one
+transaction.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -16,9 +15,11 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Holding, Query
-from tsuzuki.backends.nats import frames
-from tsuzuki.backends.nats.frames import ELSEWHERE, Frame, Tip
-from tsuzuki.backends.nats.queries import SQL
+from tsuzuki.backends.nats.frames import Frame, Tip
+from tsuzuki.backends.nats.kept import Kept
+from tsuzuki.backends.nats.recent import LAST, Recent
+from tsuzuki.backends.nats.rows import News, Rows, values_of
+from tsuzuki.backends.nats.saving import Saving
 from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate
 from tsuzuki.clock import Clock
@@ -26,16 +27,12 @@ from tsuzuki.lifecycle import Run, Status
 
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
-_ALWAYS: Final = 1e300
-_LAST: Final = 1 << 63
 _SELECTIVE: Final = ("number", "holder", "digest", "workflow", "key", "prefix")
 """The filters that leave few runs, the most selective first."""
 FEW: Final = 10_000
-"""So many runs of a status or with a label are sorted for a page; of more of them a page is found along an index."""
-_UNLISTED: Final = frozenset({"list_unclaimed", "list_by_holder", "list_by_prefix"})
-"""The lists that workers ask for all the time; they have indexes of their own."""
-MOST_NEWS: Final = 256
-"""How many rows gather: whoever asks next waits for them to be written."""
+"""So many runs of a status or with a label are looked through for a page; of more of them another index may lead."""
+MOST_UNSETTLED: Final = 256
+"""How many rows gather for what may be claimed: whoever asks next waits for them to be written."""
 
 
 class Projection:
@@ -43,136 +40,201 @@ class Projection:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._database = sqlite3.connect(":memory:", isolation_level=None)
-        self._database.executescript(SQL["schema"])
         self._updated_at = 0.0
-        self._news: dict[str, tuple[Tip, Run, bytes | None]] = {}
-        self._counts: Counter[str] = Counter()
-        self._labels: Counter[str] = Counter()
-        self._gone: set[str] = set()
-        self._progressing: set[str] = set()
-        self._lists = False
+        self._live: Rows | None = None
+        self._unsettled: dict[str, News] = {}
+        self._tally: Counter[str] | None = None
+        self._applied = 0
+        self._recent = Recent()
+        self.file = Saving(clock)
+
+    def open(self, kept: Kept) -> int:
+        """Goes on with a file; gives the sequence up to which it knows the journal."""
+        about = self.file.open(kept)
+        self._updated_at = max(self._updated_at, about.latest)
+        self._applied = max(self._applied, about.seq)
+        return self.read_again()
+
+    def read_again(self, *, sparse: bool = False) -> int:
+        """Gathers anew for the file; gives the sequence up to which it knows the journal.
+
+        What this process has written itself and heard beside the journal is not waited for.
+        """
+        about = self.file.kept.about
+        self.file.read_again(about, sparse=sparse or not about.seq)
+        for run_id, tip in self._recent.ours():
+            self.file.gather(run_id, News(tip.seq, tip=tip), needed=True)
+        for run_id, at in self._recent.touched():
+            self.file.touch(run_id, at)
+        return about.seq
 
     def close(self) -> None:
         """Leaves."""
-        self._database.close()
+        self.file.close()
+        if self._live is not None:
+            self._live.close()
+
+    # What is written
 
     def stamp(self) -> float:
         """Gives the time of a write: later than that of any write known here, whatever the wall clock says."""
         self._updated_at = max(self._clock.now(), self._updated_at + TICK)
+        self.file.stamped(self._updated_at)
         return self._updated_at
 
-    # What is written
+    def put(self, tip: Tip, *, ours: bool = False) -> None:
+        """Takes over a row that was read or, where it is ours, written, unless it is known."""
+        if tip.run is not None and self._last(tip.run.id) < tip.seq:
+            self._take(tip.run.id, News(tip.seq, tip=tip), tip, tip.run, ours=ours)
 
-    def put(self, tip: Tip) -> None:
-        """Takes over a row, unless it is known."""
-        if tip.run is not None:
-            seq, status = self._known(tip.run.id)
-            if seq < tip.seq:
-                self._take(tip, tip.run, status)
-
-    def _take(self, tip: Tip, run: Run, before: str, row: bytes | None = None) -> None:
-        self._updated_at = max(self._updated_at, run.updated_at)
-        self._counts[before] -= 1
-        self._counts[run.status.value] += 1
-        self._news[run.id] = tip, run, row
-        if run.tags and not before:
-            self._database.executemany(SQL["label"], [(label, run.id) for label in run.tags])
-            self._labels.update(set(run.tags))
-        if len(run.params) > frames.LARGE_PARAMS:
-            self._database.execute(SQL["keep_params"], (run.id, bytes(run.params)))
-        if len(self._news) >= MOST_NEWS:
-            self._settle()
+    def heard(self, run_id: str, seq: int, frame: Frame) -> bool:
+        """Takes over for the file what the journal says, in its order; tells whether it was not heard before."""
+        self.file.heard(run_id, News(seq, frame=frame), frame.mark, needed=self._live is None)
+        fresh = seq > self._applied
+        self._applied = max(self._applied, seq)
+        return fresh
 
     def follow(self, run_id: str, seq: int, frame: Frame) -> Run | None:
         """Takes over a message of the journal; gives the row where it is news."""
-        known, status = self._known(run_id)
-        if known >= seq:
+        if self._last(run_id) >= seq:
             return None
-        if frame.row is None:
-            self.bury(run_id)
+        news = self.file.get(run_id)
+        if news is None or news.seq != seq:
+            news = News(seq, frame=frame)
+        tip = news.tip
+        if tip is None or tip.run is None:
+            self._bury(run_id, seq)
             return None
-        tip = frames.tip_of(frame, seq)
-        if tip.run is not None:
-            self._take(tip, tip.run, status, frame.row)
+        self._take(run_id, news, tip, tip.run)
         return tip.run
 
-    def _known(self, run_id: str) -> tuple[int, str]:
-        """Tells which message of a chain is known, and its status; nothing can follow on a run that is gone."""
-        if run_id in self._gone:
-            return _LAST, ""
-        if (news := self._news.get(run_id)) is not None:
-            return news[0].seq, news[1].status.value
-        found: tuple[int, str] | None = self._database.execute(SQL["known"], (run_id,)).fetchone()
-        return found or (0, "")
+    def _take(self, run_id: str, news: News, tip: Tip, run: Run, *, ours: bool = False) -> None:
+        if self._tally is not None:
+            self._recount(tip, run)
+        self._updated_at = max(self._updated_at, run.updated_at)
+        self.file.stamped(run.updated_at)
+        self._recent.take(tip, run, ours=ours)
+        self.file.add_params(run)
+        self.file.gather(run_id, news, needed=self._live is None)
+        if self._live is not None:
+            self._unsettled[run_id] = news
+            if len(self._unsettled) >= MOST_UNSETTLED:
+                self._settle(self._live)
 
-    def _settle(self) -> None:
-        """Writes the rows that have gathered."""
-        if not self._news:
+    def _recount(self, tip: Tip, run: Run) -> None:
+        """Moves a run from one status to another in what is counted; of one that had ended we do not know it."""
+        before = self._recent.status(run.id)
+        if not before and tip.seq != tip.first:
+            known = self._live.all("known", (run.id,)) if self._live is not None else []
+            before = known[0][1] if known else ""
+            if not before:
+                self._tally = None
+                return
+        if self._tally is not None:
+            self._tally[before] -= 1
+            self._tally[run.status.value] += 1
+
+    def _settle(self, live: Rows) -> None:
+        """Writes to memory what has gathered of the runs that may be claimed."""
+        if not self._unsettled:
             return
-        news, self._news = self._news, {}
-        self._database.execute(SQL["begin"])
-        try:
-            self._database.executemany(SQL["put"], (_columns(*row) for row in news.values()))
-        finally:
-            self._database.execute(SQL["commit"])
-        for run_id, (_, run, _) in news.items():
-            if run_id in self._progressing and run.status.terminal:
-                self._forget_progress(run_id)
+        gathered, self._unsettled = self._unsettled, {}
+        rows: list[tuple[Any, ...]] = []
+        ended: list[tuple[str, int]] = []
+        for run_id, news in gathered.items():
+            columns = None if news.run is None or news.run.status.terminal else news.columns()
+            if columns is None:
+                ended.append((run_id, news.seq))
+            else:
+                rows.append(columns)
+        with live.transaction():
+            live.put(rows)
+            live.forget(ended)
+
+    def _last(self, run_id: str) -> int:
+        """Tells which message of a chain is known."""
+        if (last := self._recent.last(run_id)) or self._live is None:
+            return last
+        return int(self._live.one("known", (run_id,)) or 0)
 
     def bury(self, run_id: str) -> None:
-        """Forgets a run that is gone, for good."""
-        self._counts[self._known(run_id)[1]] -= 1
-        if (run := self.row(run_id)) is not None:
-            self._database.executemany(SQL["forget_label"], [(label, run_id) for label in run.tags])
-            self._labels.subtract(set(run.tags))
-        self._gone.add(run_id)
-        self._news.pop(run_id, None)
-        for statement in ("forget", "forget_params"):
-            self._database.execute(SQL[statement], (run_id,))
-        self._forget_progress(run_id)
+        """Forgets a run that this process has removed, for good."""
+        self._bury(run_id, LAST)
 
-    def _forget_progress(self, run_id: str) -> None:
-        self._progressing.discard(run_id)
-        self._database.execute(SQL["forget_progress"], (run_id,))
+    def _bury(self, run_id: str, seq: int) -> None:
+        self._recent.bury(run_id)
+        self._tally = None
+        gone = News(seq)
+        self.file.gather(run_id, gone, needed=self._live is None)
+        if self._live is not None:
+            self._unsettled[run_id] = gone
 
     def saw(self, worker: str, heartbeat_at: float) -> None:
         """Takes over that a worker was seen."""
-        self._database.execute(SQL["seen"], (worker, heartbeat_at))
+        self._recent.saw(worker, heartbeat_at)
 
     def progressed(self, run_id: str, updated_at: float, progress: bytes) -> None:
         """Takes over how far the steps of a run are."""
-        self._settle()  # a row that is written later would take its time back
         self._updated_at = max(self._updated_at, updated_at)
-        self._progressing.add(run_id)
-        self._database.execute(SQL["progressed"], (run_id, updated_at, progress))
-        self._database.execute(SQL["touch"], (updated_at, run_id))
+        self._recent.progressed(run_id, updated_at, progress)
+        self.file.stamped(updated_at)
+        self.file.touch(run_id, updated_at)
 
-    # What is read
+    # What is read of one run
 
     def get(self, run_id: str) -> Tip | None:
         """Gives a row with its progress and the heartbeat of its holder, as far as it is known here."""
-        if run_id in self._news:
-            self._settle()
-        rows = self._database.execute(SQL["run"], (run_id,)).fetchall()
-        return _tip(rows[0]) if rows else None
+        tip = self.tip(run_id)
+        return None if tip is None else self._recent.shown(tip)
+
+    def shown(self, tip: Tip) -> Tip:
+        """Adds to a row its progress and the heartbeat of its holder."""
+        return self._recent.shown(tip)
 
     def tip(self, run_id: str) -> Tip | None:
         """Gives where a chain is known to end: the row as it was written, where it has just been."""
-        news = self._news.get(run_id)
-        return self.get(run_id) if news is None else news[0]
+        if (held := self._recent.held(run_id)) is not None:
+            return held
+        news = self._unsettled.get(run_id) or self.file.get(run_id)
+        if news is not None:
+            return self.file.whole(news.tip)
+        if self._live is not None and (tip := self._live.tip(run_id)) is not None:
+            return tip
+        found: Tip | None = None if self.file.behind else self.file.ask("tip", run_id)
+        return found
 
     def row(self, run_id: str) -> Run | None:
         """Gives the row of a run, as far as it is known here."""
-        tip = self.tip(run_id)
+        tip = self.get(run_id)
         return None if tip is None else tip.run
 
     def position(self, run_id: str) -> int:
         """Tells how far a run is known to have come."""
-        if (news := self._news.get(run_id)) is not None:
-            return news[1].position
-        found = self._database.execute(SQL["position"], (run_id,)).fetchone()
-        return found[0] if found else 0
+        if recent := self._recent.position(run_id):
+            return recent
+        if self._live is not None and (found := self._live.one("position", (run_id,))):
+            return int(found)
+        return 0 if self._recent.gone(run_id) else int(self.file.ask("one", "position", (run_id,)) or 0)
+
+    # What may be claimed
+
+    def _claims(self) -> Rows:
+        """Gives what may be claimed and who holds what; a process that claims has it in memory."""
+        if self._live is not None:
+            self._settle(self._live)
+            return self._live
+        self.file.save()
+        return self.file.kept
+
+    def begin_to_claim(self) -> None:
+        """Reads what may be claimed, and who holds what, into memory."""
+        if self._live is None:
+            self.file.save()
+            live = Rows.in_memory()
+            with live.transaction():
+                live.put(self.file.kept.all("active"))
+            self._live = live
+            self._count()
 
     def candidates(
         self,
@@ -185,144 +247,113 @@ class Projection:
         workflows: bool = True,
     ) -> list[Candidate]:
         """Finds the runs that may be claimed, by priority, then age."""
-        self._settle()
+        self.begin_to_claim()
+        rows = self._claims()
         found: set[Candidate] = set()
         named = None if flows is None else msgspec.json.encode(list(flows)).decode()
         values = {"now": now, "version": f.VERSION, "flows": named, "workflows": workflows, "limit": limit}
         for tag in tags:
-            for priority, number, run_id, of, flow, waits in self._database.execute(
-                SQL["waiting"], {**values, "tag": tag}
-            ):
+            for priority, number, run_id, of, flow, waits in rows.all("waiting", {**values, "tag": tag}):
                 found.add(Candidate(-priority, number, run_id, Group(of, priority, flow), bool(waits)))
         for holder in dead:
-            for priority, number, run_id, of, flow in self._database.execute(
-                SQL["orphaned"], {**values, "holder": holder}
-            ):
+            for priority, number, run_id, of, flow in rows.all("orphaned", {**values, "holder": holder}):
                 if of in tags:
                     found.add(Candidate(-priority, number, run_id, Group(of, priority, flow), waits=False))
         return sorted(found)[:limit]
 
     def due(self, now: float) -> float | None:
         """Tells when the next delayed run is due."""
-        self._settle()
-        at: float | None = self._database.execute(SQL["due"], (now,)).fetchone()[0]
+        if self._live is None:
+            return None  # nothing was claimed here yet
+        at: float | None = self._claims().one("due", (now,))
         return at
 
     def held(self, worker: str) -> list[Holding]:
         """Lists what a worker holds."""
-        self._settle()
-        rows = (frames.decode_row(row) for (row,) in self._database.execute(SQL["held"], (worker,)))
-        return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in rows]
+        runs = self._claims().runs("held", (worker,))
+        return [Holding(run.id, run.attempt, run.cancel_asked_at is not None) for run in runs]
 
     def holders(self) -> set[str]:
         """Tells who holds runs."""
-        self._settle()
-        return {holder for (holder,) in self._database.execute(SQL["holders"])}
+        return {holder for (holder,) in self._claims().all("holders")}
+
+    # Lists
 
     def search(self, query: Query) -> list[Tip]:
         """Gives a page of rows, the newest `updated_at` first."""
-        self._settle()
-        values = _values(query)
+        values = values_of(query)
         kind = self._kind(query, values)
-        if kind not in _UNLISTED:
-            self._listed()
-        return [_tip(row) for row in self._database.execute(SQL[kind], values).fetchall()]
+        rows = self._claims() if self.of_claims(query) else self.file.listable()
+        if kind != "list_by_status":
+            return [self.shown(tip) for tip in rows.list(kind, values)]
+        found = [tip for status in set(query.status) for tip in rows.list(kind, {**values, "status": status})]
+        found.sort(key=lambda tip: (tip.run.updated_at, tip.run.id) if tip.run else (0.0, ""), reverse=True)
+        return [self.shown(tip) for tip in found[: query.limit]]
 
-    def _listed(self) -> None:
-        """Writes what has gathered, and sees to it that lists have their indexes."""
-        self._settle()
-        if not self._lists:
-            self._database.executescript(SQL["listing"])
-            self._lists = True
-
-    def counts(self, updated_after: float = 0.0) -> dict[str, int]:
-        """Counts the runs by status, those that changed after a time."""
-        if not updated_after:
-            return {status: count for status, count in self._counts.items() if count > 0}
-        self._listed()
-        counts = {
-            s.value: self._database.execute(SQL["counts"], (s.value, updated_after)).fetchone()[0] for s in Status
-        }
-        return {status: count for status, count in counts.items() if count}
-
-    def waiting_since(self, now: float) -> float | None:
-        """Tells since when the run that waits longest could have been claimed."""
-        self._listed()
-        found = self._database.execute(SQL["waiting_since"], (now,)).fetchall()
-        return min((since for (since,) in found if since is not None), default=None)
+    def of_claims(self, query: Query) -> bool:
+        """Tells whether a list is answered by what is in memory of the runs that have not ended."""
+        return self._live is not None and (_unclaimed(query) or (query.holder is not None and query.number is None))
 
     def _kind(self, query: Query, values: Mapping[str, Any]) -> str:
         """Says which of the lists a query asks for."""
-        if query.tag is not None and query.private is False and tuple(query.status) == (Status.PENDING,):
+        if _unclaimed(query):
             return "list_unclaimed"
         leading = next((name for name in _SELECTIVE if values[name] is not None), None)
-        if leading is None and query.status and sum(self._counts[Status(s).value] for s in set(query.status)) <= FEW:
+        if leading is None and query.status and self._with_status(query.status) <= FEW:
             leading = "status"
-        elif leading is None and query.label is not None and self._labels[query.label] <= FEW:
-            leading = "label"
+        elif leading is None and query.label is not None:
+            leading = "label" if self.file.listable().one("labelled", (query.label, FEW + 1)) <= FEW else None
         given = [name for name in ("flow", "tag") if values[name] is not None]
         leading = leading or "_and_".join(given)
         return f"list_by_{leading}" if leading else "list"
 
+    def _with_status(self, statuses: Collection[Status]) -> int:
+        counts = self.counts()
+        return sum(counts.get(Status(status).value, 0) for status in set(statuses))
+
+    def counts(self, updated_after: float = 0.0) -> dict[str, int]:
+        """Counts the runs by status, those that changed after a time."""
+        if updated_after:
+            rows = self.file.listable()
+            since = {s.value: int(rows.one("counts_since", (s.value, updated_after))) for s in Status}
+            return {status: count for status, count in since.items() if count}
+        if self._tally is not None:
+            return {status: count for status, count in self._tally.items() if status and count > 0}
+        self.file.needed = True
+        return self._count()
+
+    def counted(self, updated_after: float) -> bool:
+        """Tells whether a count is known without the file."""
+        return self._tally is not None and not updated_after
+
+    def _count(self) -> dict[str, int]:
+        """Counts what is in the file; a process that claims goes on counting by itself, if it has heard all of that."""
+        counts = self.file.counts()
+        if self._live is not None and self.file.kept.about.seq <= self._applied:
+            self._tally = Counter(counts)
+        return counts
+
+    def waiting_since(self, now: float) -> float | None:
+        """Tells since when the run that waits longest could have been claimed."""
+        found = self.file.listable().all("waiting_since", (now,))
+        return min((since for (since,) in found if since is not None), default=None)
+
     def failed(self) -> list[Run]:
         """Lists the runs that failed."""
-        self._settle()
-        return [frames.decode_row(row) for (row,) in self._database.execute(SQL["failed"])]
+        return self.file.listable().runs("failed")
 
     def unclaimed(self) -> list[Run]:
         """Lists the shared runs that wait."""
-        self._settle()
-        return [frames.decode_row(row) for (row,) in self._database.execute(SQL["unclaimed"])]
+        return self.file.listable().runs("unclaimed")
 
     def known(self, run_ids: Sequence[str]) -> set[str]:
         """Tells which of these are runs."""
-        self._settle()
-        return {run_id for (run_id,) in self._database.execute(SQL["known_runs"], (f.encode(run_ids).decode(),))}
+        return {run_id for (run_id,) in self.file.listable().all("known_runs", (f.encode(run_ids).decode(),))}
+
+    def intact(self) -> bool:
+        """Looks the file over."""
+        return self.file.kept.intact()
 
 
-def _tip(row: tuple[Any, ...]) -> Tip:
-    seq, first, body, holder, updated_at, params, heartbeat_at, progressed_at, progress = row
-    run = frames.decode_row(body)
-    changed: dict[str, Any] = {}
-    if params is not None and run.params == ELSEWHERE:
-        changed["params"] = msgspec.Raw(params)
-    if holder is not None and heartbeat_at is not None and heartbeat_at > (run.heartbeat_at or 0.0):
-        changed["heartbeat_at"] = heartbeat_at
-    if progressed_at is not None:
-        changed["progress"] = msgspec.Raw(progress)
-    if updated_at > run.updated_at:
-        changed["updated_at"] = updated_at
-    return Tip(seq, first, "", msgspec.structs.replace(run, **changed) if changed else run)
-
-
-def _columns(tip: Tip, run: Run, row: bytes | None) -> tuple[Any, ...]:
-    return (
-        *(run.id, tip.seq, tip.first, run.number, run.position, run.flow, run.digest, run.tag),
-        *(f.encode(run.tags).decode(), run.priority, run.key, run.tenant, run.private, run.status.value),
-        *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, run.workflow),
-        *(None if run.error is None else run.error.message, row or frames.encode_row(run)),
-    )
-
-
-def _values(query: Query) -> dict[str, Any]:
-    before, before_id = (_ALWAYS, "") if query.before is None else query.before
-    return {
-        "statuses": f.encode([Status(status).value for status in query.status]).decode() if query.status else None,
-        "flow": query.flow,
-        "tag": query.tag,
-        "label": query.label,
-        "key": query.key,
-        "tenant": query.tenant,
-        "private": query.private,
-        "digest": query.digest,
-        "number": query.number,
-        "prefix": query.id_prefix or None,
-        "workflow": query.workflow or None,
-        "text": None if query.text is None else query.text.lower(),
-        "holder": query.holder,
-        "finished_before": query.finished_before,
-        "updated_after": -_ALWAYS if query.updated_after is None else query.updated_after,
-        "before": before,
-        "before_id": before_id,
-        "limit": query.limit,
-    }
+def _unclaimed(query: Query) -> bool:
+    return query.tag is not None and query.private is False and tuple(query.status) == (Status.PENDING,)

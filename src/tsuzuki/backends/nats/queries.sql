@@ -1,8 +1,7 @@
--- Every statement about the projection by name. It lives in memory: the journal is the truth, and rebuilds it.
+-- Every statement about the projection by name. It is a copy: the journal is the truth, and rebuilds it.
 
--- schema: The rows of all runs, their large params, the workers, and the progress of steps. Nothing is ever rolled back.
-PRAGMA journal_mode = OFF;
-CREATE TABLE runs (
+-- schema: Rows of runs with what claims need, in memory or in a file, and their large params.
+CREATE TABLE IF NOT EXISTS runs (
     id          TEXT PRIMARY KEY,
     seq         INTEGER NOT NULL,
     first       INTEGER NOT NULL,
@@ -26,31 +25,110 @@ CREATE TABLE runs (
     error       TEXT,
     row         BLOB    NOT NULL
 );
-CREATE INDEX runs_held ON runs (holder) WHERE holder IS NOT NULL;
-CREATE INDEX runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
-CREATE INDEX runs_unclaimed ON runs (tag, updated_at DESC, id DESC) WHERE status = 'PENDING' AND private = 0;
-CREATE INDEX runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
-CREATE TABLE labels (label TEXT, id TEXT, PRIMARY KEY (label, id)) WITHOUT ROWID;
-CREATE TABLE params (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE workers (id TEXT PRIMARY KEY, heartbeat_at REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE progress (id TEXT PRIMARY KEY, updated_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_held ON runs (holder, updated_at DESC) WHERE holder IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_waiting ON runs (tag, priority DESC, number) WHERE status = 'PENDING' AND private = 0;
+CREATE INDEX IF NOT EXISTS runs_unclaimed ON runs (tag, updated_at DESC, id DESC)
+    WHERE status = 'PENDING' AND private = 0;
+CREATE INDEX IF NOT EXISTS runs_delayed ON runs (not_before) WHERE status = 'PENDING' AND not_before > 0;
+CREATE TABLE IF NOT EXISTS params (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+
+-- in_memory: A database that is gone with its process: nothing is ever rolled back.
+PRAGMA journal_mode = OFF;
+{schema};
+
+-- file: How a file is read and written by several processes; a power cut may cost the last rows, never the file.
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA wal_autocheckpoint = 4000;
+
+-- whole: All that is kept: which journal it follows and up to where, the rows, labels, and how many runs have a status.
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS about (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    created TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    mark    TEXT    NOT NULL,
+    at      REAL    NOT NULL,
+    latest  REAL    NOT NULL
+);
+{schema};
+CREATE INDEX IF NOT EXISTS runs_active ON runs (status) WHERE status IN ('PENDING', 'RUNNING', 'CANCELLING');
+CREATE TABLE IF NOT EXISTS labels (
+    label      TEXT,
+    updated_at REAL,
+    id         TEXT,
+    PRIMARY KEY (label, updated_at DESC, id DESC)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counts (status TEXT PRIMARY KEY, runs INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS run_added AFTER INSERT ON runs BEGIN
+    INSERT INTO counts VALUES (new.status, 1) ON CONFLICT (status) DO UPDATE SET runs = runs + 1;
+    INSERT OR IGNORE INTO labels SELECT value, new.updated_at, new.id FROM json_each(new.tags);
+END;
+CREATE TRIGGER IF NOT EXISTS run_moved AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
+    UPDATE counts SET runs = runs - 1 WHERE status = old.status;
+    INSERT INTO counts VALUES (new.status, 1) ON CONFLICT (status) DO UPDATE SET runs = runs + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS run_updated AFTER UPDATE OF updated_at ON runs WHEN new.tags <> '[]' BEGIN
+    {unlabel};
+    INSERT OR IGNORE INTO labels SELECT value, new.updated_at, new.id FROM json_each(new.tags);
+END;
+CREATE TRIGGER IF NOT EXISTS run_removed AFTER DELETE ON runs BEGIN
+    UPDATE counts SET runs = runs - 1 WHERE status = old.status;
+    {unlabel};
+    DELETE FROM params WHERE id = old.id;
+END;
+PRAGMA user_version = {layout};
+COMMIT;
+
+-- unlabel: Forgets the labels of a run that changes, or is no more.
+DELETE FROM labels
+    WHERE label IN (SELECT value FROM json_each(old.tags)) AND updated_at = old.updated_at AND id = old.id
+
+-- layout: The version of this layout; a file with another one is built anew.
+1
+
+-- layout_found: Tells the layout of a file.
+PRAGMA user_version;
 
 -- listing: What lists need, made when one is first asked for: a worker that only works pays for none of it.
-CREATE INDEX runs_by_number ON runs (number);
-CREATE INDEX runs_listed ON runs (updated_at DESC, id DESC);
-CREATE INDEX runs_by_status ON runs (status, updated_at DESC);
-CREATE INDEX runs_by_flow ON runs (flow, updated_at DESC);
-CREATE INDEX runs_by_tag ON runs (tag, updated_at DESC);
-CREATE INDEX runs_by_flow_and_tag ON runs (flow, tag, updated_at DESC);
-CREATE INDEX runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
-CREATE INDEX runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
-CREATE INDEX runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
+BEGIN IMMEDIATE;
+CREATE INDEX IF NOT EXISTS runs_by_number ON runs (number);
+CREATE INDEX IF NOT EXISTS runs_listed ON runs (updated_at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, updated_at DESC);
+CREATE INDEX IF NOT EXISTS runs_by_flow ON runs (flow, updated_at DESC);
+CREATE INDEX IF NOT EXISTS runs_by_tag ON runs (tag, updated_at DESC);
+CREATE INDEX IF NOT EXISTS runs_by_flow_and_tag ON runs (flow, tag, updated_at DESC);
+CREATE INDEX IF NOT EXISTS runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
+CREATE INDEX IF NOT EXISTS runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
+COMMIT;
 
--- begin: Begins to write several rows.
+-- listable: Tells whether there is what lists need.
+SELECT 1 FROM sqlite_schema WHERE name = 'runs_by_workflow';
+
+-- intact: Looks a whole file over.
+PRAGMA quick_check(1);
+
+-- begin: Begins to look at several things as they are at one time.
 BEGIN;
 
--- commit: Ends writing them.
+-- begin_writing: Begins to write several rows, alone.
+BEGIN IMMEDIATE;
+
+-- commit: Ends it.
 COMMIT;
+
+-- roll_back: Gives up what was written.
+ROLLBACK;
+
+-- begun: Says which journal is followed, where nobody has said so.
+INSERT OR IGNORE INTO about VALUES (1, ?, 0, '', 0, 0);
+
+-- about: Tells which journal is followed, up to where, and when.
+SELECT created, seq, mark, at, latest FROM about;
+
+-- reached: Sets up to where the journal is followed.
+UPDATE about SET seq = :seq, mark = :mark, at = :at, latest = max(latest, :latest) WHERE seq <= :seq;
 
 -- put: Sets the row of a run, unless a newer one is known.
 INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -62,34 +140,26 @@ WHERE excluded.seq > runs.seq;
 -- known: Tells which message of a chain is known, and the status in it.
 SELECT seq, status FROM runs WHERE id = ?;
 
--- forget: Removes the row of a run.
-DELETE FROM runs WHERE id = ?;
-
--- label: Notes that a run bears a label.
-INSERT OR IGNORE INTO labels VALUES (?, ?);
-
--- forget_label: Forgets that a run bears a label.
-DELETE FROM labels WHERE label = ? AND id = ?;
-
--- forget_params: Removes the large params of a run.
-DELETE FROM params WHERE id = ?;
-
--- forget_progress: Removes the progress of a run.
-DELETE FROM progress WHERE id = ?;
+-- forget: Removes the row of a run that is gone since.
+DELETE FROM runs WHERE id = ? AND seq < ?;
 
 -- columns: What is read of a run.
-runs.seq, runs.first, runs.row, runs.holder, runs.updated_at, params.body, workers.heartbeat_at, progress.updated_at,
-    progress.body
+runs.seq, runs.first, runs.row, runs.updated_at, params.body
 
--- joined: A run with its params, the heartbeat of its holder and its progress.
-runs LEFT JOIN params ON params.id = runs.id LEFT JOIN workers ON workers.id = runs.holder
-    LEFT JOIN progress ON progress.id = runs.id AND runs.status IN ('PENDING', 'RUNNING', 'CANCELLING')
+-- joined: A run with its large params.
+runs LEFT JOIN params ON params.id = runs.id
 
--- run: Reads a run.
-SELECT {columns} FROM {joined} WHERE runs.id = ?;
+-- active: Reads the rows of runs that have not ended.
+SELECT * FROM runs INDEXED BY runs_active WHERE status IN ('PENDING', 'RUNNING', 'CANCELLING');
+
+-- labelled: Counts the runs with a label, up to a number.
+SELECT count(*) FROM (SELECT 1 FROM labels WHERE label = ? LIMIT ?);
 
 -- position: Tells how far a run is known to have come.
 SELECT position FROM runs WHERE id = ?;
+
+-- run: Reads a run.
+SELECT {columns} FROM {joined} WHERE runs.id = ?;
 
 -- dealt_with: The flow of a group of tickets; runs that bring their workflow are dealt out apart, whatever it is called.
 iif(workflow = '', flow, '')
@@ -115,17 +185,8 @@ SELECT row FROM runs INDEXED BY runs_held WHERE holder = ? AND holder IS NOT NUL
 -- holders: Lists who holds runs.
 SELECT DISTINCT holder FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL;
 
--- seen: Sets when a worker was last seen.
-INSERT INTO workers VALUES (?, ?)
-ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
-
--- progressed: Sets the progress of a run.
-INSERT INTO progress VALUES (?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, body = excluded.body
-WHERE excluded.updated_at >= progress.updated_at;
-
 -- touch: Sets the time of a run's last update.
-UPDATE runs SET updated_at = max(updated_at, ?) WHERE id = ?;
+UPDATE runs SET updated_at = :at WHERE id = :id AND updated_at < :at;
 
 -- keep_params: Keeps the large params of a run.
 INSERT OR REPLACE INTO params VALUES (?, ?);
@@ -165,7 +226,7 @@ SELECT {columns} FROM {joined} WHERE runs.status = 'PENDING' AND runs.private = 
 SELECT {columns} FROM {joined} WHERE runs.number = :number {rest_of_few};
 
 -- list_by_holder: Lists runs of a holder.
-SELECT {columns} FROM {joined} WHERE runs.holder = :holder {rest_of_few};
+SELECT {columns} FROM {joined} WHERE runs.holder = :holder AND runs.holder IS NOT NULL {rest};
 
 -- list_by_digest: Lists runs of one flow with the same params.
 SELECT {columns} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
@@ -176,11 +237,13 @@ SELECT {columns} FROM {joined} WHERE runs.workflow = :workflow AND runs.workflow
 -- list_by_key: Lists runs with a key.
 SELECT {columns} FROM {joined} WHERE runs.key = :key {rest};
 
--- list_by_status: Lists runs with one of some statuses, which few have.
-SELECT {columns} FROM {joined} WHERE runs.status IN (SELECT value FROM json_each(:statuses)) {rest_of_few};
+-- list_by_status: Lists runs with a status.
+SELECT {columns} FROM {joined} WHERE runs.status = :status {rest};
 
--- list_by_label: Lists runs with a label, which few bear.
-SELECT {columns} FROM {joined} WHERE runs.id IN (SELECT id FROM labels WHERE label = :label) {rest_of_few};
+-- list_by_label: Lists runs with a label.
+SELECT {columns} FROM labels CROSS JOIN {joined}
+WHERE labels.label = :label AND labels.updated_at <= :before AND runs.id = labels.id
+{filters} ORDER BY labels.updated_at DESC, labels.id DESC LIMIT :limit;
 
 -- list_by_flow: Lists runs of a flow.
 SELECT {columns} FROM {joined} WHERE runs.flow = :flow {rest};
@@ -194,7 +257,10 @@ SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
--- counts: Counts the runs of a status that changed after a time.
+-- counts: Counts the runs by status.
+SELECT status, runs FROM counts WHERE runs > 0;
+
+-- counts_since: Counts the runs of a status that changed after a time.
 SELECT count(*) FROM runs INDEXED BY runs_by_status WHERE status = ? AND updated_at > ?;
 
 -- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.

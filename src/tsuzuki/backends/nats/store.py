@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -129,6 +130,7 @@ class NatsBackend:
         with self._faults():
             if self._parts.projection.position(run_id) > position:
                 return
+            await self._parts.follower.watch(run_id)
             await self._parts.bells.listen(run_id)
         if self._parts.projection.position(run_id) <= position:
             await self._parts.bells.run(run_id, timeout)
@@ -175,10 +177,10 @@ class NatsBackend:
     ) -> list[Claim]:
         wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows)
         with self._faults():
-            await self._parts.loaded()
             if run_id is not None:
                 claims = await self._parts.claims.claim_by_id(run_id, wanted)
             else:
+                await self._parts.follower.asked(self._parts.projection.begin_to_claim, lists=False)
                 claims = await self._parts.claims.claim(wanted)
         for claim in claims:
             self._take_pen(claim)
@@ -209,6 +211,7 @@ class NatsBackend:
                     await self._parts.wire.tell(message.reply, b"+OK")
 
     async def work(self, timeout: float) -> None:
+        self._parts.follower.start()
         now = self._clock.now()
         due = self._parts.projection.due(now)
         await self._parts.bells.work.wait(timeout if due is None else min(timeout, due - now))
@@ -217,7 +220,6 @@ class NatsBackend:
 
     async def beat(self, worker: WorkerRecord) -> list[Holding]:
         with self._faults():
-            await self._parts.loaded()  # what a worker of this name held before a restart is to be told
             beaten = await self._parts.workers.beat(worker)
             self._parts.heart.beaten(beaten)
             self._parts.inspector.look(beaten.id)
@@ -225,17 +227,19 @@ class NatsBackend:
         if beaten.beats == 1 and abs(self._clock.now() - self._forgot_at) >= BURST:
             self._forgot_at = self._clock.now()
             await self._forget_workers(beaten.id)
-        return self._parts.projection.held(worker.id)
+        with self._faults():  # what a worker of this name held before a restart is told too
+            held = partial(self._parts.projection.held, worker.id)
+            return await self._parts.follower.asked(held, lists=False)
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         with self._faults():
-            await self._parts.loaded()
             found = await self._parts.workers.all(hidden=not holding)
             holders = await self._holders() if holding else set[str]()
         return [worker for worker in found if not holding or worker.id in holders]
 
     async def _holders(self) -> set[str]:
-        return self._parts.projection.holders() | await self._parts.limits.holders()
+        holders = await self._parts.follower.asked(self._parts.projection.holders, lists=False)
+        return holders | await self._parts.limits.holders()
 
     async def hide(self, worker_id: str, hidden: bool) -> bool:
         with self._faults():
@@ -255,26 +259,28 @@ class NatsBackend:
             if tip is None:
                 return None
             self._parts.projection.put(frames.lean(tip))
-            known = self._parts.projection.get(run_id)
-            return await self._whole(tip if known is None or known.seq < tip.seq else known)
+            return await self._whole(self._parts.projection.shown(tip))
 
     async def search(self, query: Query) -> list[Run]:
         with self._faults():
-            await self._parts.current()
-            return [run for tip in self._parts.projection.search(query) if (run := await self._whole(tip))]
+            projection = self._parts.projection
+            search = partial(projection.search, query)
+            found = await self._parts.follower.current(search, lists=not projection.of_claims(query))
+            return [run for tip in found if (run := await self._whole(tip))]
 
     async def _whole(self, tip: Tip) -> Run | None:
         return (await self._parts.chain.whole(tip)).run
 
     async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
         with self._faults():
-            await self._parts.current()
-        return self._parts.projection.counts(updated_after)
+            projection = self._parts.projection
+            counts = partial(projection.counts, updated_after)
+            return await self._parts.follower.current(counts, lists=not projection.counted(updated_after))
 
     async def waiting_since(self) -> float | None:
         with self._faults():
-            await self._parts.current()
-        return self._parts.projection.waiting_since(self._clock.now())
+            since = partial(self._parts.projection.waiting_since, self._clock.now())
+            return await self._parts.follower.current(since)
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:
         with self._faults():
@@ -359,8 +365,7 @@ class NatsBackend:
 
     async def examine(self) -> list[Check]:
         with self._faults():
-            await self._parts.loaded()
-            runs = sum(self._parts.projection.counts().values())
+            runs = await self._parts.known_runs()
             checks = await streams.examine(self._parts.wire, self._parts.topology, runs)
             return [*checks, *await self._parts.sweep(), await self._parts.reserve.examined()]
 

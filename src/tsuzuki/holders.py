@@ -1,0 +1,45 @@
+"""Who holds runs, or waits with them: which of these processes are still there."""
+
+from collections.abc import Sequence
+
+from tsuzuki import facts as f
+from tsuzuki.backends import Backend, WorkerRecord
+from tsuzuki.lifecycle import Run, Status
+from tsuzuki.presence import is_gone
+
+
+class Holders:
+    """The holders of the runs of a store."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def lives(self, row: Run) -> bool:
+        """Tells whether somebody alive holds a run."""
+        return row.holder is not None and not await self.gone_from(row)
+
+    async def gone(self) -> frozenset[str]:
+        """Gives the holders of runs that have ended for certain."""
+        return self._gone_of(await self._backend.workers(holding=True))
+
+    async def gone_from(self, row: Run) -> frozenset[str]:
+        """Gives the holder of a run if it has ended for certain."""
+        return self._gone_of([r for r in await self._backend.workers() if r.id == row.holder] if row.holder else [])
+
+    def _gone_of(self, records: Sequence[WorkerRecord]) -> frozenset[str]:
+        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=self._backend.one_machine))
+
+    async def waiter(self, row: Run) -> WorkerRecord | None:
+        """Gives the living process that waits with a private run until its time has come."""
+        if not row.private or row.status is not Status.PENDING or not row.not_before:
+            return None
+        released = [e.fact for e in await self._backend.fetch(row.id, [row.position]) if isinstance(e.fact, f.Released)]
+        one_machine = self._backend.one_machine
+        for record in await self._backend.workers() if released else ():
+            if record.id == released[0].worker and not record.stopped:
+                return None if is_gone(record, one_machine=one_machine) else record
+        return None
+
+    async def waited_for(self, rows: Sequence[Run]) -> frozenset[str]:
+        """Gives the ids of those runs that a living process waits with."""
+        return frozenset([row.id for row in rows if await self.waiter(row) is not None])

@@ -107,7 +107,7 @@ def open_window(stage: Stage, url: str, **options: Any) -> Window:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.add_init_script(WATCH)
     page = context.new_page()
-    window = Window(context, page, url, expected=["/apps"])
+    window = Window(context, page, url)
     host = urlsplit(url).netloc
 
     def said(message: ConsoleMessage) -> None:

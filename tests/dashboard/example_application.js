@@ -15,17 +15,17 @@ function Home() {
     { name: "word", title: t("example.word"), cell: (row) => row.word },
     { name: "count", title: t("example.count"), cell: (row) => number(row.count) },
   ];
-  return html`<${Page} title=${t("app.example")}>
+  return html`<${Page} title=${t("app.greetings")}>
     <p class="hello">${t("example.hello", { n: 1234 })}</p>
     <${Bar} done=${3} failed=${1} total=${10} />
-    <${Table} label=${t("app.example")} columns=${columns} rows=${[{ word: "a", count: 1 }, { word: "b", count: 2 }]} rowKey=${(row) => row.word} />
+    <${Table} label=${t("app.greetings")} columns=${columns} rows=${[{ word: "a", count: 1 }, { word: "b", count: 2 }]} rowKey=${(row) => row.word} />
     <${Card}><${Chart} title=${t("example.count")} times=${[1, 2, 3]} series=${[{ label: "a", tone: "good", values: [1, 2, 3] }]} /><//>
     <form onSubmit=${send}><${SchemaFields} form=${form} /><button class="button">${t("example.send")}</button></form>
     <p class="sent">${sent}</p>
   <//>`;
 }
 
-const Log = ({ run }) => html`<${Page} title=${t("app.example")}><${RunLog} run=${run} live=${false} /><//>`;
+const Log = ({ run }) => html`<${Page} title=${t("app.greetings")}><${RunLog} run=${run} live=${false} /><//>`;
 
 export function register({ route, nav, dictionary }) {
   dictionary({
@@ -34,5 +34,5 @@ export function register({ route, nav, dictionary }) {
   });
   route("/", Home);
   route("/log/:run", Log);
-  nav({ path: "/", title: "app.example" });
+  nav({ path: "/", title: "app.greetings" });
 }

@@ -256,29 +256,3 @@ def test_live_updates_leave_nothing_behind(window: Window, scene: Scene) -> None
     bytes_after, nodes_after = figures()
     assert bytes_after - bytes_before < 1_500_000
     assert nodes_after - nodes_before < 2000
-
-
-def test_an_application_adds_its_pages_with_the_same_parts(scene: Scene, opened: Open, stage: Stage) -> None:
-    window = opened(scene.url)
-    listed = [{"name": "example", "title": {"en": "Example", "ja": "見本"}, "module": "/apps/example/main.js"}]
-    main = (Path(__file__).parent / "example_application.js").read_text()
-    window.context.route("**/apps", lambda route: route.fulfill(json=listed))
-    window.context.route(
-        "**/apps/example/main.js", lambda route: route.fulfill(body=main, content_type="text/javascript; charset=utf-8")
-    )
-    number = scene.submit("crawl", site="application", pages=6)
-    scene.ended(number)
-    window.go("/runs")
-    window.find(".menu a", "Example").click()
-    window.sees("h1", "Example")
-    expect(window.find(".hello")).to_have_text("Hello from an application: 1,234")
-    expect(window.find(".table tbody tr")).to_have_count(2)
-    expect(window.find(".chart canvas")).to_have_count(1)
-    window.page.get_by_label("name").fill("word")
-    window.page.get_by_role("button", name="Send").click()
-    window.sees(".sent", '{"name":"word"}')
-    window.go(f"/apps/example/log/{number}")
-    window.sees(".log-line", "planning 6 pages")
-    window.find('[data-switch="language"]').click()
-    window.sees(".menu a", "見本")
-    window.sees(".hello, h1", "見本")

@@ -58,11 +58,6 @@ def refusal(scope: Scope, *, only_local: bool) -> str | None:
     return None
 
 
-def _keeping(path: str) -> bytes:
-    """Says what caches may keep: files of pages, which they ask about each time, and no answer of the API."""
-    return b"no-cache" if path.startswith(("/static/", "/apps/")) else b"no-store"
-
-
 def _name(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
@@ -92,7 +87,7 @@ class Careful:
                 named = {name for name, _ in headers}
                 headers += [pair for pair in SECURITY if pair[0] not in named]
                 if b"cache-control" not in named:
-                    headers.append((b"cache-control", _keeping(scope["path"])))
+                    headers.append((b"cache-control", b"no-store"))
                 message["headers"] = headers
             await send(message)
 

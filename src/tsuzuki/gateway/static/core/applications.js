@@ -26,7 +26,7 @@ export function joinApplications() {
         for (const application of found) if (application.module) void join(application);
       },
       (error) => {
-        if (!(error instanceof Problem)) throw error; // a gateway without applications says 404
+        if (!(error instanceof Problem)) throw error; // no key yet, or no gateway: there are no pages to add
       },
     );
   });

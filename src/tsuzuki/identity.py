@@ -117,7 +117,7 @@ def step_id(parent: str, name: str, content: bytes | str, ordinal: int) -> str:
 
 def again(step: str) -> str:
     """Gives the id under which a step that failed is recorded when what called it is tried again."""
-    return _digested(b"%b\0again" % step.encode())
+    return digested(b"%b\0again" % step.encode())
 
 
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:

@@ -48,7 +48,9 @@ class NatsServer:
 
     def configure(self, settings: str) -> None:
         """Writes the configuration; a server that runs already heeds it on SIGHUP."""
-        stored = f'jetstream {{ store_dir: "{self.folder / "data"}", {self._jetstream} }}'
+        # Every store reserves room for its log; how many fit must not depend on the disk that is free just now.
+        room = "" if "max_file_store" in (self._jetstream or "") else "max_file_store: 4TB, "
+        stored = f'jetstream {{ store_dir: "{self.folder / "data"}", {room}{self._jetstream} }}'
         lines = [f'listen: "{self._listen}:{self.port}"', stored if self._jetstream is not None else "", settings]
         self._config.write_text("\n".join(lines) + "\n")
 

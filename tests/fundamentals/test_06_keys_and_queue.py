@@ -44,7 +44,7 @@ async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs) -> No
 
     row = await runs.submit(dying)
     await runs.backend.beat(WorkerRecord(id="w", host=this_host(), presence="no such file"))
-    await runs.backend.claim("w", tags=["default"])
+    await runs.backend.claim("w", run_id=row.id)
     with pytest.raises(KeyHeld, match=rf"tsuzuki resume {row.number}\) or .*tsuzuki cancel {row.number}"):
         await runs.submit(dying)
     assert (await runs.cancel(row.id))[1].status is Status.CANCELLED

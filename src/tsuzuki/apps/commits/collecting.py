@@ -55,9 +55,9 @@ _SOURCES: ContextVar[Sources | None] = ContextVar("_SOURCES", default=None)
 
 
 @asynccontextmanager
-async def open_sources(ledger: Ledger, tenant: str) -> AsyncIterator[Sources]:
+async def open_sources(ledger: Ledger, tenant: str, patience: Patience | None = None) -> AsyncIterator[Sources]:
     """Opens sources for the calls inside the block: connections are kept from one target to the next."""
-    sources = Sources(Tokens(ledger.file.parent, tenant=tenant), PATIENCE.get())
+    sources = Sources(Tokens(ledger.file.parent, tenant=tenant), patience or PATIENCE.get())
     token = _SOURCES.set(sources)
     try:
         yield sources

@@ -24,6 +24,7 @@ from tsuzuki.apps.commits.refusals import (
     NothingFailed,
     NothingRunning,
 )
+from tsuzuki.apps.commits.sources.asking import Patience
 from tsuzuki.apps.commits.sources.git import repository
 from tsuzuki.apps.commits.sources.gitlab import GitLabSource
 from tsuzuki.apps.commits.times import asked
@@ -32,8 +33,12 @@ from tsuzuki.backends import Query
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunNotFound
 
 Submit = Callable[..., Awaitable[Run]]
+CLOSING_WAIT: Final = 2.0
+"""How long a run whose row is completed may take to record its own end (seconds)."""
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
+WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0)
+"""How patient one is with a source while somebody waits for an answer over HTTP."""
 BULK_KEY: Final = "commits:bulk"
 ACTIVE: Final = (Status.PENDING, Status.RUNNING, Status.CANCELLING)
 
@@ -65,6 +70,7 @@ class Desk:
     ) -> None:
         self._runs = runs
         self._submit = submit
+        self._patience = None if here else WAITED_FOR
         self._here = here
         """Whether the caller carries out what it starts itself, in its own process."""
         self.tenant = tenant
@@ -95,7 +101,7 @@ class Desk:
 
     async def sync(self, connection: Connection, only: str = "") -> list[Project]:
         """Asks a source for its projects, or for one by its path, and keeps what it tells."""
-        async with open_sources(self.ledger, self.tenant) as sources:
+        async with open_sources(self.ledger, self.tenant, self._patience) as sources:
             source = sources.of(connection)
             found: list[FoundProject]
             if only and isinstance(source, GitLabSource):
@@ -106,7 +112,7 @@ class Desk:
 
     async def branches(self, project: Project) -> list[Branch]:
         """Asks a source for the branches of a project."""
-        async with open_sources(self.ledger, self.tenant) as sources:
+        async with open_sources(self.ledger, self.tenant, self._patience) as sources:
             source = sources.of(await asyncio.to_thread(self.projects.connection, project.connection_id))
             return await source.branches(project.source_key)
 
@@ -162,13 +168,25 @@ class Desk:
         return await self._started({"retry_of": of, "pause": pause, "concurrency": concurrency})
 
     async def _started(self, params: dict[str, Any]) -> Started:
-        try:
-            run = await self._submit(flows.bulk, params)
-        except KeyHeld:
-            raise BulkRunning from None
+        run = await self._submitted(params)
         # If this process ends here, the flow itself writes the row: the run was accepted, so it will be executed.
         targets = await asyncio.to_thread(self.bulk_runs.open, run.id, str(params.get("retry_of", "")))
         return Started(run.id, len(targets))
+
+    async def _submitted(self, params: dict[str, Any]) -> Run:
+        """Hands a bulk run to the engine; one that has closed its row and is about to record its end is waited for."""
+        try:
+            return await self._submit(flows.bulk, params)
+        except KeyHeld as held:
+            row = await asyncio.to_thread(self.ledger.one, "run_status", (held.run_id,))
+            if row is None or row[0] != "completed":
+                raise BulkRunning from None
+            try:
+                async with asyncio.timeout(CLOSING_WAIT):
+                    await self._runs.wait(held.run_id)
+                return await self._submit(flows.bulk, params)
+            except (KeyHeld, TimeoutError):
+                raise BulkRunning from None
 
     async def _refuse_while_running(self) -> None:
         """Refuses where a bulk run is running; one that its process left behind for ever does not count."""

@@ -21,10 +21,13 @@ from tsuzuki.apps.commits.times import CLOCK
 from tsuzuki.errors import BadUsage
 from tsuzuki.visits import Visit, visit
 
-router: Final = APIRouter()
+_PROBLEM: Final[dict[str, Any]] = {"application/problem+json": {}}
+router: Final = APIRouter(responses={502: {"description": "The source could not be asked", "content": _PROBLEM}})
 _LOOK: Final = 0.25
 _HEARTBEAT: Final = 3.0
 _STREAM: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+Number = Annotated[int, Field(ge=1, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
 PageLimit = Annotated[int, Query(ge=1, le=1000)]
 
 
@@ -51,7 +54,7 @@ class NewConnection(BaseModel):
 class Collection(BaseModel):
     """Which branches to collect: those that are named, all, or the default one."""
 
-    project_id: int
+    project_id: Number
     branches: list[str] = Field(default_factory=list, max_length=10_000)
     all: bool = False
     since: str = ""
@@ -106,25 +109,25 @@ def add_connection(asked: NewConnection, desk: AtDesk) -> Connection:
 
 
 @router.delete("/connections/{connection_id}", summary="Remove a connection", status_code=204)
-def remove_connection(connection_id: int, desk: AtDesk) -> None:
+def remove_connection(connection_id: Number, desk: AtDesk) -> None:
     """Removes a connection and its token; projects and commits stay."""
     desk.disconnect(connection_id)
 
 
 @router.post("/connections/{connection_id}/sync", summary="Ask a connection for its projects")
-async def sync_projects(connection_id: int, desk: AtDesk, project: str = "") -> list[Project]:
+async def sync_projects(connection_id: Number, desk: AtDesk, project: str = "") -> list[Project]:
     """Asks for all projects, or for one by its path, and keeps what is told."""
     return await desk.sync(await asyncio.to_thread(desk.projects.connection, connection_id), project)
 
 
 @router.get("/projects", summary="List projects")
-def list_projects(desk: AtDesk, connection_id: int | None = None) -> list[Project]:
+def list_projects(desk: AtDesk, connection_id: Number | None = None) -> list[Project]:
     """Lists the projects that are known."""
     return desk.projects.projects(connection_id)
 
 
 @router.get("/projects/{project_id}/branches", summary="List branches")
-async def list_branches(project_id: int, desk: AtDesk) -> list[dict[str, Any]]:
+async def list_branches(project_id: Number, desk: AtDesk) -> list[dict[str, Any]]:
     """Lists the branches that the source has and those that are stored; `exists` is false where only we have it."""
     project = await asyncio.to_thread(desk.projects.project, project_id)
     stored = {branch.branch_name: branch for branch in await asyncio.to_thread(desk.projects.branches, project_id)}
@@ -141,7 +144,7 @@ async def list_branches(project_id: int, desk: AtDesk) -> list[dict[str, Any]]:
 
 
 @router.delete("/projects/{project_id}/branches", summary="Remove what is stored of a branch")
-async def remove_branch(project_id: int, name: str, desk: AtDesk, confirm: int | None = None) -> dict[str, Any]:
+async def remove_branch(project_id: Number, name: str, desk: AtDesk, confirm: Count | None = None) -> dict[str, Any]:
     """Removes the commits of a branch, once `confirm` says how many they are; without it, tells the number."""
     target = Target(project_id, name)
     await asyncio.to_thread(desk.projects.project, project_id)
@@ -263,7 +266,7 @@ async def list_results(
 
 
 @router.get("/authors", summary="List authors")
-def list_authors(desk: AtDesk, project_id: int | None = None) -> list[str]:
+def list_authors(desk: AtDesk, project_id: Number | None = None) -> list[str]:
     """Lists the names of everybody who has written something."""
     return author_names(desk.ledger, project_id)
 
@@ -272,7 +275,7 @@ def list_authors(desk: AtDesk, project_id: int | None = None) -> list[str]:
 def get_statistics(
     desk: AtDesk,
     *,
-    project_id: int | None = None,
+    project_id: Number | None = None,
     branch_name: str | None = None,
     author: Annotated[list[str] | None, Query()] = None,
     merges: bool = True,

@@ -121,6 +121,8 @@ class GitSource:
 
 def repository(path: Path) -> Path:
     """Finds the repository that a folder belongs to, as git does: `.git` here or above, or a bare one."""
+    if "\0" in str(path):
+        raise SourceFailure("git", "no path has such a sign in it")
     folder = path.expanduser().absolute()
     for place in (folder, *folder.parents):
         if (place / ".git").exists():

@@ -18,7 +18,7 @@ from tests.apps.commits.repositories import Repository
 from tsuzuki import Runs, settings
 from tsuzuki.apps.commits.desk import Desk
 from tsuzuki.apps.commits.gathering import gathering
-from tsuzuki.apps.commits.records import Target
+from tsuzuki.apps.commits.records import Commit, Target
 
 BRANCHES = 24
 PATIENCE = 120.0
@@ -40,7 +40,7 @@ async def prepared(folder: Path, gitlab: GitLabDouble, repository: Repository) -
             for number in range(BRANCHES):
                 target = Target(project.project_id, f"branch/{number:02d}")
                 with gathering(desk.ledger, target, "", bulk=False) as gathered:
-                    gathered.add([(first, "Ada", "ada@example.com", "2026-01-10T10:00:00+00:00", 3, 0, 0, 1)])  # type: ignore[list-item] # the tuple that a Commit is
+                    gathered.add([Commit(first, "Ada", "ada@example.com", "2026-01-10T10:00:00+00:00", 3, 0, 0, 1)])
                     gathered.settle(first)
 
 

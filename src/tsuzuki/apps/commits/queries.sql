@@ -245,14 +245,17 @@ JOIN authors a ON a.author_key = {author_key_of_commit}
 GROUP BY 2, 3, 4;
 
 -- statistics: Sums by month and author.
-SELECT s.month, s.author_id, a.author_name, SUM(s.commits) AS commits, SUM(s.additions) AS additions,
-       SUM(s.deletions) AS deletions, SUM(s.missing_stats) AS missing_stats
-FROM activity s JOIN authors a USING (author_id)
-WHERE (:project_id IS NULL OR s.project_id = :project_id)
-  AND (:merges OR NOT s.is_merge)
-  AND (:since IS NULL OR s.month >= :since) AND (:until IS NULL OR s.month <= :until)
-  AND (:authors IS NULL OR lower(a.author_name) IN (SELECT value FROM json_each(:authors)))
-GROUP BY s.month, s.author_id
+SELECT s.month, s.author_id, a.author_name, s.commits, s.additions, s.deletions, s.missing_stats
+FROM (SELECT month, author_id, SUM(commits) AS commits, SUM(additions) AS additions, SUM(deletions) AS deletions,
+             SUM(missing_stats) AS missing_stats
+      FROM activity
+      WHERE (:project_id IS NULL OR project_id = :project_id)
+        AND (:merges OR NOT is_merge)
+        AND (:since IS NULL OR month >= :since) AND (:until IS NULL OR month <= :until)
+        AND (:authors IS NULL OR author_id IN
+             (SELECT author_id FROM authors WHERE lower(author_name) IN (SELECT value FROM json_each(:authors))))
+      GROUP BY month, author_id) s
+JOIN authors a USING (author_id)
 ORDER BY s.month, a.author_name, s.author_id;
 
 -- statistics_closely: The same by day or hour, out of the commits themselves.

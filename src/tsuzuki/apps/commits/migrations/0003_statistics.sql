@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS activity (
   additions INTEGER NOT NULL,
   deletions INTEGER NOT NULL,
   missing_stats INTEGER NOT NULL,
-  PRIMARY KEY (project_id, month, author_id, is_merge)
+  PRIMARY KEY (month, author_id, project_id, is_merge)
 ) WITHOUT ROWID;
 
 -- Commits that an earlier version stored: nothing says which are merges, and their figures are taken as they are.

@@ -6,17 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 ENGINE = (
-    "tests/core",
     "tests/fundamentals/test_01_flows_and_tasks.py",
-    "tests/fundamentals/test_03_going_on.py",
     "tests/cli/test_applications.py",
     "tests/gateway/test_applications.py",
 )
 """What would notice: all that finds, loads, serves or executes applications. `make without-apps` runs everything."""
 
 
+@pytest.mark.timeout(600)  # it runs tests of its own
 def test_the_engine_works_on_a_copy_without_applications(tmp_path: Path) -> None:
     for name in ("src", "tests", "docs", "pyproject.toml"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

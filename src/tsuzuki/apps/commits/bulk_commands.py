@@ -15,6 +15,7 @@ from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, 
 from tsuzuki.cli.here import Progress, go_on_here, with_progress
 from tsuzuki.cli.render import counted, local, put
 from tsuzuki.cli.store import Store, store_options
+from tsuzuki.errors import RunHeld
 
 
 def politeness(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +62,11 @@ def retry(store: Store, run_id: str, *, pause: float, concurrency: int, quiet: b
 
 async def _carried_out(runs: Runs, started: Started, progress: Progress) -> str:
     row = await runs.get(started.run_id)
-    await go_on_here(runs, flows.bulk, row, progress, continued=started.resumed)
+    try:
+        await go_on_here(runs, flows.bulk, row, progress, continued=started.resumed)
+    except RunHeld:  # a run of the shared workers that goes on: one of them was quicker
+        progress.say(f"a worker goes on with run {row.number}: waiting for its end")
+        await runs.wait(row.id)
     return started.run_id
 
 

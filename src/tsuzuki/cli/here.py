@@ -9,9 +9,9 @@ from tsuzuki.flow import Flow
 from tsuzuki.leaving import run_to_the_end
 from tsuzuki.lifecycle import Run
 from tsuzuki.runs import Runs
-from tsuzuki.script import EndedRun, carry_on, checked, run_here
+from tsuzuki.script import EndedRun, begun_here, checked, run_here
 
-__all__ = ["Progress", "go_on_here", "start_here", "with_progress"]
+__all__ = ["Progress", "begin_here", "start_here", "with_progress"]
 
 Result = TypeVar("Result")
 
@@ -34,8 +34,14 @@ async def start_here(
     return checked(await run_here(runs, flow, params, watcher=progress))
 
 
-async def go_on_here(
-    runs: Runs, flow: Flow[..., Any], row: Run, progress: Progress | None = None, *, continued: bool = True
+async def begin_here(
+    runs: Runs,
+    flow: Flow[..., Any],
+    begin: Callable[[str], Awaitable[tuple[Run, bool]]],
+    progress: Progress | None = None,
 ) -> EndedRun[Any]:
-    """Carries out a run that was accepted before; raises where it does not complete."""
-    return checked(await carry_on(runs, flow, row, continued=continued, watcher=progress))
+    """Carries out a run that `begin` gives, with whether it goes on; raises where it does not complete.
+
+    `begin` is told the worker that will do it: `Runs.submit(…, private=True, claimed_by=worker)`.
+    """
+    return checked(await begun_here(runs, flow, begin, watcher=progress))

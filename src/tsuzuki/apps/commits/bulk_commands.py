@@ -1,18 +1,16 @@
 """The commands about bulk runs: bulk, retry, cancel, status, history."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from tsuzuki import Runs
+from tsuzuki import Run, Runs
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.desk import Desk, Started
-from tsuzuki.apps.commits.refusals import NothingFailed
 from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
-from tsuzuki.cli.here import Progress, go_on_here, with_progress
+from tsuzuki.cli.here import Progress, begin_here, with_progress
 from tsuzuki.cli.render import counted, local, put
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import RunHeld
@@ -34,11 +32,10 @@ def politeness(command: Callable[..., Any]) -> Callable[..., Any]:
 def bulk(store: Store, *, fresh: bool, pause: float, concurrency: int, quiet: bool, as_json: bool) -> int:
     """Go on with every branch that was collected once; one that was cancelled or crashed on the way goes on itself."""
 
-    async def work(runs: Runs, progress: Progress) -> str:
-        started = await desk_of(runs).start(pause=pause, concurrency=concurrency, fresh=fresh)
-        return await _carried_out(runs, started, progress)
+    async def start(desk: Desk) -> Started:
+        return await desk.start(pause=pause, concurrency=concurrency, fresh=fresh)
 
-    run_id = with_progress(store, work, quiet=quiet or as_json)
+    run_id = with_progress(store, _carrying_out(start), quiet=quiet or as_json)
     return _show(store, run_id, as_json=as_json)
 
 
@@ -51,23 +48,32 @@ def bulk(store: Store, *, fresh: bool, pause: float, concurrency: int, quiet: bo
 def retry(store: Store, run_id: str, *, pause: float, concurrency: int, quiet: bool, as_json: bool) -> int:
     """Collect exactly those targets again that failed in a bulk run (the last one unless RUN_ID is given)."""
 
+    async def start(desk: Desk) -> Started:
+        return await desk.retry(run_id, pause=pause, concurrency=concurrency)
+
+    return _show(store, with_progress(store, _carrying_out(start), quiet=quiet or as_json), as_json=as_json)
+
+
+def _carrying_out(start: Callable[[Desk], Awaitable[Started]]) -> Callable[[Runs, Progress], Awaitable[str]]:
+    """Makes work of a start: it is carried out here, to its end, and its id is given."""
+
     async def work(runs: Runs, progress: Progress) -> str:
-        desk = desk_of(runs)
-        if run_id == "" and await asyncio.to_thread(desk.bulk_runs.latest) is None:
-            raise NothingFailed
-        return await _carried_out(runs, await desk.retry(run_id, pause=pause, concurrency=concurrency), progress)
+        found = ""
 
-    return _show(store, with_progress(store, work, quiet=quiet or as_json), as_json=as_json)
+        async def begin(worker: str) -> tuple[Run, bool]:
+            nonlocal found
+            started = await start(desk_of(runs, worker))
+            found = started.run_id
+            return await runs.get(found), started.resumed
 
+        try:
+            await begin_here(runs, flows.bulk, begin, progress)
+        except RunHeld:  # a run of the shared workers that goes on: one of them was quicker
+            progress.say("a worker goes on with it: waiting for its end")
+            await runs.wait(found)
+        return found
 
-async def _carried_out(runs: Runs, started: Started, progress: Progress) -> str:
-    row = await runs.get(started.run_id)
-    try:
-        await go_on_here(runs, flows.bulk, row, progress, continued=started.resumed)
-    except RunHeld:  # a run of the shared workers that goes on: one of them was quicker
-        progress.say(f"a worker goes on with run {row.number}: waiting for its end")
-        await runs.wait(row.id)
-    return started.run_id
+    return work
 
 
 @click.command()

@@ -35,6 +35,8 @@ from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunNotFound
 Submit = Callable[..., Awaitable[Run]]
 CLOSING_WAIT: Final = 2.0
 """How long a run whose row is completed may take to record its own end (seconds)."""
+CLAIMING_WAIT: Final = 1.0
+"""How long after it was resumed a run may be without a holder (seconds)."""
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0)
@@ -201,9 +203,11 @@ class Desk:
 
     async def _abandoned(self, row: Run) -> bool:
         """Tells whether a run belongs to a process that has ended: no worker will ever take it."""
-        if not row.private or self._runs.just_made(row) or await self._runs.waiter(row) is not None:
+        if not row.private or await self._runs.waiter(row) is not None:
             return False
-        return row.holder is None or row.holder in await self._runs.gone()
+        if row.holder is None:  # handed back; or resumed a moment ago, by a process that is about to claim it
+            return self._runs.now() - row.updated_at > CLAIMING_WAIT
+        return row.holder in await self._runs.gone()
 
     async def _resumed(self) -> Started | None:
         """Lets the last bulk run go on, where it was cancelled on the way and can be carried out by who asks."""

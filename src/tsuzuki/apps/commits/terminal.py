@@ -21,11 +21,11 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
 
 
-def desk_of(runs: Runs) -> Desk:
-    """Gives the desk of whoever sits at this machine; what it starts is carried out in this process."""
+def desk_of(runs: Runs, worker: str = "") -> Desk:
+    """Gives the desk of whoever sits at this machine; what it starts is carried out by this worker in this process."""
 
     async def submit(flow: Any, params: dict[str, Any]) -> Run:
-        return await runs.submit(flow, params, private=True, source="")
+        return await runs.submit(flow, params, private=True, claimed_by=worker)
 
     return Desk(runs, submit, here=True)
 

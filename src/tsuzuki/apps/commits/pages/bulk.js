@@ -1,6 +1,6 @@
 // The bulk run: how far it is, what one can do with it, what failed and why, and those before it.
 import { Bar, Card, Empty, Stale, Table, Time, Waiting, ask, html, number, t, useAsked } from "../../static/parts.js";
-import { API, Frame, act, to } from "./frame.js";
+import { API, Frame, act, said, to } from "./frame.js";
 
 const TONES = /** @type {Record<string, string>} */ ({ success: "good", completed: "good", failed: "bad", running: "active", cancelled: "warn", pending: "quiet" });
 
@@ -51,8 +51,8 @@ function Results({ results }) {
     { name: "project", title: t("commits.project"), cell: (/** @type {any} */ row) => row.project_name },
     { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => row.branch_name },
     { name: "state", title: t("commits.state"), cell: (/** @type {any} */ row) => html`<${State} state=${row.status} />` },
-    { name: "new", title: t("commits.new"), class: "right", cell: (/** @type {any} */ row) => (row.new_commits_count === null ? "-" : number(row.new_commits_count)) },
-    { name: "reason", title: t("commits.reason"), cell: (/** @type {any} */ row) => row.error_message ?? "" },
+    { name: "new", title: t("commits.new"), class: "figure", cell: (/** @type {any} */ row) => (row.new_commits_count === null ? "-" : number(row.new_commits_count)) },
+    { name: "reason", title: t("commits.reason"), cell: (/** @type {any} */ row) => said(row.error_message ?? "") },
   ];
   return html`<${Table} label=${t("commits.results")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => `${row.project_id}:${row.branch_name}`} />`;
 }
@@ -62,10 +62,10 @@ function History({ runs }) {
   const columns = [
     { name: "started", title: t("commits.started"), cell: (/** @type {any} */ row) => html`<a href=${to(`/runs/${row.run_id}`)}><${Time} at=${Date.parse(row.started_at_utc) / 1000} /></a>` },
     { name: "state", title: t("commits.state"), cell: (/** @type {any} */ row) => html`<${State} state=${row.run_status} />` },
-    { name: "targets", title: t("commits.targets"), class: "right", cell: (/** @type {any} */ row) => number(row.total_targets) },
-    { name: "succeeded", title: t("commits.succeeded"), class: "right", cell: (/** @type {any} */ row) => number(row.success_count) },
-    { name: "failed", title: t("commits.failed"), class: "right", cell: (/** @type {any} */ row) => number(row.failed_count) },
-    { name: "pending", title: t("commits.pending"), class: "right", cell: (/** @type {any} */ row) => number(row.pending_count) },
+    { name: "targets", title: t("commits.targets"), class: "figure", cell: (/** @type {any} */ row) => number(row.total_targets) },
+    { name: "succeeded", title: t("commits.succeeded"), class: "figure", cell: (/** @type {any} */ row) => number(row.success_count) },
+    { name: "failed", title: t("commits.failed"), class: "figure", cell: (/** @type {any} */ row) => number(row.failed_count) },
+    { name: "pending", title: t("commits.pending"), class: "figure", cell: (/** @type {any} */ row) => number(row.pending_count) },
   ];
   return html`<${Table} label=${t("commits.history")} columns=${columns} rows=${runs} rowKey=${(/** @type {any} */ row) => row.run_id} />`;
 }

@@ -1,5 +1,5 @@
 // What the pages share: their tabs, their address, and an action whose problem is told in passing.
-import { Page, Problem, Tabs, html, link, t, tell } from "../../static/parts.js";
+import { Page, Problem, Tabs, html, language, link, t, tell } from "../../static/parts.js";
 
 export const API = "/api/commits";
 const HOME = "/apps/commits";
@@ -24,7 +24,13 @@ export async function act(work, done) {
     return answer;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    tell(error.message, "bad");
+    tell(said(error.message), "bad");
     return null;
   }
+}
+
+/** Reasons are kept in both languages, Japanese first: gives the one of who reads. @param {string} text */
+export function said(text) {
+  const at = text.indexOf(" / ");
+  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
 }

@@ -9,10 +9,11 @@ export function Sources() {
   const again = () => (connections.again(), projects.again());
   const columns = [
     { name: "name", title: t("commits.project"), cell: (/** @type {any} */ row) => html`<a href=${to(`/projects/${row.project_id}`)}>${row.name}</a>` },
-    { name: "collected", title: t("commits.collected"), class: "right", cell: (/** @type {any} */ row) => number(row.collected_branches) },
+    { name: "collected", title: t("commits.collected"), class: "figure", cell: (/** @type {any} */ row) => number(row.collected_branches) },
   ];
   return html`<${Frame} current="sources">
-    <${Card} title=${t("commits.connections")} flush><${Connections} connections=${connections.value} again=${again} /><${Connect} again=${again} /><//>
+    <${Card} title=${t("commits.connections")} flush><${Connections} connections=${connections.value} again=${again} /><//>
+    <${Connect} again=${again} />
     <${Card} title=${t("commits.projects")} flush>
       ${projects.value.length ? html`<${Table} label=${t("commits.projects")} columns=${columns} rows=${projects.value} rowKey=${(/** @type {any} */ row) => row.project_id} />`
         : html`<${Empty} title=${t("commits.noProjects")} />`}
@@ -30,7 +31,7 @@ function Connections({ connections, again }) {
   const columns = [
     { name: "address", title: t("commits.address"), cell: (/** @type {any} */ row) => row.address },
     { name: "token", title: t("commits.token"), cell: (/** @type {any} */ row) => t(`commits.token.${row.token_from}`) },
-    { name: "do", title: "", class: "right", cell: (/** @type {any} */ row) => html`<button class="button" onClick=${() => sync(row)}>${t("commits.sync")}</button>
+    { name: "do", title: "", class: "cell-act", cell: (/** @type {any} */ row) => html`<button class="button" onClick=${() => sync(row)}>${t("commits.sync")}</button>
       <button class="button bare" onClick=${() => setRemoving(row)}>${t("commits.remove")}</button>` },
   ];
   const remove = async () => {
@@ -55,9 +56,9 @@ function Connect({ again }) {
       again();
     }
   };
-  return html`<form class="filters" onSubmit=${send}>
-    <input class="input" aria-label=${t("commits.address")} placeholder=${t("commits.addressHint")} value=${address} required onInput=${(/** @type {any} */ event) => setAddress(event.target.value)} />
-    <input class="input" type="password" autocomplete="off" aria-label=${t("commits.token")} placeholder=${t("commits.tokenHint")} value=${token} onInput=${(/** @type {any} */ event) => setToken(event.target.value)} />
+  return html`<form class="toolbar" onSubmit=${send}>
+    <input type="text" style=${{ flex: "2 1 240px" }} aria-label=${t("commits.address")} placeholder=${t("commits.addressHint")} value=${address} required onInput=${(/** @type {any} */ event) => setAddress(event.target.value)} />
+    <input type="password" style=${{ flex: "1 1 140px" }} autocomplete="off" aria-label=${t("commits.token")} placeholder=${t("commits.tokenHint")} value=${token} onInput=${(/** @type {any} */ event) => setToken(event.target.value)} />
     <button class="button primary">${t("commits.connect")}</button>
   </form>`;
 }
@@ -65,7 +66,7 @@ function Connect({ again }) {
 /** @param {{id: string}} props */
 export function Project({ id }) {
   const projects = useAsked(`${API}/projects`);
-  const branches = useAsked(`${API}/projects/${id}/branches`, { every: 5 });
+  const branches = useAsked(`${API}/projects/${id}/branches`, { every: 2 });
   const [removing, setRemoving] = useState(/** @type {any} */ (null));
   if (!branches.value) return html`<${Frame} current="sources"><${Waiting} problem=${branches.problem} again=${branches.again} /><//>`;
   const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what } }), t("commits.begun")).then(branches.again);
@@ -75,9 +76,9 @@ export function Project({ id }) {
   };
   const columns = [
     { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => html`${row.branch_name} ${!row.exists && html`<small class="tone-warn">${t("commits.gone")}</small>`}` },
-    { name: "stored", title: t("commits.stored"), class: "right", cell: (/** @type {any} */ row) => number(row.commits) },
+    { name: "stored", title: t("commits.stored"), class: "figure", cell: (/** @type {any} */ row) => number(row.commits) },
     { name: "newest", title: t("commits.newest"), cell: (/** @type {any} */ row) => (row.last_collect_time ? html`<${Time} at=${Date.parse(row.last_collect_time) / 1000} />` : "") },
-    { name: "do", title: "", class: "right", cell: (/** @type {any} */ row) => html`${row.exists && html`<button class="button" onClick=${collect({ branches: [row.branch_name] })}>${t("commits.collect")}</button>`}
+    { name: "do", title: "", class: "cell-act", cell: (/** @type {any} */ row) => html`${row.exists && html`<button class="button" onClick=${collect({ branches: [row.branch_name] })}>${t("commits.collect")}</button>`}
       ${row.commits > 0 && html`<button class="button bare" onClick=${() => setRemoving(row)}>${t("commits.remove")}</button>`}` },
   ];
   const name = (projects.value ?? []).find((/** @type {any} */ each) => String(each.project_id) === id)?.name;

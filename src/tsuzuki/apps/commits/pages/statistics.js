@@ -30,12 +30,12 @@ export function Statistics() {
     setAuthors(chosen);
   };
   return html`<${Frame} current="statistics" actions=${html`<${CopyTable} query=${query} />`}>
-    <div class="filters">
-      <select class="input" aria-label=${t("commits.project")} value=${context} onChange=${(/** @type {any} */ event) => go("/apps/commits/statistics", event.target.value ? { project: event.target.value } : {})}>
+    <div class="toolbar">
+      <select style=${{ flex: "0 1 240px" }} aria-label=${t("commits.project")} value=${context} onChange=${(/** @type {any} */ event) => go("/apps/commits/statistics", event.target.value ? { project: event.target.value } : {})}>
         <option value="">${t("commits.all")}</option>
         ${(projects.value ?? []).map((/** @type {any} */ each) => html`<option key=${each.project_id} value=${each.project_id}>${each.name}</option>`)}
       </select>
-      <label><input type="checkbox" checked=${merges} onChange=${() => setMerges(!merges)} /> ${t("commits.merges")}</label>
+      <label class="check"><input type="checkbox" checked=${merges} onChange=${() => setMerges(!merges)} /> ${t("commits.merges")}</label>
       <button class=${`button${authors.length ? "" : " primary"}`} onClick=${() => choose("")}>${t("commits.everyone")}</button>
       ${(names.value ?? []).slice(0, 40).map((/** @type {string} */ name) => html`<button key=${name} aria-pressed=${authors.includes(name)}
         class=${`button${authors.includes(name) ? " primary" : ""}`} onClick=${() => choose(name)}>${name}</button>`)}
@@ -98,7 +98,7 @@ function Picture({ found }) {
 
 /** @param {{found: any}} props */
 function Figures({ found }) {
-  const figure = (/** @type {string} */ name, /** @type {string} */ field) => ({ name: field, title: t(`commits.${name}`), class: "right", cell: (/** @type {any} */ row) => number(row[field]) });
+  const figure = (/** @type {string} */ name, /** @type {string} */ field) => ({ name: field, title: t(`commits.${name}`), class: "figure", cell: (/** @type {any} */ row) => number(row[field]) });
   const columns = [
     { name: "month", title: t("commits.month"), cell: (/** @type {any} */ row) => row.month },
     { name: "author", title: t("commits.author"), cell: (/** @type {any} */ row) => row.author },

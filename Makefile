@@ -17,7 +17,7 @@ CODE := $(wildcard src tests bench examples)
 export CHROMIUM
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo test check fix bench chaos screenshots browser clean
+.PHONY: help up demo test check fix bench chaos screenshots browser without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench   measure, and print the ratios"
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
+	@echo "make without-apps   the engine's tests on a copy from which the applications are deleted"
 	@echo "make clean   remove the environment and all caches"
 
 up: $(RUNTIME)
@@ -64,6 +65,12 @@ browser:
 	@test -n "$(CHROMIUM)" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
 		&& DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-noto-cjk > /dev/null; } \
 		|| { echo "the tests of the dashboard need Chromium: install it, or say where it is (CHROMIUM=/path make test)"; exit 1; }
+
+without-apps: $(DEV)
+	rm -rf build/without-apps && mkdir -p build/without-apps
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/without-apps
+	rm -rf build/without-apps/src/tsuzuki/apps build/without-apps/tests/apps
+	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --ignore=tests/house $(ARGS)
 
 clean:
 	rm -rf .venv node_modules screenshots build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

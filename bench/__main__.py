@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from bench.commits.works import commits
 from bench.http.works import http
 from bench.nats.works import nats
 from bench.peers import PEERS, Peer
@@ -16,7 +17,7 @@ from bench.report import Row, machine, plain, table
 from bench.works import ONLY_WHEN_ASKED, Bench
 from bench.works import WORKS as ON_SQLITE
 
-WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http}
+WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits}
 
 
 def main() -> None:

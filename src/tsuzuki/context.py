@@ -85,6 +85,8 @@ class Context(Protocol):
     @property
     def attempt(self) -> int: ...
     @property
+    def tenant(self) -> str: ...
+    @property
     def cancelled(self) -> bool: ...
     @property
     def log(self) -> Log: ...
@@ -176,6 +178,7 @@ class LooseContext:
 
     run_id = ""
     attempt = 1
+    tenant = ""
     cancelled = False
 
     @property

@@ -239,6 +239,20 @@ WHEELS: Final = (
 )
 """Wheels for workers: read already, used once wheels are there."""
 
+COMMITS: Final = (
+    Setting("TSUZUKI_GITLAB_URL", "https://gitlab.com", "the GitLab server that the token below is for", address),
+    Setting(
+        "TSUZUKI_GITLAB_TOKEN", "", "the token for it; it is sent to no other server", otherwise="none", secret=True
+    ),
+    Setting(
+        "TSUZUKI_COMMITS_TAG",
+        "default",
+        "the tag of collections started over HTTP: that of a worker beside the files",
+        tag,
+    ),
+)
+"""The application commits."""
+
 ACCEPTED: Final = (
     Setting("TSUZUKI_RUNS_KV_BUCKET", "tsuzuki_runs", "rows are kept with the journal, not in a bucket"),
     Setting("TSUZUKI_WORKERS_KV_TTL_SEC", "15.0", "a worker that is gone stays in sight for a day", above_zero),
@@ -252,5 +266,5 @@ ACCEPTED: Final = (
 """Known, so that an existing environment is not refused, but without effect: the reason stands beside each."""
 
 SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *ACCEPTED)
+    setting.name: setting for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *ACCEPTED)
 }

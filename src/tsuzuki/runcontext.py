@@ -47,6 +47,11 @@ class RunContext:
         return self._run.claim.attempt
 
     @property
+    def tenant(self) -> str:
+        """The tenant that the run belongs to; empty where no keys are asked for."""
+        return self._run.claim.run.tenant
+
+    @property
     def cancelled(self) -> bool:
         """Whether the run is being stopped: return soon, what is finished is recorded."""
         return self._run.stopping is not None

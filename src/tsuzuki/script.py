@@ -253,9 +253,27 @@ async def carry_on(
     runs: Runs, flow: Flow[..., Any], row: Run, *, watcher: Watcher | None = None, clock: Clock | None = None
 ) -> EndedRun[Any]:
     """Goes on with a run in this process; gives it as it ended, or as it was left."""
+
+    async def begin(worker: str) -> tuple[Run, bool]:
+        del worker
+        return row, True
+
+    return await begun_here(runs, flow, begin, watcher=watcher, clock=clock)
+
+
+async def begun_here(
+    runs: Runs,
+    flow: Flow[..., Any],
+    begin: Callable[[str], Awaitable[tuple[Run, bool]]],
+    *,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+) -> EndedRun[Any]:
+    """Carries out a run here that `begin` gives, and whether it goes on; it is told the worker that may claim it."""
     watcher = watcher or Quiet()
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
-        watcher.began(row, continued=True)
+        row, continued = await begin(worker.id)
+        watcher.began(row, continued=continued)
         left = await _worked_on(runs, worker, flow, row, watcher)
     return await _ended(runs, flow, left)
 

@@ -35,6 +35,7 @@ SECTIONS = (
         ABOUT_NATS,
         defaults.NATS,
     ),
+    ("Commits", "", defaults.COMMITS),
     ("Wheels", "Read already; they count once workers install wheels.", defaults.WHEELS),
     (
         "Known, but without effect",

@@ -10,6 +10,7 @@ from pathlib import Path
 PACKAGE = Path("src/tsuzuki")
 WRITER = PACKAGE / "backends/sqlite/writer.py"
 SQLITE = PACKAGE / "backends/sqlite"
+LEDGERS = [PACKAGE / "apps/commits/ledger.py"]  # an application commits to its own file, in one place
 SETTINGS = PACKAGE / "settings.py"
 CLOCK = PACKAGE / "clock.py"
 
@@ -55,11 +56,11 @@ NAMED_PATH = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)+[\w-]+\.(?:py|sql|md|toml))
 
 
 def commits_outside_the_writer(root: Path) -> list[str]:
-    """Only writer.py commits."""
+    """Only writer.py commits, and to the file of an application its ledger."""
     return [
         f"{place}: commits; hand the write to {WRITER}, the only code that commits"
         for path in modules(root)
-        if path.relative_to(root) != WRITER
+        if path.relative_to(root) not in (WRITER, *LEDGERS)
         for place in (*calls_of(root, path, "commit"), *literals(root, path, COMMIT_WORD.search))
     ]
 
@@ -74,7 +75,7 @@ def sql_outside_sql_files(root: Path) -> list[str]:
     connection_words = [
         f"{place}: steers a database connection; only {SQLITE}/ does"
         for path in modules(root)
-        if not path.relative_to(root).is_relative_to(SQLITE)
+        if not path.relative_to(root).is_relative_to(SQLITE) and path.relative_to(root) not in LEDGERS
         for place in literals(root, path, CONNECTION_WORD.match)
     ]
     return statements + connection_words

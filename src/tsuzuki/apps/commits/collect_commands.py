@@ -1,0 +1,177 @@
+"""The commands that connect, list projects and branches, and collect."""
+
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from tsuzuki import Runs
+from tsuzuki.apps.commits import flows
+from tsuzuki.apps.commits.desk import Desk
+from tsuzuki.apps.commits.records import Connection, Project, Target
+from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
+from tsuzuki.cli.here import Progress, start_here, with_progress
+from tsuzuki.cli.render import counted, local, put
+from tsuzuki.cli.store import Store, store_options
+from tsuzuki.errors import BadUsage
+
+
+@click.command()
+@click.argument("address", metavar="[URL|PATH]", required=False)
+@click.option("--token-stdin", is_flag=True, help="Read the token from stdin instead of asking for it.")
+@click.option("--no-token", is_flag=True, help="Ask for no token: public projects, or TSUZUKI_GITLAB_TOKEN.")
+@click.option("--remove", type=int, metavar="NUMBER", help="Remove a connection and its token; commits stay.")
+@as_json_option
+@store_options
+def connect(
+    store: Store, address: str | None, *, token_stdin: bool, no_token: bool, remove: int | None, as_json: bool
+) -> None:
+    """Register a GitLab server or a local repository; without an address, list what is registered.
+
+    The token is kept in a file that only you can read, and is never shown. With TSUZUKI_GITLAB_TOKEN and
+    TSUZUKI_GITLAB_URL in the environment none is asked for.
+
+    \b
+      tsuzuki commits connect https://gitlab.example.com
+      tsuzuki commits connect path/to/repository
+    """  # noqa: D301 - click reads \b as: keep these lines
+
+    async def work(desk: Desk) -> list[Connection]:
+        if remove is not None:
+            desk.disconnect(remove)
+        if address and address.startswith(("http://", "https://")):
+            desk.connect("gitlab", address, _token(desk, address, from_stdin=token_stdin, none=no_token))
+        elif address:
+            desk.connect("git", address)
+        return desk.projects.connections()
+
+    _show_connections(on_desk(store, work), as_json=as_json)
+
+
+def _token(desk: Desk, address: str, *, from_stdin: bool, none: bool) -> str | None:
+    if from_stdin:
+        return sys.stdin.readline().strip() or None
+    if none or desk.tokens.source_of(None, address.rstrip("/")) == "environment":
+        return None
+    return (
+        str(click.prompt("token (read_api; empty for none)", default="", hide_input=True, show_default=False)) or None
+    )
+
+
+def _show_connections(found: list[Connection], *, as_json: bool) -> None:
+    if as_json:
+        return put([asdict(connection) for connection in found])
+    rows = [(str(each.connection_id), each.kind, each.address, each.token_from) for each in found]
+    return print_table(("number", "kind", "address", "token"), rows, "no connection yet: tsuzuki commits connect URL")
+
+
+@click.command()
+@click.option("--connection", type=int, metavar="NUMBER", help="Only those of a connection.")
+@click.option("--sync", is_flag=True, help="Ask the sources for their projects first.")
+@click.option("--branches", "of", metavar="PROJECT", help="List the branches of a project instead.")
+@click.option("--remove-branch", metavar="NAME", help="With --branches: remove what is stored of a branch.")
+@click.option("--yes", is_flag=True, help="Do not ask before removing.")
+@as_json_option
+@store_options
+def projects(
+    store: Store,
+    connection: int | None,
+    of: str | None,
+    remove_branch: str | None,
+    *,
+    sync: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """List the projects that are known, or the branches of one.
+
+    \b
+      tsuzuki commits projects --sync
+      tsuzuki commits projects --branches 1
+    """  # noqa: D301 - click reads \b as: keep these lines
+    if of is not None:
+        return on_desk(store, lambda desk: _branches(desk, of, remove_branch, yes=yes, as_json=as_json))
+
+    async def work(desk: Desk) -> list[Project]:
+        for each in desk.projects.connections() if sync else ():
+            if connection in (None, each.connection_id):
+                await desk.sync(each)
+        return desk.projects.projects(connection)
+
+    found = on_desk(store, work)
+    if as_json:
+        return put([asdict(project) for project in found])
+    rows = [(str(p.project_id), p.name, p.default_branch, str(p.collected_branches)) for p in found]
+    return print_table(
+        ("number", "name", "default", "collected"), rows, "no project yet: tsuzuki commits projects --sync"
+    )
+
+
+async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_json: bool) -> None:
+    project = desk.projects.find(of)
+    if remove is not None:
+        target = Target(project.project_id, remove)
+        if not yes:
+            click.confirm(f"remove {counted(desk.projects.stored(target), 'stored commit')} of {remove}?", abort=True)
+        removed = await desk.remove_branch(target)
+        click.echo(f"{counted(removed, 'commit')} of {remove} removed", err=True)
+    stored = {branch.branch_name: branch for branch in desk.projects.branches(project.project_id)}
+    there = [branch.name for branch in await desk.branches(project)]
+    names = [*there, *(name for name in stored if name not in there)]
+    found = [(stored[name].commits, stored[name].last_collect_time) if name in stored else (0, "") for name in names]
+    if as_json:
+        return put([{"name": name, "commits": n, "last": last} for name, (n, last) in zip(names, found, strict=True)])
+    rows = [(name, f"{n:,}" if n else "-", local(last or None)) for name, (n, last) in zip(names, found, strict=True)]
+    return print_table(("branch", "commits", "newest"), rows, "no branches")
+
+
+@click.command()
+@click.option("--git", "path", metavar="PATH", help="A local repository, or a folder in one.")
+@click.option("--project", metavar="PROJECT", help="A project by its number or name; see `projects`.")
+@click.option("--branch", "branches", multiple=True, metavar="NAME", help="A branch; may be repeated.")
+@click.option("--all", "every", is_flag=True, help="Every branch.")
+@click.option("--since", default="", metavar="DAY", help="Only commits from that day or time on (UTC).")
+@click.option("--until", default="", metavar="DAY", help="Only commits until that day or time.")
+@click.option("--concurrency", default=1, show_default=True, type=click.IntRange(1, 64), help="Branches at a time.")
+@quiet_option
+@as_json_option
+@store_options
+def collect(
+    store: Store,
+    path: str | None,
+    project: str | None,
+    branches: tuple[str, ...],
+    *,
+    every: bool,
+    since: str,
+    until: str,
+    concurrency: int,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Collect branches of a project for the first time, or what is new of them; the default branch unless one is named.
+
+    \b
+      tsuzuki commits collect --git .
+      tsuzuki commits collect --project group/app --all
+    """  # noqa: D301 - click reads \b as: keep these lines
+    if (path is None) == (project is None):
+        raise BadUsage("say what to collect from: --git PATH, or --project PROJECT (see `tsuzuki commits projects`)")
+
+    async def work(runs: Runs, progress: Progress) -> dict[str, Any]:
+        desk = desk_of(runs)
+        found = desk.projects.find(project) if project else (await desk.sync(desk.connect("git", path or ".")))[0]
+        params = await desk.collection(found, list(branches), every=every, since=since, until=until)
+        ended = await start_here(runs, flows.collect_project, {**params, "concurrency": concurrency}, progress)
+        return {"project": found.name, **ended.result}
+
+    told = with_progress(store, work, quiet=quiet or as_json)
+    if as_json:
+        put(told)
+    else:
+        rows = [(branch, f"{new:,}", "") for branch, new in told["new_commits"].items()]
+        rows += [(branch, "-", why) for branch, why in told["failed"].items()]
+        print_table(("branch", "new", "error"), rows, "no branches")
+        click.echo(f"{told['project']}: {counted(sum(told['new_commits'].values()), 'new commit')}", err=True)
+    return SOME_FAILED if told["failed"] else 0

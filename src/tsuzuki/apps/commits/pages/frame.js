@@ -1,0 +1,36 @@
+// What the pages share: their tabs, their address, and an action whose problem is told in passing.
+import { Page, Problem, Tabs, html, language, link, t, tell } from "../../static/parts.js";
+
+export const API = "/api/commits";
+const HOME = "/apps/commits";
+
+/** The address of a page of this application. @param {string} path @param {Record<string, unknown>} [query] */
+export const to = (path, query) => link(`${HOME}${path}`, query);
+
+/** @param {{current: string, actions?: any, children?: any, title?: string}} props */
+export function Frame({ current, actions, children, title }) {
+  const tabs = [["bulk", "/"], ["sources", "/sources"], ["statistics", "/statistics"]].map(([name, path]) => ({ name, title: t(`commits.${name}`), href: to(path) }));
+  return html`<${Page} title=${title ?? t("app.commits")} actions=${actions}>
+    <${Tabs} label=${t("app.commits")} tabs=${tabs} current=${current} />
+    ${children}
+  <//>`;
+}
+
+/** Does something, and tells where it cannot be done. @param {() => Promise<unknown>} work @param {string} [done] */
+export async function act(work, done) {
+  try {
+    const answer = await work();
+    if (done) tell(done);
+    return answer;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    tell(said(error.message), "bad");
+    return null;
+  }
+}
+
+/** Reasons are kept in both languages, Japanese first: gives the one of who reads. @param {string} text */
+export function said(text) {
+  const at = text.indexOf(" / ");
+  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
+}

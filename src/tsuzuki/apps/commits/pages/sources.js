@@ -1,0 +1,91 @@
+// Connections and their projects; a project with its branches, to be collected or removed.
+import { Card, Confirm, Empty, Stale, Table, Time, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { API, Frame, act, to } from "./frame.js";
+
+export function Sources() {
+  const connections = useAsked(`${API}/connections`, { every: 10 });
+  const projects = useAsked(`${API}/projects`, { every: 10 });
+  if (!connections.value || !projects.value) return html`<${Frame} current="sources"><${Waiting} problem=${connections.problem ?? projects.problem} again=${connections.again} /><//>`;
+  const again = () => (connections.again(), projects.again());
+  const columns = [
+    { name: "name", title: t("commits.project"), cell: (/** @type {any} */ row) => html`<a href=${to(`/projects/${row.project_id}`)}>${row.name}</a>` },
+    { name: "collected", title: t("commits.collected"), class: "figure", cell: (/** @type {any} */ row) => number(row.collected_branches) },
+  ];
+  return html`<${Frame} current="sources">
+    <${Card} title=${t("commits.connections")} flush><${Connections} connections=${connections.value} again=${again} /><//>
+    <${Connect} again=${again} />
+    <${Card} title=${t("commits.projects")} flush>
+      ${projects.value.length ? html`<${Table} label=${t("commits.projects")} columns=${columns} rows=${projects.value} rowKey=${(/** @type {any} */ row) => row.project_id} />`
+        : html`<${Empty} title=${t("commits.noProjects")} />`}
+    <//>
+  <//>`;
+}
+
+/** @param {{connections: any[], again: () => void}} props */
+function Connections({ connections, again }) {
+  const [removing, setRemoving] = useState(/** @type {any} */ (null));
+  const sync = async (/** @type {any} */ row) => {
+    await act(() => ask(`${API}/connections/${row.connection_id}/sync`, { method: "POST" }), t("commits.sync"));
+    again();
+  };
+  const columns = [
+    { name: "address", title: t("commits.address"), cell: (/** @type {any} */ row) => row.address },
+    { name: "token", title: t("commits.token"), cell: (/** @type {any} */ row) => t(`commits.token.${row.token_from}`) },
+    { name: "do", title: "", class: "cell-act", cell: (/** @type {any} */ row) => html`<button class="button" onClick=${() => sync(row)}>${t("commits.sync")}</button>
+      <button class="button bare" onClick=${() => setRemoving(row)}>${t("commits.remove")}</button>` },
+  ];
+  const remove = async () => {
+    await ask(`${API}/connections/${removing.connection_id}`, { method: "DELETE" });
+    again();
+  };
+  return html`${connections.length > 0 && html`<${Table} label=${t("commits.connections")} columns=${columns} rows=${connections} rowKey=${(/** @type {any} */ row) => row.connection_id} />`}
+    ${removing && html`<${Confirm} title=${removing.address} button=${t("commits.remove")} danger send=${remove} close=${() => setRemoving(null)}>
+      <p>${t("commits.removeConnection")}</p><//>`}`;
+}
+
+/** The token leaves the page once it is sent, and never comes back. @param {{again: () => void}} props */
+function Connect({ again }) {
+  const [address, setAddress] = useState("");
+  const [token, setToken] = useState("");
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const where = /^https?:/.test(address) ? { base_url: address, token: token || null } : { path: address };
+    if (await act(() => ask(`${API}/connections`, { method: "POST", body: where }))) {
+      setAddress("");
+      setToken("");
+      again();
+    }
+  };
+  return html`<form class="toolbar" onSubmit=${send}>
+    <input type="text" style=${{ flex: "2 1 240px" }} aria-label=${t("commits.address")} placeholder=${t("commits.addressHint")} value=${address} required onInput=${(/** @type {any} */ event) => setAddress(event.target.value)} />
+    <input type="password" style=${{ flex: "1 1 140px" }} autocomplete="off" aria-label=${t("commits.token")} placeholder=${t("commits.tokenHint")} value=${token} onInput=${(/** @type {any} */ event) => setToken(event.target.value)} />
+    <button class="button primary">${t("commits.connect")}</button>
+  </form>`;
+}
+
+/** @param {{id: string}} props */
+export function Project({ id }) {
+  const projects = useAsked(`${API}/projects`);
+  const branches = useAsked(`${API}/projects/${id}/branches`, { every: 2 });
+  const [removing, setRemoving] = useState(/** @type {any} */ (null));
+  if (!branches.value) return html`<${Frame} current="sources"><${Waiting} problem=${branches.problem} again=${branches.again} /><//>`;
+  const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what } }), t("commits.begun")).then(branches.again);
+  const remove = async () => {
+    await ask(`${API}/projects/${id}/branches`, { method: "DELETE", query: { name: removing.branch_name, confirm: removing.commits } });
+    branches.again();
+  };
+  const columns = [
+    { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => html`${row.branch_name} ${!row.exists && html`<small class="tone-warn">${t("commits.gone")}</small>`}` },
+    { name: "stored", title: t("commits.stored"), class: "figure", cell: (/** @type {any} */ row) => number(row.commits) },
+    { name: "newest", title: t("commits.newest"), cell: (/** @type {any} */ row) => (row.last_collect_time ? html`<${Time} at=${Date.parse(row.last_collect_time) / 1000} />` : "") },
+    { name: "do", title: "", class: "cell-act", cell: (/** @type {any} */ row) => html`${row.exists && html`<button class="button" onClick=${collect({ branches: [row.branch_name] })}>${t("commits.collect")}</button>`}
+      ${row.commits > 0 && html`<button class="button bare" onClick=${() => setRemoving(row)}>${t("commits.remove")}</button>`}` },
+  ];
+  const name = (projects.value ?? []).find((/** @type {any} */ each) => String(each.project_id) === id)?.name;
+  return html`<${Frame} current="sources" title=${name} actions=${html`<button class="button primary" onClick=${collect({ all: true })}>${t("commits.collectAll")}</button>`}>
+    <${Stale} problem=${branches.problem} />
+    <${Card} flush><${Table} label=${t("commits.branch")} columns=${columns} rows=${branches.value} rowKey=${(/** @type {any} */ row) => row.branch_name} /><//>
+    ${removing && html`<${Confirm} title=${removing.branch_name} button=${t("commits.remove")} danger send=${remove} close=${() => setRemoving(null)}>
+      <p>${t("commits.removeBranch", { n: number(removing.commits) })}</p><//>`}
+  <//>`;
+}

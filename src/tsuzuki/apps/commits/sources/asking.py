@@ -1,0 +1,120 @@
+"""Asks an HTTP API politely: waits as it says, tries again what passes, and gives up within bounds.
+
+Waits are plain sleeps of the event loop: a run that is cancelled leaves them at once.
+"""
+
+import email.utils
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx2
+
+from tsuzuki.apps.commits.refusals import SourceFailure
+from tsuzuki.apps.commits.times import CLOCK
+from tsuzuki.clock import Clock
+
+_CAUSES: Final = {401: "unauthorized", 403: "forbidden", 404: "not_found", 429: "rate_limited"}
+_SERVER: Final = 500
+_TOO_MANY: Final = 429
+_OK: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often an API is tried."""
+
+    tries: int = 5
+    first: float = 1.0
+    """The first wait where the server does not say how long (seconds); each further one is twice as long."""
+    longest: float = 600.0
+    """A longer wait is not waited for: the target fails, and can be retried."""
+    timeout: float = 60.0
+    clock: Clock = field(default=CLOCK)
+
+
+class Asking:
+    """An API at an address, with a token that only it is shown."""
+
+    def __init__(self, address: str, token: str | None, patience: Patience) -> None:
+        self._patience = patience
+        self.known = token is not None
+        headers = {"PRIVATE-TOKEN": token} if token is not None else {}
+        # Redirects are not followed: one to another host would carry the token there.
+        self._client = httpx2.AsyncClient(
+            base_url=address, headers=headers, timeout=patience.timeout, follow_redirects=False
+        )
+        self._not_before = 0.0
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.aclose()
+
+    async def get(self, path: str, asked: Mapping[str, str] | None = None) -> tuple[Any, Mapping[str, str]]:
+        """Gives the answer and its headers; a `SourceFailure` where there is none in the end."""
+        for number in range(1, self._patience.tries + 1):
+            await self._wait_for_the_quota()
+            failure, wait = SourceFailure("network"), 0.0
+            try:
+                answer = await self._client.get(path, params=dict(asked or {}))
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ssl.SSLError) as error:
+                failure = SourceFailure("network", type(error).__name__)
+            else:
+                self._note_the_quota(answer.headers)
+                if answer.status_code == _OK:
+                    return _read(answer), answer.headers
+                failure, wait = _failure(answer), self._told_to_wait(answer)
+            if failure.cause not in ("network", "server", "rate_limited") or number == self._patience.tries:
+                raise failure
+            await self._wait(wait or self._patience.first * 2 ** (number - 1), failure)
+        raise AssertionError("the last try gives or raises")
+
+    async def _wait(self, seconds: float, failure: SourceFailure) -> None:
+        if seconds > self._patience.longest:
+            raise SourceFailure(failure.cause, f"it asks to wait {seconds:.0f} s")
+        await self._patience.clock.sleep(seconds)
+
+    async def _wait_for_the_quota(self) -> None:
+        left = self._not_before - self._patience.clock.now()
+        if left > 0:
+            await self._wait(left, SourceFailure("rate_limited"))
+
+    def _note_the_quota(self, headers: Mapping[str, str]) -> None:
+        """Remembers when the next request may be made, where this one was the last of its time."""
+        used_up = headers.get("ratelimit-remaining", "").strip() == "0"
+        self._not_before = self._reset(headers) if used_up else 0.0
+
+    def _told_to_wait(self, answer: httpx2.Response) -> float:
+        """Reads how long the server wants to be left alone: in seconds, as a date, as the time of its reset, or not."""
+        said = answer.headers.get("retry-after", "").strip()
+        if said.isdigit():
+            return max(float(said), 0.1)
+        until = _date(said) if said else 0.0
+        if not until and answer.status_code == _TOO_MANY:
+            until = self._reset(answer.headers)
+        return max(until - self._patience.clock.now(), 0.1) if until else 0.0
+
+    def _reset(self, headers: Mapping[str, str]) -> float:
+        reset = headers.get("ratelimit-reset", "").strip()
+        return float(reset) if reset.isdigit() else _date(headers.get("ratelimit-resettime", ""))
+
+
+def _failure(answer: httpx2.Response) -> SourceFailure:
+    status = answer.status_code
+    cause = _CAUSES.get(status) or ("server" if status >= _SERVER else "answer")
+    return SourceFailure(cause, "" if status in _CAUSES else f"HTTP {status}")
+
+
+def _date(text: str) -> float:
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _read(answer: httpx2.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise SourceFailure("answer") from None

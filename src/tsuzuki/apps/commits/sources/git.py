@@ -1,0 +1,188 @@
+"""Local git, through the git command and without a shell: everything works offline on any repository."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+from tsuzuki.apps.commits.records import Branch, Commit, FoundProject, Span
+from tsuzuki.apps.commits.refusals import HeadGone, SourceFailure
+from tsuzuki.apps.commits.times import of_seconds
+
+KEY: Final = "."
+"""The one project of a repository."""
+_CHUNK: Final = 1 << 20
+_BATCH: Final = 2000
+_FORMAT: Final = "@%H%x00%P%x00%an%x00%ae%x00%ct"
+_FIELDS: Final = 5
+_SHA: Final = re.compile(r"[0-9a-f]{40,64}")
+_STEADY: Final = ("-c", "core.quotePath=false", "-c", "i18n.logOutputEncoding=UTF-8", "-c", "log.showSignature=false")
+"""What a user's configuration must not change."""
+
+
+class GitSource:
+    """One local repository."""
+
+    cheap = True
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._git_dir: Path | None = None
+
+    async def projects(self) -> list[FoundProject]:
+        """Gives the repository itself, under the name of its folder."""
+        place = self._place()
+        folder = place.parent if place.name == ".git" else place
+        head = await self._said("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
+        return [FoundProject(KEY, folder.resolve().name.removesuffix(".git"), head.strip())]
+
+    async def branches(self, project: str) -> list[Branch]:
+        """Lists the local branches."""
+        del project
+        told = await self._said("for-each-ref", "--format=%(refname)%00%(objectname)", "refs/heads")
+        pairs = [line.split("\0") for line in told.splitlines()]
+        return [Branch(name.removeprefix("refs/heads/"), sha) for name, sha in pairs]
+
+    async def head(self, project: str, branch: str) -> str:
+        """Resolves a local branch, else one of a remote (`origin/main`), else HEAD by its name."""
+        del project
+        places = ["HEAD"] if branch == "HEAD" else [f"refs/heads/{branch}", f"refs/remotes/{branch}"]
+        for place in places:
+            sha = (await self._said("rev-parse", "--verify", "--quiet", f"{place}^{{commit}}", ok=(0, 1, 128))).strip()
+            if _SHA.fullmatch(sha):
+                return sha
+        raise SourceFailure("not_found", f"branch {branch}")
+
+    async def commits(self, project: str, span: Span) -> AsyncIterator[list[Commit]]:
+        """Reads `git log --numstat -z` as it comes."""
+        del project
+        if span.after is not None and not await self._has(span.after):
+            raise HeadGone(span.after)
+        revisions = span.head if span.after is None else f"{span.after}..{span.head}"
+        dates = [f"--since-as-filter={span.since}"] if span.since else []
+        dates += [f"--until={span.until}"] if span.until else []
+        log = ("log", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--no-show-signature")
+        arguments = (*log, f"--format={_FORMAT}", *dates, revisions, "--")
+        async with self._started(*arguments) as process:
+            assert process.stdout is not None  # noqa: S101 - it was asked for
+            reader, batch = LogReader(), list[Commit]()
+            while chunk := await process.stdout.read(_CHUNK):
+                batch += reader.feed(chunk)
+                if len(batch) >= _BATCH:
+                    yield batch
+                    batch = []
+            yield batch + reader.end()
+            await self._checked(process)
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+    async def _has(self, sha: str) -> bool:
+        async with self._started("cat-file", "-e", f"{sha}^{{commit}}") as process:
+            await process.communicate()
+            return process.returncode == 0
+
+    async def _said(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:
+        async with self._started(*arguments) as process:
+            assert process.stdout is not None  # noqa: S101 - it was asked for
+            told = await process.stdout.read()
+            await self._checked(process, ok)
+            return told.decode(errors="replace")
+
+    async def _checked(self, process: asyncio.subprocess.Process, ok: tuple[int, ...] = (0,)) -> None:
+        if await process.wait() not in ok:
+            raise SourceFailure("git", f"git ended with {process.returncode}")
+
+    @contextlib.asynccontextmanager
+    async def _started(self, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Starts git; it never outlives the block."""
+        # Named outright, so that a GIT_DIR in the environment means nothing.
+        command = ("git", f"--git-dir={self._place()}", "--no-pager", *_STEADY, *arguments)
+        pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        try:
+            process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=nothing)
+        except OSError as error:
+            raise SourceFailure("git", f"git cannot be started: {error.strerror}") from None
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+            await process.wait()
+
+    def _place(self) -> Path:
+        if self._git_dir is None:
+            self._git_dir = repository(self._path)
+        return self._git_dir
+
+
+def repository(path: Path) -> Path:
+    """Finds the repository that a folder belongs to, as git does: `.git` here or above, or a bare one."""
+    if "\0" in str(path):
+        raise SourceFailure("git", "no path has such a sign in it")
+    folder = path.expanduser().absolute()
+    for place in (folder, *folder.parents):
+        if (place / ".git").exists():
+            return place / ".git"
+        if (place / "HEAD").is_file() and (place / "objects").is_dir() and (place / "refs").is_dir():
+            return place
+    raise SourceFailure("git", f"no repository at {path.name or path}")
+
+
+class LogReader:
+    """Reads the output of `git log` piece by piece.
+
+    A commit is five fields that end in NUL, the first with an @ before it, then its files: `added TAB deleted TAB
+    path`, or for a rename an empty path and two more fields. A line of numbers never begins with @, and the paths of
+    a rename are taken by count, so no name of a file can be mistaken for a commit.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._head: list[str] = []
+        self._wanted = 0
+        self._paths = 0
+        self._added = 0
+        self._deleted = 0
+
+    def feed(self, chunk: bytes) -> list[Commit]:
+        """Takes a piece; gives the commits that are whole."""
+        *fields, self._rest = (self._rest + chunk).split(b"\0")
+        return list(self._read(fields))
+
+    def end(self) -> list[Commit]:
+        """Gives the last commit."""
+        found = list(self._read([self._rest] if self._rest else []))
+        return [*found, *self._whole()]
+
+    def _read(self, fields: list[bytes]) -> Iterator[Commit]:
+        for field in fields:
+            if self._wanted:
+                self._wanted -= 1
+                self._head.append(field.decode(errors="replace"))
+            elif self._paths:
+                self._paths -= 1
+            elif field.startswith(b"@"):
+                yield from self._whole()
+                self._head, self._wanted = [field[1:].decode()], _FIELDS - 1
+                self._added = self._deleted = 0
+            elif field:
+                self._count(field)
+
+    def _count(self, field: bytes) -> None:
+        added, deleted, path = field.lstrip(b"\n").split(b"\t", 2)
+        if added != b"-":  # a binary file has no lines
+            self._added += int(added)
+            self._deleted += int(deleted)
+        if not path:
+            self._paths = 2
+
+    def _whole(self) -> Iterator[Commit]:
+        if self._head:
+            sha, parents, name, email, seconds = self._head
+            merge = int(" " in parents)
+            yield Commit(sha, name, email, of_seconds(int(seconds)), self._added, self._deleted, merge, 1)
+            self._head = []

@@ -1,0 +1,120 @@
+"""GitLab by its REST API, version 4: projects, branches, and commits with their figures."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from tsuzuki.apps.commits.records import Branch, Commit, FoundProject, Span
+from tsuzuki.apps.commits.refusals import HeadGone, SourceFailure
+from tsuzuki.apps.commits.sources.asking import Asking, Patience
+from tsuzuki.apps.commits.times import utc
+
+PAGE: Final = 100
+_NEXT: Final = re.compile(r'<([^>]*)>;\s*rel="?next"?')
+
+
+class GitLabSource:
+    """One GitLab server, as its token sees it."""
+
+    cheap = False
+
+    def __init__(self, address: str, token: str | None, patience: Patience | None = None) -> None:
+        self._asking = Asking(f"{address.rstrip('/')}/api/v4", token, patience or Patience())
+
+    async def projects(self) -> list[FoundProject]:
+        """Lists the projects that the token's owner is a member of; without a token, those that are public."""
+        asked = {"simple": "true", "order_by": "id", "sort": "asc"} | (
+            {"membership": "true"} if self._asking.known else {}
+        )
+        return [_project(found) async for page in self._pages("/projects", asked) for found in page]
+
+    async def project(self, key: str) -> FoundProject:
+        """Gives one project by its id or its full path."""
+        found, _ = await self._asking.get(f"/projects/{quote(key, safe='')}")
+        return _project(found)
+
+    async def branches(self, project: str) -> list[Branch]:
+        """Lists the branches of a project."""
+        pages = self._pages(f"/projects/{quote(project, safe='')}/repository/branches", {})
+        return [_branch(found) async for page in pages for found in page]
+
+    async def head(self, project: str, branch: str) -> str:
+        """Gives the commit that a branch points to."""
+        path = f"/projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}"
+        found, _ = await self._asking.get(path)
+        return _branch(found).head_sha
+
+    async def commits(self, project: str, span: Span) -> AsyncIterator[list[Commit]]:
+        """Lists commits by the id of the head, so that pages stand still while people push."""
+        name = span.head if span.after is None else f"{span.after}..{span.head}"
+        asked = {"ref_name": name, "with_stats": "true"}
+        asked |= {"since": span.since} if span.since else {}
+        asked |= {"until": span.until} if span.until else {}
+        seen = 0
+        try:
+            async for page in self._pages(f"/projects/{quote(project, safe='')}/repository/commits", asked):
+                seen += len(page)
+                yield [_commit(found) for found in page]
+        except SourceFailure as failure:
+            if span.after is not None and failure.cause == "not_found":
+                raise HeadGone(span.after) from None
+            raise
+        if span.after is not None and not seen:  # the head has moved, so there should be some: the old one is unknown
+            raise HeadGone(span.after)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._asking.close()
+
+    async def _pages(self, path: str, asked: Mapping[str, str]) -> AsyncIterator[list[dict[str, Any]]]:
+        """Follows pages by what their headers say; where they say nothing, until one is not full."""
+        page: str | None = "1"
+        while page is not None:
+            found, headers = await self._asking.get(path, {**asked, "per_page": str(PAGE), "page": page})
+            if not isinstance(found, list):
+                raise SourceFailure("answer")
+            yield found
+            page = _after(page, len(found), headers)
+
+
+def _after(page: str, number: int, headers: Mapping[str, str]) -> str | None:
+    """Says which page comes next, if one does. GitLab sends no totals for commits, hence none are looked at."""
+    if (said := headers.get("x-next-page")) is not None:
+        return said.strip() or None
+    if (link := headers.get("link")) is not None:
+        return str(int(page) + 1) if _NEXT.search(link) else None
+    return str(int(page) + 1) if number >= PAGE else None
+
+
+def _project(found: Any) -> FoundProject:
+    try:
+        name = found.get("path_with_namespace") or found["name"]
+        return FoundProject(str(found["id"]), name, found.get("default_branch") or "")
+    except (AttributeError, KeyError, TypeError):
+        raise SourceFailure("answer") from None
+
+
+def _branch(found: Any) -> Branch:
+    try:
+        return Branch(found["name"], found["commit"]["id"])
+    except (KeyError, TypeError):
+        raise SourceFailure("answer") from None
+
+
+def _commit(found: Any) -> Commit:
+    """Reads a commit; without figures it has zeros and says so, without an address an empty one."""
+    try:
+        stats = found.get("stats") or {}
+        return Commit(
+            found["id"],
+            found.get("author_name") or "",
+            found.get("author_email") or "",
+            utc(found.get("committed_date") or found["created_at"]),
+            int(stats.get("additions") or 0),
+            int(stats.get("deletions") or 0),
+            int(len(found.get("parent_ids") or ()) > 1),
+            int("additions" in stats and "deletions" in stats),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise SourceFailure("answer") from None

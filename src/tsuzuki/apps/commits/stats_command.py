@@ -1,0 +1,85 @@
+"""The command that shows and draws statistics."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tsuzuki.apps.commits.desk import Desk
+from tsuzuki.apps.commits.plot import drawn
+from tsuzuki.apps.commits.records import Project
+from tsuzuki.apps.commits.statistics import Asked, closely, statistics
+from tsuzuki.apps.commits.tables import HEAD, cells, plain, separated
+from tsuzuki.apps.commits.terminal import on_desk, print_table
+from tsuzuki.cli.render import counted, put
+from tsuzuki.cli.store import Store, store_options
+from tsuzuki.errors import BadUsage
+
+
+@click.command()
+@click.option("--project", metavar="PROJECT", help="Only a project, by its number or name.")
+@click.option("--branch", metavar="NAME", help="Only a branch of that project.")
+@click.option("--author", "authors", multiple=True, metavar="NAME", help="Only an author; may be repeated.")
+@click.option("--no-merges", is_flag=True, help="Leave merges out.")
+@click.option("--since", metavar="MONTH", help="From that month on (2026-01).")
+@click.option("--until", metavar="MONTH", help="Until that month.")
+@click.option("--csv", "form", flag_value="csv", help="Print CSV.")
+@click.option("--tsv", "form", flag_value="tsv", help="Print TSV.")
+@click.option("--json", "form", flag_value="json", help="Print JSON.")
+@click.option("--plot", is_flag=False, flag_value="commits.svg", metavar="[FILE]", help="Draw a picture (SVG).")
+@store_options
+def stats(
+    store: Store,
+    *,
+    project: str | None,
+    branch: str | None,
+    authors: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    form: str | None,
+    plot: str | None,
+    no_merges: bool,
+) -> None:
+    """Show additions and deletions by month and author; a commit counts once, in however many branches it is.
+
+    \b
+      tsuzuki commits stats --plot
+      tsuzuki commits stats --project 1 --no-merges --tsv
+    """  # noqa: D301 - click reads \b as: keep these lines
+
+    async def work(desk: Desk) -> tuple[Any, str]:
+        found = desk.projects.find(project) if project else None
+        number = None if found is None else found.project_id
+        asked = Asked(number, branch, authors, merges=not no_merges, since=since, until=until)
+        sums = statistics(desk.ledger, asked)
+        picture = drawn(closely(desk.ledger, asked, sums), _title(desk, found, branch)) if plot is not None else ""
+        return sums, picture
+
+    found, picture = on_desk(store, work)
+    if form == "json":
+        put(plain(found))
+    elif form:
+        click.echo(separated(found, "," if form == "csv" else "\t"), nl=False)
+    else:
+        rows = [tuple(c if isinstance(c, str) else f"{c:,}" for c in row) for row in cells(found)]
+        print_table(HEAD, rows, "no commits yet: tsuzuki commits collect --git .")
+    if plot is not None:
+        _draw(plot, picture)
+
+
+def _title(desk: Desk, project: Project | None, branch: str | None) -> str:
+    if project is not None:
+        return f"{project.name}{f' · {branch}' if branch else ''}"
+    known = desk.projects.projects()
+    return known[0].name if len(known) == 1 else counted(len(known), "project")
+
+
+def _draw(name: str, picture: str) -> None:
+    file = Path(name)
+    if file.suffix.lower() != ".svg":
+        raise BadUsage(f"a picture is an SVG file: name it {file.with_suffix('.svg').name}")
+    try:
+        file.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise BadUsage(f"{name} cannot be written: {error.strerror}") from None
+    click.echo(f"{name} is drawn: open it in a browser", err=True)

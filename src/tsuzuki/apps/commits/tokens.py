@@ -1,0 +1,79 @@
+"""Tokens: in the environment, or in a file that only its owner can read; never in the database, never shown."""
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tsuzuki import settings
+from tsuzuki.apps.commits.records import Connection
+from tsuzuki.errors import StoreUnavailable
+
+FILE: Final = "commits-tokens.json"
+KEPT, SET, NONE = "file", "environment", "none"
+"""Where the token of a connection is."""
+
+
+class Tokens:
+    """The tokens beside a ledger."""
+
+    def __init__(self, folder: Path, *, tenant: str) -> None:
+        self._file = folder / FILE
+        self._tenant = tenant
+
+    def source_of(self, token: str | None, address: str) -> str:
+        """Says where the token of a new connection is: in the file, in the environment, or nowhere."""
+        return KEPT if token else SET if self._environment(address) else NONE
+
+    def of(self, connection: Connection) -> str | None:
+        """Gives the token of a connection, where it has one."""
+        if connection.token_from == KEPT:
+            return self._read().get(str(connection.connection_id))
+        return self._environment(connection.address) if connection.token_from == SET else None
+
+    def missing(self, connection: Connection) -> bool:
+        """Tells whether a connection had a token that is nowhere to be found now."""
+        return connection.token_from != NONE and self.of(connection) is None
+
+    def keep(self, connection: Connection, token: str | None) -> None:
+        """Keeps the token of a connection, or forgets it."""
+        kept = self._read()
+        kept.pop(str(connection.connection_id), None)
+        if token:
+            kept[str(connection.connection_id)] = token
+        elif not self._file.exists():
+            return
+        try:
+            self._write(kept)
+        except OSError as error:
+            raise StoreUnavailable(f"the token cannot be kept in {self._file.name}: {error.strerror}") from error
+
+    def _environment(self, address: str) -> str | None:
+        """Gives the operator's token: to the operator's server, and to nobody who has a tenant."""
+        if self._tenant or address != str(settings.value("TSUZUKI_GITLAB_URL")):
+            return None
+        token: str | None = settings.value("TSUZUKI_GITLAB_TOKEN")
+        return token
+
+    def _read(self) -> dict[str, str]:
+        try:
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return {str(name): str(token) for name, token in kept.items()} if isinstance(kept, dict) else {}
+
+    def _write(self, kept: dict[str, str]) -> None:
+        """Replaces the file as a whole; it is readable for its owner alone before a byte is in it (mkstemp)."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(kept, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self._file)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                Path(name).unlink()

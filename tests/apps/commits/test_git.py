@@ -1,0 +1,109 @@
+"""Local git: what the source gives is what git itself says."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.apps.commits.repositories import Repository, eventful
+from tsuzuki.apps.commits.records import Commit, Span
+from tsuzuki.apps.commits.refusals import HeadGone, SourceFailure
+from tsuzuki.apps.commits.sources.git import GitSource, LogReader
+
+
+async def read(path: Path, span: Span) -> list[Commit]:
+    return [commit async for page in GitSource(str(path)).commits(".", span) for commit in page]
+
+
+async def test_its_numbers_are_those_of_git_log(tmp_path: Path) -> None:
+    made = eventful(tmp_path / "eventful")
+    found = await read(made.path, Span(made.head()))
+    assert {c.sha: (c.additions, c.deletions) for c in found} == made.logged()
+    assert sum(c.is_merge for c in found) == 1
+    assert {c.author_name for c in found} == {"Ada", "Grace Hopper", "山田 純"}
+
+
+async def test_times_are_utc(tmp_path: Path) -> None:
+    made = eventful(tmp_path / "eventful")
+    found = await read(made.path, Span(made.head()))
+    assert "2026-01-31T15:30:00+00:00" in {c.committed_date_utc for c in found}
+    assert all(c.committed_date_utc.endswith("+00:00") for c in found)
+
+
+async def test_branches_may_be_japanese_and_have_slashes(tmp_path: Path) -> None:
+    made = eventful(tmp_path / "eventful")
+    source = GitSource(str(made.path / "a"))  # a folder inside finds the repository above
+    names = [branch.name for branch in await source.branches(".")]
+    assert names == ["feature/寿司", "main", "release/1.0#hot"]
+    for name in names:
+        assert await source.head(".", name) == made.head(f"refs/heads/{name}")
+    assert (await source.projects())[0].default_branch == "main"
+
+
+async def test_ten_thousand_commits_are_read_as_they_come(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "large")
+    made.many(10_000)
+    pages = [page async for page in GitSource(str(made.path)).commits(".", Span(made.head("main")))]
+    assert sum(map(len, pages)) == 10_000
+    assert len(pages) > 2
+    assert sum(c.additions for page in pages for c in page) == sum(a for a, _ in made.logged("main").values())
+
+
+async def test_a_range_gives_what_is_new(repository: Repository) -> None:
+    old = repository.head()
+    new = [repository.commit(f"2026-03-0{day}T00:00:00+00:00", {"b": str(day)}) for day in (1, 2)]
+    assert {c.sha for c in await read(repository.path, Span(new[-1], old))} == set(new)
+    assert await read(repository.path, Span(new[-1], new[-1])) == []
+
+
+async def test_a_span_of_time_looks_behind_older_commits(repository: Repository) -> None:
+    repository.commit("2020-01-01T00:00:00+00:00", {"old": "1"})
+    span = Span(repository.head(), None, "2026-02-01T00:00:00+00:00", "2026-02-28T00:00:00+00:00")
+    assert [c.committed_date_utc for c in await read(repository.path, span)] == ["2026-02-10T10:00:00+00:00"]
+
+
+async def test_an_unknown_head_is_gone(repository: Repository) -> None:
+    with pytest.raises(HeadGone):
+        await read(repository.path, Span(repository.head(), "1" * 40))
+
+
+async def test_what_is_not_there_is_told(tmp_path: Path, repository: Repository) -> None:
+    with pytest.raises(SourceFailure, match=r"404.*nowhere"):
+        await GitSource(str(repository.path)).head(".", "nowhere")
+    with pytest.raises(SourceFailure, match="リポジトリを読み取れません"):
+        await GitSource(str(tmp_path / "nothing")).branches(".")
+
+
+async def test_bare_repositories_and_worktrees_are_repositories(tmp_path: Path, repository: Repository) -> None:
+    repository.git("clone", "-q", "--bare", str(repository.path), str(tmp_path / "bare.git"))
+    repository.git("worktree", "add", "-q", "-b", "beside", str(tmp_path / "beside"))
+    bare = GitSource(str(tmp_path / "bare.git"))
+    assert (await bare.projects())[0].name == "bare"
+    assert await bare.head(".", "main") == repository.head("main")
+    assert await GitSource(str(tmp_path / "beside")).head(".", "beside") == repository.head("beside")
+
+
+@pytest.mark.parametrize("variable", ["GIT_DIR", "GIT_WORK_TREE"])
+async def test_the_environment_of_another_git_means_nothing(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert len(await read(repository.path, Span(await GitSource(str(repository.path)).head(".", "main")))) == 2
+
+
+LOG = b"".join(
+    b"@%040d\0%s\0name\0mail\x00%d\0%s" % (n, b"p q" if n == 2 else b"p", 1_700_000_000 + n, files)
+    for n, files in enumerate(
+        [b"\n3\t1\t@name\x00-\t-\tbin\0", b"\n1\t1\t\0@from\0@to\x002\t0\tx\0", b"", b"\n7\t0\ty\0"]
+    )
+)
+
+
+@given(st.lists(st.integers(0, len(LOG)), max_size=6))
+def test_the_log_is_read_the_same_in_whatever_pieces(cuts: list[int]) -> None:
+    reader, places = LogReader(), [0, *sorted(cuts), len(LOG)]
+    found = [commit for a, b in pairwise(places) for commit in reader.feed(LOG[a:b])]
+    found += reader.end()
+    assert [(c.additions, c.deletions, c.is_merge) for c in found] == [(3, 1, 0), (3, 1, 0), (0, 0, 1), (7, 0, 0)]

@@ -1,0 +1,218 @@
+"""GitLab over REST: pages, limits and failures, and an independent client as a witness."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import gitlab as python_gitlab
+import pytest
+
+from tests.apps.commits.gitlab_double import TOKEN, GitLabDouble
+from tests.apps.commits.repositories import Repository, eventful
+from tsuzuki.apps.commits.records import Commit, Span
+from tsuzuki.apps.commits.refusals import HeadGone, SourceFailure
+from tsuzuki.apps.commits.sources.asking import Patience
+from tsuzuki.apps.commits.sources.gitlab import GitLabSource
+from tsuzuki.apps.commits.times import utc
+from tsuzuki.clock import SystemClock
+
+
+class Hurried(SystemClock):
+    """A clock whose waits are noted and not waited for: they pass at once."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+        self._passed = 0.0
+
+    def now(self) -> float:
+        return 1_800_000_000 + self._passed
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(round(seconds, 2))
+        self._passed += seconds
+
+
+@pytest.fixture
+def clock() -> Hurried:
+    return Hurried()
+
+
+def source_of(gitlab: GitLabDouble, clock: Hurried, **patience: Any) -> GitLabSource:
+    return GitLabSource(gitlab.url, TOKEN, Patience(clock=clock, **patience))
+
+
+async def read(source: GitLabSource, span: Span, project: str = "100") -> list[Commit]:
+    try:
+        return [commit async for page in source.commits(project, span) for commit in page]
+    finally:
+        await source.close()
+
+
+async def test_an_independent_client_sees_the_same_commits(
+    tmp_path: Path, gitlab: GitLabDouble, clock: Hurried
+) -> None:
+    made = eventful(tmp_path / "eventful")
+    made.many(150, branch="long")
+    hosted = gitlab.host(made.path)
+    witness = python_gitlab.Gitlab(gitlab.url, private_token=TOKEN).projects.get(hosted.path)
+    names = [branch.name for branch in witness.branches.list(iterator=True)]
+    source = source_of(gitlab, clock)
+    assert [branch.name for branch in await source.branches("100")] == names
+    for name in names:
+        seen = witness.commits.list(iterator=True, ref_name=name, with_stats=True)
+        expected = {
+            (c.id, c.author_name, c.author_email, utc(c.committed_date), c.stats["additions"], c.stats["deletions"])
+            for c in seen
+        }
+        ours = source_of(gitlab, clock)
+        found = await read(ours, Span(await ours.head("100", name)))
+        assert {commit[:6] for commit in found} == expected
+        assert len(found) == len(expected)
+    await source.close()
+
+
+async def test_but_for_merges_both_sources_give_the_same_records(
+    tmp_path: Path, gitlab: GitLabDouble, clock: Hurried
+) -> None:
+    made = eventful(tmp_path / "eventful")
+    gitlab.host(made.path)
+    found = await read(source_of(gitlab, clock), Span(made.head()))
+    logged = made.logged()
+    assert {c.sha: (c.additions, c.deletions) for c in found if not c.is_merge}.items() <= logged.items()
+    assert len(found) == len(logged)
+
+
+@pytest.mark.parametrize("paging", ["both", "link", "none"])
+@pytest.mark.parametrize("number", [100, 250])
+async def test_all_pages_are_read_without_totals(
+    tmp_path: Path, gitlab: GitLabDouble, clock: Hurried, paging: str, number: int
+) -> None:
+    made = Repository(tmp_path / "many")
+    made.many(number, branch="long")
+    gitlab.host(made.path)
+    gitlab.paging = paging
+    found = await read(source_of(gitlab, clock), Span(made.head("long")))
+    assert len(found) == number
+
+
+LIMITS: dict[str, tuple[dict[str, str], float]] = {
+    "seconds": ({"Retry-After": "7"}, 7),
+    "a date": ({"Retry-After": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30),
+    "the time of the reset": ({"RateLimit-Reset": "1800000012", "RateLimit-Remaining": "0"}, 12),
+    "the reset as a date": ({"RateLimit-ResetTime": "Fri, 15 Jan 2027 08:00:05 GMT"}, 5),
+    "nothing": ({}, 1),
+}
+
+
+@pytest.mark.parametrize(("headers", "wait"), LIMITS.values(), ids=LIMITS)
+async def test_a_limit_is_waited_for_as_the_server_says(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried, headers: dict[str, str], wait: float
+) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/commits", 429, times=1, headers=headers)
+    assert len(await read(source_of(gitlab, clock), Span(repository.head()))) == 2
+    assert clock.waits == [wait]
+
+
+async def test_the_last_request_of_a_quota_is_followed_by_a_pause(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried
+) -> None:
+    gitlab.host(repository.path)
+    spent = {"RateLimit-Remaining": "0", "RateLimit-Reset": "1800000009"}
+    gitlab.fail("/branches", 200, times=1, headers=spent, body="[]")
+    source = source_of(gitlab, clock)
+    await source.branches("100")
+    await source.branches("100")
+    await source.close()
+    assert clock.waits == [9]
+
+
+async def test_waits_without_a_word_grow_and_end(repository: Repository, gitlab: GitLabDouble, clock: Hurried) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/commits", 503)
+    with pytest.raises(SourceFailure, match="5xx"):
+        await read(source_of(gitlab, clock, tries=4), Span(repository.head()))
+    assert clock.waits == [1, 2, 4]
+
+
+async def test_too_long_a_limit_is_not_waited_for(repository: Repository, gitlab: GitLabDouble, clock: Hurried) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/commits", 429, headers={"Retry-After": "3600"})
+    with pytest.raises(SourceFailure, match=r"429.*3600 s"):
+        await read(source_of(gitlab, clock), Span(repository.head()))
+    assert clock.waits == []
+
+
+FAILURES = [
+    (401, "unauthorized"),
+    (403, "forbidden"),
+    (404, "not_found"),
+    (429, "rate_limited"),
+    (500, "server"),
+    (502, "server"),
+    (503, "server"),
+    (302, "answer"),
+    (418, "answer"),
+]
+
+
+@pytest.mark.parametrize(("status", "cause"), FAILURES)
+async def test_every_failure_has_its_cause_and_tells_nothing_of_the_server(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried, status: int, cause: str
+) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/commits", status, headers={"Location": "http://127.0.0.1:9/elsewhere"})
+    with pytest.raises(SourceFailure) as told:
+        await read(source_of(gitlab, clock, tries=2), Span(repository.head()))
+    assert told.value.cause == cause
+    assert "private@example.com" not in str(told.value)
+    assert TOKEN not in str(told.value)
+
+
+async def test_a_lost_connection_is_tried_again(repository: Repository, gitlab: GitLabDouble, clock: Hurried) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/commits", times=2, drop=True)
+    assert len(await read(source_of(gitlab, clock), Span(repository.head()))) == 2
+
+
+@pytest.mark.parametrize("body", ["<html>", "{}", '[{"id": 1}]', '"text"', '[{"id": "a", "committed_date": "soon"}]'])
+async def test_an_answer_that_is_not_gitlabs_is_told(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried, body: str
+) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/commits", 200, body=body)
+    with pytest.raises(SourceFailure) as told:
+        await read(source_of(gitlab, clock), Span(repository.head()))
+    assert told.value.cause == "answer"
+
+
+async def test_a_server_that_is_not_there_is_told(clock: Hurried) -> None:
+    with pytest.raises(SourceFailure, match="接続できません"):
+        await GitLabSource("http://127.0.0.1:9", TOKEN, Patience(clock=clock, tries=2)).branches("1")
+
+
+async def test_an_unknown_head_is_gone(repository: Repository, gitlab: GitLabDouble, clock: Hurried) -> None:
+    gitlab.host(repository.path)
+    with pytest.raises(HeadGone):
+        await read(source_of(gitlab, clock), Span(repository.head(), "1" * 40))
+
+
+async def test_missing_figures_addresses_and_parents_are_told_apart_from_zeros(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried
+) -> None:
+    gitlab.host(repository.path)
+    gitlab.twist = lambda commit: {**commit, "stats": None, "author_email": None, "parent_ids": None}
+    found = await read(source_of(gitlab, clock), Span(repository.head()))
+    assert {(c.author_email, c.additions, c.deletions, c.is_merge, c.has_stats) for c in found} == {("", 0, 0, 0, 0)}
+
+
+async def test_odd_branch_names_are_asked_for_as_one_part_of_the_path(
+    tmp_path: Path, gitlab: GitLabDouble, clock: Hurried
+) -> None:
+    made = eventful(tmp_path / "eventful")
+    gitlab.host(made.path)
+    source = source_of(gitlab, clock)
+    for name in ("feature/寿司", "release/1.0#hot"):
+        assert await source.head("100", name) == made.head(f"refs/heads/{name}")
+    assert all(unquote(path).startswith("/api/v4/projects/100/") for path in gitlab.requests)
+    await source.close()

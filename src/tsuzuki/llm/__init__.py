@@ -1,0 +1,1 @@
+"""Language models: providers, structured answers, a job queue, and questions as durable steps."""

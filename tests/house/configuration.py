@@ -26,8 +26,8 @@ of an address (`nats://…?option=value`) count more than the environment. Strea
 whose settings would lose runs is refused by name. An option of an address that makes no sense is refused, and so are
 two values that do not fit together."""
 
-ABOUT_KEYS = """Under the names that the providers' own tools use. They are read from here alone, shown to their provider
-alone, and never logged or recorded."""
+ABOUT_KEYS = """Under the names that the providers' own tools use. They are read from here alone, shown to their
+provider alone, and never logged or recorded."""
 
 SECTIONS = (
     ("The store", "", defaults.STORE),

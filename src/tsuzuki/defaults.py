@@ -261,6 +261,12 @@ LLM: Final = (
     Setting("TSUZUKI_LLM_REQUESTS_PER_MINUTE", "", "how many requests a process sends", counted, otherwise="no limit"),
     Setting("TSUZUKI_LLM_TOKENS_PER_MINUTE", "", "how many tokens a process uses", counted, otherwise="no limit"),
     Setting("TSUZUKI_LLM_POLL_SEC", "30", "how often an open batch is looked at, after a faster start", above_zero),
+    Setting(
+        "TSUZUKI_LLM_SETTLE_SEC",
+        "30",
+        "how long a batch is looked for before it counts as never created (seconds)",
+        above_zero,
+    ),
     Setting("TSUZUKI_LLM_CACHE", "0", "whether answers are kept and given again to equal questions", switch),
     Setting("TSUZUKI_LLM_CACHE_TTL_SEC", "2592000", "how long they are kept (seconds)", above_zero),
     Setting("TSUZUKI_LLM_CACHE_MAX_BYTES", "268435456", "how much of them is kept", counted),

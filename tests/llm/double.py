@@ -159,11 +159,12 @@ class Double:
     # OpenAI's files and batches
 
     async def upload(self, request: Request) -> Response:
-        form = await request.form()
-        file: Any = form["file"]
+        async with request.form() as form:
+            file: Any = form["file"]
+            filename, content = str(file.filename), await file.read()
         await self._at("before file")
         name = f"file-{uuid.uuid4().hex[:12]}"
-        self.files[name] = (str(file.filename), await file.read())
+        self.files[name] = (filename, content)
         await self._at("after file")
         return JSONResponse(self._file(name))
 

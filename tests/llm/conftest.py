@@ -1,5 +1,6 @@
 """A provider to ask, a folder to write to, and keys that are recognised wherever they turn up."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,3 +24,10 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"{provider}_API_KEY", KEY)
     for name in ("PROVIDER", "BASE_URL", "MODEL", "CONCURRENCY", "STRATEGY"):
         monkeypatch.delenv(f"TSUZUKI_LLM_{name}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_unclosed() -> Iterator[None]:
+    """Lets a connection that nobody closed be told by the test that left it."""
+    yield
+    gc.collect()

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from tsuzuki import settings
 from tsuzuki.errors import BadUsage
@@ -81,20 +82,24 @@ def _wire(at: Address, headers: Mapping[str, str], patience: Patience | None) ->
     return Wire(at.provider, at.base_url, headers=shown, secret=key, timeout=timeout, pace=pace, patience=patience)
 
 
-_OPEN: Final[dict[tuple[int, Address], tuple[Provider, list[None]]]] = {}
+_OPEN: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Address, tuple[Provider, list[None]]]]] = (
+    WeakKeyDictionary()
+)
 
 
 @asynccontextmanager
 async def shared(address: Address | None = None) -> AsyncIterator[Provider]:
     """Gives a provider that everybody who asks at the same time shares; the last one closes it."""
     at = (address or Address()).filled()
-    place = (id(asyncio.get_running_loop()), at)
-    provider, users = _OPEN.setdefault(place, (opened(at), [])) if place not in _OPEN else _OPEN[place]
+    here = _OPEN.setdefault(asyncio.get_running_loop(), {})
+    if at not in here:
+        here[at] = (opened(at), [])
+    provider, users = here[at]
     users.append(None)
     try:
         yield provider
     finally:
         users.pop()
         if not users:
-            _OPEN.pop(place, None)
+            here.pop(at, None)
             await provider.close()

@@ -179,10 +179,13 @@ class BatchWork:
         """Sees to it that the batch of an intent exists, once, and that its id is known."""
         jobs = await self._placed(submission.id)
         intent = Intent(submission.id, submission.process_id, submission.intended_at, tuple(jobs))
+        tried = not fresh
 
         async def create() -> str:
-            if not fresh and (batch := await self._searched(intent)) is not None:
+            nonlocal tried
+            if tried and (batch := await self._searched(intent)) is not None:
                 return batch
+            tried = True  # whoever calls again does not know what became of this
             lines = [self._line(job, question) for job, question in jobs.items()]
             batch = await self.batches.create(intent, lines)
             await self._attach(intent.id, batch)
@@ -193,7 +196,7 @@ class BatchWork:
         except ProviderUnclear as error:
             raise Waiting(FIRST_LOOK, f"whether a batch was created is not known, it is looked for: {error}") from error
         except ProviderUnavailable as error:
-            raise Waiting(_interval(), f"no batch can be created now: {error}") from error
+            raise Waiting(interval(), f"no batch can be created now: {error}") from error
         except ProviderRefused as error:
             await self._end(submission.id, jobs, f"{type(error).__name__}: {error}")
             return
@@ -215,7 +218,7 @@ class BatchWork:
             tell(logging.INFO, f"batch {found.id} was created before, and is attached", process_id=intent.process_id)
             return found.id
         if found.perhaps:
-            raise Waiting(_interval(), f"batch {found.perhaps[0]} may be ours: that is known when it is over")
+            raise Waiting(interval(), f"batch {found.perhaps[0]} may be ours: that is known when it is over")
         now, settle = self._now(), float(settings.value("TSUZUKI_LLM_SETTLE_SEC"))
         since = submission.searched_at
         if since is None or now - since < settle:
@@ -311,13 +314,14 @@ class BatchWork:
         return asked
 
 
-def _interval() -> float:
+def interval() -> float:
+    """Gives how often an open batch is looked at (seconds)."""
     return float(settings.value("TSUZUKI_LLM_POLL_SEC"))
 
 
 def pause(age: float) -> float:
     """Gives how long to wait before a batch of an age is looked at again: soon at first, later after an hour."""
-    interval = _interval()
+    often = interval()
     if age > AN_HOUR:
-        return min(interval * age / AN_HOUR, 10 * interval)
-    return max(min(FIRST_LOOK, interval), min(age / 4, interval))
+        return min(often * age / AN_HOUR, 10 * often)
+    return max(min(FIRST_LOOK, often), min(age / 4, often))

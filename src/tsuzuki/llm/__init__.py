@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from tsuzuki.llm import text
     from tsuzuki.llm.asking import ask, ask_all
+    from tsuzuki.llm.cached import Cache
     from tsuzuki.llm.capability import Capability
+    from tsuzuki.llm.examining import examined
     from tsuzuki.llm.providers import Address, offline, opened
     from tsuzuki.llm.questions import Answer, Question, Request, Usage
     from tsuzuki.llm.queue.jobs import Job, JobQueue
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "Answer",
+    "Cache",
     "Capability",
     "Job",
     "JobQueue",
@@ -37,6 +40,7 @@ __all__ = [
     "Usage",
     "ask",
     "ask_all",
+    "examined",
     "offline",
     "opened",
     "text",
@@ -45,6 +49,7 @@ __all__ = [
 _PLACES: Final = {
     "Address": "providers",
     "Answer": "questions",
+    "Cache": "cached",
     "Capability": "capability",
     "Job": "queue.jobs",
     "JobQueue": "queue.jobs",
@@ -56,6 +61,7 @@ _PLACES: Final = {
     "Usage": "questions",
     "ask": "asking",
     "ask_all": "asking",
+    "examined": "examining",
     "opened": "providers",
 }
 """Where each name is."""

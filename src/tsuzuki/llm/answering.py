@@ -3,6 +3,7 @@
 import msgspec
 
 from tsuzuki.errors import BadAnswer, LLMError
+from tsuzuki.llm.cached import key_of, shared_cache, wanted
 from tsuzuki.llm.prices import with_cost
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.questions import Question, Reply, failed
@@ -11,7 +12,15 @@ from tsuzuki.llm.structured import asked, fitting, whole
 
 async def answered(provider: Provider, question: Question) -> Reply:
     """Answers a question; raises where there is no answer."""
-    return with_cost(provider.name, await asked(provider, question))
+    if not wanted():
+        return with_cost(provider.name, await asked(provider, question))
+    key = key_of(provider, question)
+    async with shared_cache() as cache:
+        reply = await cache.get(key)
+        if reply is None:
+            reply = with_cost(provider.name, await asked(provider, question))
+            await cache.put(key, reply)
+        return reply
 
 
 async def attempted(provider: Provider, question: Question) -> Reply:

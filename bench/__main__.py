@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Final
 
 from bench.http.works import http
+from bench.llm.works import llm
 from bench.nats.works import nats
 from bench.peers import PEERS, Peer
 from bench.process import MeasurementFailed, measure
@@ -16,7 +17,7 @@ from bench.report import Row, machine, plain, table
 from bench.works import ONLY_WHEN_ASKED, Bench
 from bench.works import WORKS as ON_SQLITE
 
-WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http}
+WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "llm": llm}
 
 
 def main() -> None:

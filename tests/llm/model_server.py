@@ -4,7 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import xllamacpp
+import xllamacpp  # type: ignore[import-untyped] # it has no types
 
 
 def main() -> None:
@@ -14,13 +14,15 @@ def main() -> None:
     params.model.path = str(next(Path(found.origin).parent.glob("*.gguf")))
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.n_ctx = 4096
+    params.n_ctx = 2048
     params.n_parallel = 8
-    params.cpuparams.n_threads = 2
-    params.cpuparams_batch.n_threads = 2
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.n_threads = 1  # threads of the engine spin while they wait for each other: on a busy machine for ever
+        cpu.poll = 0
     params.warmup = False
     server = xllamacpp.Server(params)
-    print(server.listening_address, flush=True)
+    sys.stdout.write(f"{server.listening_address}\n")
+    sys.stdout.flush()
     sys.stdin.read()
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from tsuzuki.errors import ProviderRefused
 from tsuzuki.llm.capability import BatchLimits, Rung
 from tsuzuki.llm.providers.interface import BatchState, BatchStatus, Found, Intent
 from tsuzuki.llm.questions import Question, Reply
@@ -67,10 +68,13 @@ class OpenAIBatches:
         return str(made["id"])
 
     async def _uploaded(self, name: str) -> str | None:
-        """Looks for the file of an earlier try: a file costs nothing, but two are a mess."""
-        async for each in self._pages("/files", {"purpose": "batch"}):
-            if each.get("filename") == name and each.get("status") != "error":
-                return str(each["id"])
+        """Looks for the file of an earlier try: a file costs nothing, but two are a mess. Not every server lists them."""
+        try:
+            async for each in self._pages("/files", {"purpose": "batch"}):
+                if each.get("filename") == name and each.get("status") != "error":
+                    return str(each["id"])
+        except ProviderRefused:
+            pass
         return None
 
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:

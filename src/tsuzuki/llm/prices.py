@@ -1,12 +1,12 @@
 """What answers cost, from the price list that ships with `genai-prices`: no network."""
 
 import logging
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any, Final
 
 from tsuzuki.llm.capability import LOCAL
-from tsuzuki.llm.questions import Reply, priced
+from tsuzuki.llm.questions import Reply, Usage, priced
 
 logger: Final = logging.getLogger("tsuzuki.llm")
 
@@ -30,13 +30,28 @@ def with_cost(provider: str, reply: Reply, *, batch: bool = False) -> Reply:
     """
     if provider == "offline" or provider in LOCAL:
         return priced(reply, 0.0)
+    if not (reply.usage.input or reply.usage.output) or not _is_listed(provider, reply.model):
+        return reply
+    price = _price(provider, reply.model, reply.usage)
+    return reply if price is None else priced(reply, price * (0.5 if batch else 1.0))
+
+
+@lru_cache(maxsize=256)
+def _is_listed(provider: str, model: str) -> bool:
+    """Tells whether a model has a price; to find out that it has none takes longest."""
+    listed = _price(provider, model, Usage(1, 1)) is not None
+    if not listed:
+        logger.debug("no price is known for %s of %s", model, provider)
+    return listed
+
+
+@lru_cache(maxsize=4096)
+def _price(provider: str, model: str, usage: Usage) -> float | None:
     prices = _list()
-    if prices is None or not (reply.usage.input or reply.usage.output):
-        return reply
+    if prices is None:
+        return None
+    used: Any = prices.Usage(input_tokens=usage.input, output_tokens=usage.output)
     try:
-        usage: Any = prices.Usage(input_tokens=reply.usage.input, output_tokens=reply.usage.output)
-        found = prices.calc_price(usage, reply.model, provider_id=_THEIRS.get(provider, provider))
+        return float(prices.calc_price(used, model, provider_id=_THEIRS.get(provider, provider)).total_price)
     except LookupError:
-        logger.debug("no price is known for %s of %s", reply.model, provider)
-        return reply
-    return priced(reply, float(found.total_price) * (0.5 if batch else 1.0))
+        return None

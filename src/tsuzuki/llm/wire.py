@@ -26,6 +26,9 @@ TOO_MANY: Final = 429
 CLIENT_ERROR: Final = 400
 LONGEST_PAUSE: Final = 60.0
 LONGEST_MESSAGE: Final = 500
+KEPT: Final = 60.0
+"""How long a connection is kept for the next request (seconds)."""
+_JSON: Final = {"content-type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +70,30 @@ class Wire:
         self._headers, self._secret, self._timeout = headers, secret, timeout
         self.pace, self._patience = pace or Pace(), patience or Patience()
         self.clock: Clock = clock or SystemClock()
-        self._http: httpx2.AsyncClient | None = None
+        self._idle: list[httpx2.AsyncClient] = []
 
-    @property
-    def http(self) -> httpx2.AsyncClient:
-        """The client, made when it is first needed: to make one is no call yet."""
-        if self._http is None:
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-            verify = _trust() if self.base_url.startswith("https") else False
-            self._http = httpx2.AsyncClient(
-                headers=dict(self._headers), timeout=self._timeout, limits=limits, verify=verify, follow_redirects=True
-            )
-        return self._http
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """Gives a client for one request at a time, which keeps its connection.
+
+        A client for many looks at all their connections before each request: with 64 of them that doubles its cost.
+        """
+        http = self._idle.pop() if self._idle else self._made()
+        try:
+            yield http
+        finally:
+            self._idle.append(http)
+
+    def _made(self) -> httpx2.AsyncClient:
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEPT)
+        verify = _trust() if self.base_url.startswith("https") else False
+        headers = dict(self._headers)
+        return httpx2.AsyncClient(headers=headers, timeout=self._timeout, limits=limits, verify=verify)
 
     async def close(self) -> None:
         """Ends the connections."""
-        if self._http is not None:
-            http, self._http = self._http, None
-            await http.aclose()
+        while self._idle:
+            await self._idle.pop().aclose()
 
     async def json(
         self,
@@ -104,17 +113,18 @@ class Wire:
         not taken; where that is not known, `ProviderUnclear` is raised.
         """
         content = None if body is None else msgspec.json.encode(body)
-        request = functools.partial(
-            self.http.build_request,
-            method,
-            f"{self.base_url}{path}",
-            content=content,
-            params=params,
-            files=files,
-            data=fields,
-            headers={} if content is None else {"content-type": "application/json"},
-        )
-        response = await self._sent(request, weight, once=once, stream=False)
+        async with self._client() as http:
+            request = functools.partial(
+                http.build_request,
+                method,
+                f"{self.base_url}{path}",
+                content=content,
+                params=params,
+                files=files,
+                data=fields,
+                headers=None if content is None else _JSON,
+            )
+            response = await self._sent(http, request, weight, once=once, stream=False)
         try:
             return msgspec.json.decode(response.content)
         except msgspec.DecodeError:
@@ -126,13 +136,14 @@ class Wire:
         """Sends a request and gives the lines of its answer as they come."""
         content = None if body is None else msgspec.json.encode(body)
         url = path if path.startswith("http") else f"{self.base_url}{path}"
-        headers = {} if content is None else {"content-type": "application/json"}
-        request = functools.partial(self.http.build_request, method, url, content=content, headers=headers)
-        response = await self._sent(request, weight, once=False, stream=True)
-        try:
-            yield self._lines(response)
-        finally:
-            await response.aclose()
+        headers = None if content is None else _JSON
+        async with self._client() as http:
+            request = functools.partial(http.build_request, method, url, content=content, headers=headers)
+            response = await self._sent(http, request, weight, once=False, stream=True)
+            try:
+                yield self._lines(response)
+            finally:
+                await response.aclose()
 
     async def _lines(self, response: httpx2.Response) -> AsyncIterator[str]:
         try:
@@ -141,7 +152,9 @@ class Wire:
         except httpx2.TransportError as error:
             raise ProviderUnavailable(f"{self._name} broke off in the middle: {self._told(error)}") from None
 
-    async def _sent(self, make: Any, weight: int | None, *, once: bool, stream: bool) -> httpx2.Response:
+    async def _sent(
+        self, http: httpx2.AsyncClient, make: Any, weight: int | None, *, once: bool, stream: bool
+    ) -> httpx2.Response:
         tries = 0
         while True:
             tries += 1
@@ -149,7 +162,7 @@ class Wire:
                 await self.pace.turn(self.clock, weight)
             asked = None
             try:
-                response = await self.http.send(make(), stream=stream)
+                response = await http.send(make(), stream=stream)
                 if response.status_code < CLIENT_ERROR:
                     return response
                 error: LLMError = await self._refusal(response, once=once)

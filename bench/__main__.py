@@ -10,6 +10,7 @@ from typing import Final
 
 from bench.commits.works import commits
 from bench.http.works import http
+from bench.llm.works import llm
 from bench.nats.works import nats
 from bench.peers import PEERS, Peer
 from bench.process import MeasurementFailed, measure
@@ -17,7 +18,7 @@ from bench.report import Row, machine, plain, table
 from bench.works import ONLY_WHEN_ASKED, Bench
 from bench.works import WORKS as ON_SQLITE
 
-WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits}
+WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits, "llm": llm}
 
 
 def main() -> None:

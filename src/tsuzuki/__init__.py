@@ -4,6 +4,7 @@ Decorate functions with `@task` and one with `@flow`, run it, kill it at any mom
 finished is never done again.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.context import current
@@ -16,6 +17,7 @@ from tsuzuki.script import flow
 from tsuzuki.worker import Worker
 
 if TYPE_CHECKING:
+    from tsuzuki import llm
     from tsuzuki.client import AsyncClient, Client
 
 __version__ = "0.1.0"
@@ -34,12 +36,15 @@ __all__ = [
     "__version__",
     "current",
     "flow",
+    "llm",
     "task",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the clients when they are asked for: most programs have no gateway, and HTTP is heavy."""
+    """Imports the clients and `llm` when they are asked for: most programs need neither, and HTTP is heavy."""
+    if name == "llm":
+        return import_module("tsuzuki.llm")
     if name in ("AsyncClient", "Client"):
         from tsuzuki import client  # noqa: PLC0415 - for that reason
 

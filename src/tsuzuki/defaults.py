@@ -253,6 +253,53 @@ COMMITS: Final = (
 )
 """The application commits."""
 
+LLM: Final = (
+    Setting(
+        "TSUZUKI_LLM_PROVIDER",
+        "offline",
+        "who answers: openai, anthropic, gemini, ollama, offline, or a local server that speaks OpenAI's protocol: "
+        "lmstudio, llama.cpp, vllm, local",
+        str.lower,
+    ),
+    Setting("TSUZUKI_LLM_BASE_URL", "", "where the provider is", address, otherwise="the provider's own address"),
+    Setting("TSUZUKI_LLM_MODEL", "", "which model answers", otherwise="the provider's default"),
+    Setting(
+        "TSUZUKI_LLM_CONCURRENCY",
+        "",
+        "how many questions are under way at once",
+        counted,
+        otherwise="1 for a local provider, 5 for others",
+    ),
+    Setting(
+        "TSUZUKI_LLM_STRATEGY",
+        "",
+        "how many questions at once are asked: sync, batch or auto (`llm.bulk_strategy`)",
+        one_of("sync", "batch", "auto"),
+        otherwise="what is stored with the job queue, else sync",
+    ),
+    Setting("TSUZUKI_LLM_TIMEOUT_SEC", "120", "how long an answer may take (seconds)", above_zero),
+    Setting("TSUZUKI_LLM_REQUESTS_PER_MINUTE", "", "how many requests a process sends", counted, otherwise="no limit"),
+    Setting("TSUZUKI_LLM_TOKENS_PER_MINUTE", "", "how many tokens a process uses", counted, otherwise="no limit"),
+    Setting("TSUZUKI_LLM_POLL_SEC", "30", "how often an open batch is looked at, after a faster start", above_zero),
+    Setting(
+        "TSUZUKI_LLM_SETTLE_SEC",
+        "30",
+        "how long a batch is looked for before it counts as never created (seconds)",
+        above_zero,
+    ),
+    Setting("TSUZUKI_LLM_CACHE", "0", "whether answers are kept and given again to equal questions", switch),
+    Setting("TSUZUKI_LLM_CACHE_TTL_SEC", "2592000", "how long they are kept (seconds)", above_zero),
+    Setting("TSUZUKI_LLM_CACHE_MAX_BYTES", "268435456", "how much of them is kept", counted),
+)
+"""Language models."""
+
+KEYS: Final = (
+    Setting("OPENAI_API_KEY", "", "the key for `openai`", otherwise="none", secret=True),
+    Setting("ANTHROPIC_API_KEY", "", "the key for `anthropic`", otherwise="none", secret=True),
+    Setting("GEMINI_API_KEY", "", "the key for `gemini`", otherwise="none", secret=True),
+)
+"""The keys of providers, under the names that their own tools gave them: the only ones without our prefix."""
+
 ACCEPTED: Final = (
     Setting("TSUZUKI_RUNS_KV_BUCKET", "tsuzuki_runs", "rows are kept with the journal, not in a bucket"),
     Setting("TSUZUKI_WORKERS_KV_TTL_SEC", "15.0", "a worker that is gone stays in sight for a day", above_zero),
@@ -266,5 +313,5 @@ ACCEPTED: Final = (
 """Known, so that an existing environment is not refused, but without effect: the reason stands beside each."""
 
 SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *ACCEPTED)
+    setting.name: setting for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *LLM, *KEYS, *ACCEPTED)
 }

@@ -34,6 +34,12 @@ TsuzukiError
 ├── ClaimLost             somebody else holds the run now: this worker must stop
 ├── StepFailure           a task failed for good, its retries used up
 │   └── ItemsFailure      items of a map failed for good
+├── LLMError              a language model gave no answer that can be used
+│   ├── ProviderUnavailable  it cannot be reached or is overloaded, also after several tries
+│   │   └── ProviderUnclear  whether it took what was sent is not known
+│   ├── ProviderRefused   it will not answer this, also when it is asked again
+│   ├── BadAnswer         its answer was cut off, or does not fit what was asked for
+│   └── NoRule            the offline provider knows nothing of such a question
 └── RunEnded              a run that was waited for ended without a result
     ├── RunFailure        it failed
     ├── RunStopped        it was cancelled
@@ -278,6 +284,47 @@ class StepFailure(TsuzukiError):
 
 class ItemsFailure(StepFailure):
     """Items of a map failed for good."""
+
+
+class LLMError(TsuzukiError):
+    """A language model gave no answer that can be used."""
+
+    error_id = "ERR-TSUZUKI-0160"
+    http_status = 502
+
+
+class ProviderUnavailable(LLMError):
+    """The provider cannot be reached or is overloaded."""
+
+    error_id = "ERR-TSUZUKI-0161"
+    http_status = 503
+
+
+class ProviderUnclear(ProviderUnavailable):
+    """Whether the provider took what was sent is not known."""
+
+
+class ProviderRefused(LLMError):
+    """The provider will not answer this."""
+
+    error_id = "ERR-TSUZUKI-0162"
+
+    def __init__(self, message: str | None = None, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BadAnswer(LLMError):
+    """The answer does not fit what was asked for."""
+
+    error_id = "ERR-TSUZUKI-0163"
+
+
+class NoRule(LLMError):
+    """The offline provider has no rule for such a question."""
+
+    error_id = "ERR-TSUZUKI-0164"
+    http_status = 422
 
 
 class RunEnded(TsuzukiError):

@@ -93,6 +93,8 @@ class Execution:
     interrupted: bool = False
     stopping: Stop | None = None
     not_before: float = 0.0
+    waits_for: str = ""
+    """Why it is handed back, where a `Later` said so."""
     main: "asyncio.Task[None] | None" = None
     in_flow: bool = False
     ending: f.Fact | None = None
@@ -236,7 +238,8 @@ class Execution:
                 finished_anyway=cut.finished_anyway,
                 interrupted=cut.interrupted,
             )
-        return self.fact(f.Released, reason="stopped on the way", not_before=self.not_before, worker=self.claim.worker)
+        reason = self.waits_for or "stopped on the way"
+        return self.fact(f.Released, reason=reason, not_before=self.not_before, worker=self.claim.worker)
 
     async def settled(self) -> None:
         """Waits until every call and map that a stop found under way has ended and is recorded, or is given up.
@@ -291,7 +294,7 @@ class Execution:
         work.add_done_callback(on_threads.discard)
         return work
 
-    async def postpone(self, seconds: float) -> None:
+    async def postpone(self, seconds: float, reason: str = "") -> None:
         """Waits for a `Later`; when nothing else is going on and it takes long, the run is handed back."""
         elapsed = self.clock.elapsed  # the wall clock may be set back meanwhile, by an hour or more
         until = elapsed() + seconds
@@ -300,6 +303,7 @@ class Execution:
         try:
             while (left := until - elapsed()) > 0:
                 if left > SHORT_WAIT and await self._quiet():
+                    self.waits_for = self.waits_for or reason
                     self.stop("release", not_before=self.clock.now() + min(self.calls.postponed) - elapsed())
                 await self.clock.sleep(min(left, 0.25))
         finally:

@@ -42,7 +42,7 @@ class JsonLines(logging.Formatter):
             "lineno": record.lineno,
             "func": record.funcName,
         }
-        told |= self._known | _context(record)
+        told |= self._known | _context(record) | _details(record)
         if record.exc_info and isinstance(record.exc_info[1], BaseException):
             told |= self._exception(record.exc_info[1])
         return json.dumps(told, ensure_ascii=False, default=str)
@@ -67,6 +67,12 @@ def _context(record: logging.LogRecord) -> dict[str, str]:
     if "err_id" in given:
         given.setdefault("msg_id", given["err_id"].replace("ERR-", "MSG-", 1))
     return inside | _trace() | given
+
+
+def _details(record: logging.LogRecord) -> dict[str, Any]:
+    """Gives what a part of Tsuzuki tells beside its message in a form of its own: `extra={"details": …}`."""
+    details = getattr(record, "details", None)
+    return details if isinstance(details, dict) else {}
 
 
 def _trace() -> dict[str, str]:

@@ -11,9 +11,13 @@ _CENTURY = 100 * 366 * 86400.0
 
 
 class Later(Exception):
-    """Raised by user code: not now; try again after so many seconds. It does not count as a failure."""
+    """Raised by user code: not now; try again after so many seconds. It does not count as a failure.
 
-    def __init__(self, seconds: float) -> None:
+    A reason is told to those who look at the run while it waits.
+    """
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        self.reason = reason
         try:
             self.seconds = math.nan if isinstance(seconds, str | bytes | bool) else float(seconds)
         except (TypeError, ValueError, OverflowError):
@@ -21,7 +25,7 @@ class Later(Exception):
         if not 0 <= self.seconds <= _CENTURY:
             allowed = "a number of at least 0, and at most 100 years"
             raise ValueError(f"Later needs a number of seconds: {options.wrong('what it was given', allowed, seconds)}")
-        super().__init__(f"again in {seconds} s")
+        super().__init__(f"again in {seconds} s" + (f": {reason}" if reason else ""))
 
 
 class GiveUp(Exception):

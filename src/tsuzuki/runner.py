@@ -118,7 +118,7 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
             return run.stopped() if run.stopping in ("cancel", "release") else _failed(run, _cancelled(error))
         case Later():
             until = run.clock.now() + error.seconds
-            return run.fact(f.Released, reason="later", not_before=until, worker=run.claim.worker)
+            return run.fact(f.Released, reason=error.reason or "later", not_before=until, worker=run.claim.worker)
         case GiveUp():
             return _failed(run, f.Problem("GiveUp", error.reason))
         case StoreError() | ClaimLost():

@@ -280,3 +280,9 @@ def api_key(given: str | None = None) -> str | None:
 def colourless() -> bool:
     """Tells whether people want no colours: https://no-color.org, or a terminal that has none."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
+def provider_key(provider: str) -> str | None:
+    """Gives the key of a provider of language models; None where there is none, or it needs none."""
+    name = f"{provider.upper()}_API_KEY"
+    return value(name) if name in SETTINGS else None

@@ -167,7 +167,7 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
                 work.leave_if_interrupted()
-                await run.postpone(later.seconds)
+                await run.postpone(later.seconds, later.reason)
                 await _begin(run, work, tries, since=work.frame.since)
                 tries -= 1
             except (ClaimLost, StoreError, Abandoned):

@@ -26,6 +26,9 @@ of an address (`nats://…?option=value`) count more than the environment. Strea
 whose settings would lose runs is refused by name. An option of an address that makes no sense is refused, and so are
 two values that do not fit together."""
 
+ABOUT_KEYS = """Under the names that the providers' own tools use. They are read from here alone, shown to their
+provider alone, and never logged or recorded."""
+
 SECTIONS = (
     ("The store", "", defaults.STORE),
     ("Workers and runs", "", defaults.WORKERS),
@@ -37,6 +40,12 @@ SECTIONS = (
     ),
     ("Commits", "", defaults.COMMITS),
     ("Wheels", "Read already; they count once workers install wheels.", defaults.WHEELS),
+    ("Language models", "", defaults.LLM),
+    (
+        "Keys of providers",
+        ABOUT_KEYS,
+        defaults.KEYS,
+    ),
     (
         "Known, but without effect",
         "So that an environment made for another implementation of the same contract is not refused.",

@@ -21,6 +21,7 @@ PUBLIC = [
     "__version__",
     "current",
     "flow",
+    "llm",
     "task",
 ]
 

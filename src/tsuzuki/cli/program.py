@@ -17,6 +17,7 @@ from tsuzuki.cli import (
     flow,
     keeping,
     keys,
+    llm,
     looking,
     overseeing,
     running,
@@ -169,5 +170,6 @@ for _command in (
     *watching.COMMANDS,
     *overseeing.COMMANDS,
     *dlq.COMMANDS,
+    *llm.COMMANDS,
 ):
     main.add_command(_command)

@@ -203,11 +203,11 @@ class Desk:
 
     async def _abandoned(self, row: Run) -> bool:
         """Tells whether a run belongs to a process that has ended: no worker will ever take it."""
-        if not row.private or await self._runs.waiter(row) is not None:
+        if not row.private or await self._runs.holders.waiter(row) is not None:
             return False
         if row.holder is None:  # handed back; or resumed a moment ago, by a process that is about to claim it
             return self._runs.now() - row.updated_at > CLAIMING_WAIT
-        return row.holder in await self._runs.gone()
+        return row.holder in await self._runs.holders.gone()
 
     async def _resumed(self) -> Started | None:
         """Lets the last bulk run go on, where it was cancelled on the way and can be carried out by who asks."""

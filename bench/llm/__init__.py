@@ -1,0 +1,1 @@
+"""The job queue for language models, measured."""

@@ -1,0 +1,114 @@
+"""What is measured of the job queue, each in a process of its own."""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from bench.process import Figures
+from tsuzuki import llm
+
+KILOBYTE = 1024
+
+
+@contextmanager
+def answering() -> Iterator[str]:
+    """A server that answers at once."""
+    command = [sys.executable, "-m", "bench.llm.server"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        server.kill()
+
+
+def enqueue(folder: Path, count: int) -> Figures:
+    """Jobs a second into an empty queue, in one call."""
+
+    async def work() -> float:
+        async with llm.JobQueue(folder / "llm_jobs.db") as queue:
+            questions = [llm.Question(f"question {number}") for number in range(count)]
+            started = time.perf_counter()
+            await queue.enqueue(str(uuid.uuid4()), questions)
+            return count / (time.perf_counter() - started)
+
+    return {"per_s": asyncio.run(work())}
+
+
+def sync(folder: Path, count: int, concurrency: int) -> Figures:
+    """Jobs a second through the sync strategy, against a server that does nothing; what it grew to meanwhile."""
+    os.environ["OPENAI_API_KEY"] = "sk-nobody-0000000000"
+
+    async def work(url: str) -> Figures:
+        mine = str(uuid.uuid4())
+        async with llm.JobQueue(folder / "llm_jobs.db") as queue:
+            await queue.enqueue(mine, [llm.Question(f"question {number}") for number in range(count)])
+            before = _peak()
+            started = time.perf_counter()
+            worker = llm.QueueWorker(queue, llm.Address("openai", url, "m"), concurrency=concurrency)
+            counts = await worker.process(mine, "sync")
+            rate = count / (time.perf_counter() - started)
+            assert counts == {"COMPLETED": count}
+            grown = _peak() - before
+            left = await queue.delete_process(mine)
+            assert left == count
+        return {"per_s": rate, "grown_mb": grown}
+
+    with answering() as url:
+        return asyncio.run(work(url))
+
+
+def client(folder: Path, count: int, concurrency: int) -> Figures:
+    """The same questions without a queue: what the HTTP client alone can do."""
+    del folder
+    os.environ["OPENAI_API_KEY"] = "sk-nobody-0000000000"
+
+    async def work(url: str) -> float:
+        provider = llm.opened(llm.Address("openai", url, "m"))
+        numbers = iter(range(count))
+
+        async def lane() -> None:
+            for number in numbers:
+                await provider.complete(llm.Question(f"question {number}"))
+
+        started = time.perf_counter()
+        await asyncio.gather(*(lane() for _ in range(concurrency)))
+        rate = count / (time.perf_counter() - started)
+        await provider.close()
+        return rate
+
+    with answering() as url:
+        return {"per_s": asyncio.run(work(url))}
+
+
+def cycles(folder: Path, count: int) -> Figures:
+    """How large the file is after so many cycles, compared with after ten."""
+
+    async def work() -> Figures:
+        sizes = []
+        async with llm.JobQueue(folder / "llm_jobs.db") as queue:
+            for _ in range(count):
+                mine = str(uuid.uuid4())
+                await queue.enqueue(mine, [llm.Question("x" * 1000) for _ in range(100)])
+                await queue.delete_process(mine)
+                sizes.append(_pages(folder / "llm_jobs.db"))
+        return {"after_ten_kb": sizes[9], "after_all_kb": sizes[-1]}
+
+    return asyncio.run(work())
+
+
+def _pages(file: Path) -> float:
+    """Gives the size of a database (kilobytes), whatever of it is still in the log."""
+    with closing(sqlite3.connect(file)) as connection:
+        pages, size = (connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "page_size"))
+    return float(pages * size / KILOBYTE)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KILOBYTE

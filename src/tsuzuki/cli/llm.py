@@ -1,0 +1,230 @@
+"""The commands about language models: models, ask, jobs, doctor, cache."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tsuzuki import llm as models_of_language
+from tsuzuki import settings
+from tsuzuki.cli import render
+from tsuzuki.cli.store import debug_option
+from tsuzuki.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from tsuzuki.llm import Job, JobQueue
+
+_STATUSES: Final = ("PENDING", "IN_PROGRESS", "COMPLETED", "FAILED")
+_PROCESSES: Final = ("PROCESS", *_STATUSES, "BATCH", "CREATED")
+_JOBS: Final = ("JOB", "STATUS", "BATCH", "UPDATED", "ERROR")
+
+
+def provider_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that name a provider, and hands its address to the command as `at`."""
+
+    @click.option("--provider", default="", help="Who is asked [default: TSUZUKI_LLM_PROVIDER or offline].")
+    @click.option("--base-url", default="", help="Where it is [default: TSUZUKI_LLM_BASE_URL or its own address].")
+    @click.option("--model", default="", help="Which model [default: TSUZUKI_LLM_MODEL or its own default].")
+    @debug_option
+    @functools.wraps(command)
+    def addressed(provider: str, base_url: str, model: str, **options: Any) -> Any:
+        return command(at=models_of_language.Address(provider, base_url, model), **options)
+
+    return addressed
+
+
+def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the option that names the folder."""
+    tell = "Where jobs are kept [default: TSUZUKI_DATA_DIR or .tsuzuki]."
+    return click.option("--data-dir", metavar="DIR", help=tell)(command)
+
+
+def run(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
+    """Makes an async function a command."""
+
+    @functools.wraps(command)
+    def ran(**options: Any) -> int:
+        return asyncio.run(command(**options))
+
+    return ran
+
+
+@click.group("llm", short_help="Language models: models, ask, jobs, doctor, cache.")
+def llm() -> None:
+    """Ask language models, and look after jobs and kept answers.
+
+    \b
+      tsuzuki llm ask "Why is the sky blue?" --provider ollama --model llama3.2
+      tsuzuki llm doctor --provider openai
+      tsuzuki llm jobs list
+    """  # noqa: D301 - click reads \b as: keep these lines
+
+
+@llm.command("models")
+@provider_options
+@run
+async def models(at: "models_of_language.Address") -> int:
+    """List the models that a provider has."""
+    provider = models_of_language.opened(at)
+    try:
+        for name in await provider.models():
+            click.echo(name)
+    finally:
+        await provider.close()
+    return 0
+
+
+@llm.command("ask")
+@click.argument("prompt")
+@click.option("--system", default="", help="What the model is told beforehand.")
+@provider_options
+@run
+async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int:
+    """Ask a question, and show the answer as it comes."""
+    provider = models_of_language.opened(at)
+    try:
+        async for piece in provider.stream(models_of_language.Question(prompt, system=system)):
+            click.echo(piece, nl=False)
+        click.echo()
+    finally:
+        await provider.close()
+    return 0
+
+
+@llm.command("doctor")
+@provider_options
+@run
+async def doctor(at: "models_of_language.Address") -> int:
+    """Check that a provider can be reached, and does what its record says; this asks a few short questions."""
+    provider = models_of_language.opened(at)
+    click.echo(f"{provider.name} at {provider.base_url or 'no address'}, model {provider.model}")
+    bad = 0
+    try:
+        async for what, told in models_of_language.examined(provider):
+            bad += told is not None
+            click.echo(f"  {'ok  ' if told is None else 'FAIL'}  {what}{'' if told is None else f': {told}'}")
+    finally:
+        await provider.close()
+    return 1 if bad else 0
+
+
+@llm.group("jobs", short_help="The jobs of the queue: list, show, cancel.")
+def jobs() -> None:
+    """Look at the job queue."""
+
+
+def _queue(data_dir: str | None) -> "JobQueue":
+    path = settings.data_dir(data_dir) / "llm_jobs.db"
+    if not path.exists():
+        raise StoreUnavailable(f"there is no job queue at {path}; --data-dir names another folder")
+    return models_of_language.JobQueue(path)
+
+
+@jobs.command("list")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@folder_option
+@debug_option
+@run
+async def jobs_list(data_dir: str | None, *, as_json: bool) -> int:
+    """Show the processes that have jobs, and how far each is."""
+    async with _queue(data_dir) as queue:
+        rows = await queue.processes()
+    found: dict[str, dict[str, Any]] = {}
+    for process, status, count, batch, created, _ in rows:
+        entry = found.setdefault(process, {"process_id": process, "batch_job_id": batch, "created_at": created})
+        entry[status] = count
+        entry["batch_job_id"] = entry["batch_job_id"] or batch
+    if as_json:
+        render.put(list(found.values()))
+        return 0
+    lines = (
+        (
+            each["process_id"],
+            *(f"{each.get(word, 0):,}" for word in _STATUSES),
+            each["batch_job_id"] or "",
+            render.local(each["created_at"]),
+        )
+        for each in found.values()
+    )
+    for line in render.table(_PROCESSES, lines, frozenset(_STATUSES)):
+        click.echo(line)
+    return 0
+
+
+@jobs.command("show")
+@click.argument("process")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@folder_option
+@debug_option
+@run
+async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int:
+    """Show the jobs of a process."""
+    async with _queue(data_dir) as queue:
+        found = [job async for job in queue.jobs(process)]
+    if not found:
+        raise StoreUnavailable(f"process {process} has no jobs here; `tsuzuki llm jobs list` shows those that have")
+    if as_json:
+        render.put([_plain(job) for job in found])
+        return 0
+    lines = (
+        (job.id, job.status, job.batch_job_id or "", render.local(job.updated_at), job.error_message or "")
+        for job in found
+    )
+    for line in render.table(_JOBS, lines):
+        click.echo(line)
+    return 0
+
+
+def _plain(job: "Job") -> dict[str, Any]:
+    return {name: getattr(job, name) for name in job.__slots__}
+
+
+@jobs.command("cancel")
+@click.argument("process")
+@folder_option
+@provider_options
+@run
+async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None) -> int:
+    """Ask the provider to end the open batches of a process; what is done is kept."""
+    async with _queue(data_dir) as queue:
+        asked = await models_of_language.QueueWorker(queue, at).cancel(process)
+    click.echo(f"asked for the end of {asked} batches")
+    return 0
+
+
+@llm.group("cache", short_help="The kept answers: stats, clear.")
+def cache() -> None:
+    """Look at the kept answers."""
+
+
+def _cache_file(data_dir: str | None) -> Path:
+    return settings.data_dir(data_dir) / "llm_cache.db"
+
+
+@cache.command("stats")
+@folder_option
+@debug_option
+@run
+async def cache_stats(data_dir: str | None) -> int:
+    """Show how many answers are kept, how large they are, and how often they were given again."""
+    async with models_of_language.Cache(_cache_file(data_dir)) as kept:
+        stats = await kept.stats()
+    click.echo(f"{stats.answers:,} answers, {stats.bytes:,} bytes, given again {stats.hits:,} times")
+    return 0
+
+
+@cache.command("clear")
+@folder_option
+@debug_option
+@run
+async def cache_clear(data_dir: str | None) -> int:
+    """Forget all kept answers."""
+    async with models_of_language.Cache(_cache_file(data_dir)) as kept:
+        click.echo(f"forgot {await kept.clear():,} answers")
+    return 0
+
+
+COMMANDS: Final = (llm,)

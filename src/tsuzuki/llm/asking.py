@@ -1,0 +1,167 @@
+"""`ask` and `ask_all`: questions as durable calls inside a run, and as plain calls outside one."""
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, TypedDict, TypeVar, overload
+
+from pydantic import BaseModel
+from typing_extensions import Unpack
+
+from tsuzuki.context import current, in_async_code
+from tsuzuki.errors import BadUsage
+from tsuzuki.flow import task
+from tsuzuki.llm.providers import Address
+from tsuzuki.llm.questions import Answer, Question, Reply, Request, Usage, answer_of, digest
+from tsuzuki.llm.queue.bulk import as_reply
+from tsuzuki.llm.queue.worker import STRATEGIES, QueueWorker
+from tsuzuki.llm.sharing import shared_queue
+from tsuzuki.llm.steps import (
+    Plan,
+    ask_step,
+    batch_step,
+    delivered_step,
+    keys_of,
+    plain,
+    plan_step,
+    read,
+    request_step,
+)
+from tsuzuki.results import Failure
+
+Model = TypeVar("Model", bound=BaseModel)
+Given = TypeVar("Given")
+
+
+class Options(TypedDict, total=False):
+    """What can be said beside the prompt."""
+
+    system: str
+    provider: str
+    base_url: str
+    model: str
+    temperature: float | None
+    max_tokens: int | None
+
+
+@overload
+def ask(schema: type[Model], prompt: str, **options: Unpack[Options]) -> Awaitable[Model]: ...
+@overload
+def ask(schema: type[str], prompt: str, **options: Unpack[Options]) -> Awaitable[str]: ...
+def ask(schema: Any, prompt: str, **options: Unpack[Options]) -> Any:
+    """Asks one question and gives an instance of a pydantic model, or text for `str`.
+
+    In a run the answer is a fact: it is asked for once. Awaited in async code; a sync flow gets the value itself.
+    """
+    wanted = None if schema is str else schema
+    at = asdict(Address(options.get("provider", ""), options.get("base_url", ""), options.get("model", "")))
+    said = {name: options[name] for name in ("system", "model", "temperature", "max_tokens") if name in options}
+    request = Request(prompt, schema=wanted, **said)  # type: ignore[arg-type] # each has its type above
+    return _then(ask_step(plain(request.question()), at), lambda reply: _single(reply, wanted))
+
+
+def _single(reply: Any, wanted: Any) -> Any:
+    answer = answer_of(read(Reply, reply), wanted)
+    return answer.text if wanted is None else answer.data
+
+
+def ask_all(
+    requests: Iterable[Request],
+    *,
+    strategy: str | None = None,
+    provider: str = "",
+    base_url: str = "",
+    model: str = "",
+    concurrency: int | None = None,
+    deadline: float | None = None,
+) -> Awaitable[list[Answer]]:
+    """Asks many questions and gives their answers in order; one without an answer has its `error`.
+
+    `strategy`: sync (directly, so many at once), batch (the provider's batches: cheaper, within a day), auto (batch
+    where there are some and the `deadline`, in seconds, allows it); as set where none is given. In a run answers,
+    intents and batches are facts: a crash asks at most what was under way again, and never creates a second batch.
+    """
+    if strategy is not None and strategy not in STRATEGIES:
+        raise BadUsage(f"ask_all(strategy=…) is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    asked = list(requests)
+    questions = [request.question() for request in asked]
+    how = {"strategy": strategy, "deadline": deadline, "concurrency": concurrency}
+    at = asdict(Address(provider, base_url, model))
+    # A sync flow cannot await: there the whole is one step, which blocks. In an async flow answers are kept once only.
+    work: Any = _replies(questions, at, how) if in_async_code() else all_step(plain(questions), at, how)
+    return _then(work, lambda replies: _answers(replies, asked))  # type: ignore[no-any-return] # awaited, or in a sync flow the value
+
+
+def _answers(replies: Sequence[Any], asked: Sequence[Request]) -> list[Answer]:
+    pairs = zip(replies, asked, strict=True)
+    return [answer_of(read(Reply, reply), request.schema) for reply, request in pairs]
+
+
+@task(name="llm.ask_all")
+async def all_step(questions: list[dict[str, Any]], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:
+    """Asks many questions, in one step around all others."""
+    return await _replies([read(Question, each) for each in questions], at, how)
+
+
+async def _replies(questions: list[Question], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:
+    if not questions:
+        return []
+    if not current().run_id:
+        return await _outside(questions, at, how)
+    keys = keys_of(questions)
+    plan = await plan_step(digest(questions), at, how)
+    decided: Plan = read(Plan, plan)
+    if decided.strategy == "batch":
+        replies: list[dict[str, Any]] = await batch_step.keyed(decided.process_id)(plain(questions), keys, plan)
+    else:
+        replies = await _one_by_one(questions, keys, plan, decided.concurrency)
+    await delivered_step.keyed(decided.process_id)(decided.process_id)
+    _tell(replies)
+    return replies
+
+
+async def _one_by_one(
+    questions: list[Question], keys: list[str], plan: dict[str, Any], concurrency: int
+) -> list[dict[str, Any]]:
+    items = [{"key": key, "question": plain(question)} for key, question in zip(keys, questions, strict=True)]
+    async with shared_queue():  # held open for all of them
+        found = await request_step.map(
+            items, key=lambda item: item["key"], on_error="collect", concurrency=concurrency, plan=plan
+        )
+    return [_failed(each) if isinstance(each, Failure) else each for each in found]
+
+
+def _failed(failure: Failure) -> dict[str, Any]:
+    return dict(plain(Reply(error=f"{failure.error_type}: {failure.error}", finish="error")))
+
+
+async def _outside(questions: list[Question], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:
+    """Asks outside a run: through the queue all the same, so that limits, strategies and logs are the same."""
+    process = str(uuid.uuid4())
+    async with shared_queue() as queue:
+        await queue.enqueue(process, questions)
+        worker = QueueWorker(queue, Address(**at), concurrency=how["concurrency"])
+        await worker.process(process, how["strategy"], deadline=how["deadline"])
+        replies = [dict(plain(as_reply(job))) for job in await queue.get_results(process)]
+        await queue.delete_process(process)
+    return replies
+
+
+def _tell(replies: Sequence[dict[str, Any]]) -> None:
+    """Writes into the run's log what the answers took and cost."""
+    every = [read(Reply, each) for each in replies]
+    used = sum((each.usage for each in every), Usage())
+    failed = sum(bool(each.error) for each in every)
+    costs = [each.cost for each in every if each.cost is not None]
+    cost = f", ${sum(costs):.4f}" if costs else ""
+    bad = f", {failed} failed" if failed else ""
+    current().log.info(f"{len(every)} questions{bad}: {used.input:,} tokens in, {used.output:,} out{cost}")
+
+
+def _then(outcome: Any, made: Callable[[Any], Given]) -> Any:
+    """Makes something of an outcome: when it is awaited, or at once in a sync flow."""
+
+    async def later() -> Given:
+        return made(await outcome)
+
+    return later() if isinstance(outcome, Awaitable) else made(outcome)

@@ -1,0 +1,105 @@
+"""Opens the provider that is asked for: by its name, at its address, with the key from the environment."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from tsuzuki import settings
+from tsuzuki.errors import BadUsage
+from tsuzuki.llm.capability import LOCAL
+from tsuzuki.llm.pacing import pace_of
+from tsuzuki.llm.providers import anthropic, gemini, ollama, openai
+from tsuzuki.llm.providers.interface import Provider
+from tsuzuki.llm.providers.offline import Offline
+from tsuzuki.llm.wire import Patience, Wire
+
+NAMES: Final = ("openai", "anthropic", "gemini", "ollama", "offline", *sorted(LOCAL - {"ollama"}))
+_LOCAL_ADDRESSES: Final = {"lmstudio": "http://127.0.0.1:1234/v1", "vllm": "http://127.0.0.1:8000/v1"}
+_LOCAL_ADDRESS: Final = "http://127.0.0.1:8080/v1"
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Which provider, where, and which model; what is empty is as it is set."""
+
+    provider: str = ""
+    base_url: str = ""
+    model: str = ""
+
+    def filled(self) -> "Address":
+        """Gives it with everything said: what is given counts most, then what is set, then the provider's own."""
+        name = (self.provider or str(settings.value("TSUZUKI_LLM_PROVIDER"))).lower()
+        if name not in NAMES:
+            raise BadUsage(f"there is no provider {name!r}; there are {', '.join(NAMES)} (TSUZUKI_LLM_PROVIDER)")
+        # What is set belongs to the provider that is set: another one that is named here has its own.
+        is_set = name == settings.value("TSUZUKI_LLM_PROVIDER")
+        url = self.base_url or (settings.value("TSUZUKI_LLM_BASE_URL") if is_set else None) or _address(name)
+        model = self.model or (settings.value("TSUZUKI_LLM_MODEL") if is_set else None) or _model(name)
+        return Address(name, url.rstrip("/"), model)
+
+
+def _address(name: str) -> str:
+    own = {"openai": openai.ADDRESS, "anthropic": anthropic.ADDRESS, "gemini": gemini.ADDRESS, "offline": ""}
+    return {**own, "ollama": ollama.ADDRESS}.get(name) or _LOCAL_ADDRESSES.get(
+        name, "" if name in own else _LOCAL_ADDRESS
+    )
+
+
+def _model(name: str) -> str:
+    models = {"anthropic": anthropic.MODEL, "gemini": gemini.MODEL, "ollama": ollama.MODEL, "offline": "rules"}
+    return models.get(name, openai.MODEL if name == "openai" else "default")
+
+
+def opened(address: Address | None = None, *, patience: Patience | None = None) -> Provider:
+    """Gives a provider; close it in the end. Nothing is sent yet."""
+    at = (address or Address()).filled()
+    if at.provider == "offline":
+        return Offline(at.model)
+    if at.provider == "anthropic":
+        headers = {"x-api-key": "{}", "anthropic-version": anthropic.VERSION}
+        return anthropic.Anthropic(_wire(at, headers, patience), at.model, anthropic.CAPABILITY)
+    if at.provider == "gemini":
+        return gemini.Gemini(_wire(at, {"x-goog-api-key": "{}"}, patience), at.model, gemini.CAPABILITY)
+    if at.provider == "ollama":
+        return ollama.Ollama(_wire(at, _NO_HEADERS, patience), at.model, ollama.capability(at.base_url))
+    wire = _wire(at, {"authorization": "Bearer {}"}, patience)
+    return openai.OpenAI(wire, at.model, openai.capability(at.provider, at.base_url))
+
+
+def _wire(at: Address, headers: Mapping[str, str], patience: Patience | None) -> Wire:
+    key = settings.provider_key(at.provider) or ""
+    if not key and at.provider not in LOCAL and at.base_url == _address(at.provider):
+        raise BadUsage(f"{at.provider} needs a key: set {at.provider.upper()}_API_KEY in the environment")
+    shown = {name: text.format(key) for name, text in headers.items() if key or "{}" not in text}
+    requests, tokens = (settings.value(f"TSUZUKI_LLM_{what}_PER_MINUTE") for what in ("REQUESTS", "TOKENS"))
+    pace = pace_of(at.provider, at.base_url, requests, tokens)
+    timeout = float(settings.value("TSUZUKI_LLM_TIMEOUT_SEC"))
+    return Wire(at.provider, at.base_url, headers=shown, secret=key, timeout=timeout, pace=pace, patience=patience)
+
+
+_OPEN: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Address, tuple[Provider, list[None]]]]] = (
+    WeakKeyDictionary()
+)
+
+
+@asynccontextmanager
+async def shared(address: Address | None = None) -> AsyncIterator[Provider]:
+    """Gives a provider that everybody who asks at the same time shares; the last one closes it."""
+    at = (address or Address()).filled()
+    here = _OPEN.setdefault(asyncio.get_running_loop(), {})
+    if at not in here:
+        here[at] = (opened(at), [])
+    provider, users = here[at]
+    users.append(None)
+    try:
+        yield provider
+    finally:
+        users.pop()
+        if not users:
+            here.pop(at, None)
+            await provider.close()

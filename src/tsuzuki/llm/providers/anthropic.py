@@ -1,0 +1,95 @@
+"""Anthropic's messages."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from tsuzuki.errors import ProviderUnavailable
+from tsuzuki.llm.capability import BatchLimits, Capability, Rung
+from tsuzuki.llm.providers.anthropic_batches import AnthropicBatches
+from tsuzuki.llm.providers.interface import Batches, Spoken, instruction
+from tsuzuki.llm.questions import Question, Reply, Usage
+from tsuzuki.llm.wire import events
+
+ADDRESS: Final = "https://api.anthropic.com"
+MODEL: Final = "claude-haiku-4-5"
+VERSION: Final = "2023-06-01"
+LONGEST: Final = 4096
+"""How many tokens an answer may have where nobody says: this protocol wants a number."""
+CAPABILITY: Final = Capability(rungs=("json_schema", "prompt"), batch=BatchLimits(100_000, 256_000_000))
+
+_FINISH: Final = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+
+
+class Anthropic(Spoken):
+    """Anthropic's messages."""
+
+    path = "/v1/messages"
+
+    @property
+    def batches(self) -> Batches | None:
+        """Message batches."""
+        limits = self.capability.batch
+        return None if limits is None else AnthropicBatches(self.wire, self, limits)
+
+    def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
+        """Says a question."""
+        system = question.system
+        if question.schema is not None and rung != "json_schema":
+            system = f"{system}\n\n{instruction(question.schema)}".strip()
+        said = [{"role": "user", "content": question.prompt}]
+        said += [{"role": turn.role, "content": turn.text} for turn in question.turns]
+        body: dict[str, Any] = {
+            "model": question.model or self.model,
+            "max_tokens": question.max_tokens or LONGEST,
+            "messages": said,
+        }
+        if system:
+            body["system"] = system
+        if rung == "json_schema" and question.schema is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": closed(question.schema)}}
+        if question.temperature is not None:
+            body["temperature"] = question.temperature
+        if stream:
+            body["stream"] = True
+        return body
+
+    def reply(self, found: Any) -> Reply:
+        """Reads an answer."""
+        try:
+            text = "".join(part.get("text") or "" for part in found["content"] if part.get("type") == "text")
+            usage = found.get("usage") or {}
+            counted = sum(usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens"))
+            reason = found.get("stop_reason") or "stop"
+            return Reply(
+                text=text,
+                usage=Usage(counted, usage.get("output_tokens") or 0),
+                model=found.get("model") or self.model,
+                finish=_FINISH.get(reason, reason),
+            )
+        except (KeyError, TypeError, AttributeError):
+            said = self.wire.clean(str(found))
+            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
+
+    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+        """Reads a streamed answer."""
+        async for event in events(lines):
+            if event.get("type") == "error":
+                said = self.wire.clean(str(event.get("error")))
+                raise ProviderUnavailable(f"{self.name} broke off in the middle: {said}")
+            if text := (event.get("delta") or {}).get("text"):
+                yield text
+
+    async def models(self) -> list[str]:
+        """Lists the models."""
+        found = await self.wire.json("GET", "/v1/models", params={"limit": "1000"})
+        return sorted(each["id"] for each in found.get("data") or ())
+
+
+def closed(schema: Any) -> Any:
+    """Gives a schema in which objects have no other properties than they say: this protocol insists."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: closed(value) for key, value in schema.items()}
+    return made | {"additionalProperties": False} if made.get("type") == "object" and "properties" in made else made

@@ -1,0 +1,188 @@
+"""The one interface of all providers, and what those have in common that speak HTTP."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from tsuzuki.llm.capability import BatchLimits, Capability, Rung
+from tsuzuki.llm.questions import Question, Reply
+from tsuzuki.llm.wire import Wire
+
+BatchStatus: TypeAlias = Literal["queued", "running", "completed", "partial_failed", "failed", "cancelled"]
+
+
+class Provider(Protocol):
+    """Answers questions; `close` it when it is not needed any more."""
+
+    name: str
+    base_url: str
+    model: str
+    """The model that answers where a question names none."""
+    capability: Capability
+
+    async def complete(self, question: Question, rung: Rung | None = None) -> Reply:
+        """Answers a question, held to its schema in this way."""
+        ...
+
+    def stream(self, question: Question) -> AsyncIterator[str]:
+        """Answers a question piece by piece."""
+        ...
+
+    async def models(self) -> list[str]:
+        """Lists the models that can be asked."""
+        ...
+
+    async def health(self) -> str:
+        """Says in a few words that it can be reached, or raises."""
+        ...
+
+    @property
+    def batches(self) -> "Batches | None":
+        """What takes many questions at once and answers within a day, where the provider has it."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A batch that is going to be created: written down before anything is sent."""
+
+    id: str
+    process_id: str
+    at: float
+    """When it was first meant to be created (Unix seconds)."""
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """How far a batch is, in the same words for every provider."""
+
+    id: str
+    status: BatchStatus
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    reason: str = ""
+    """Why it ended without doing everything."""
+    files: tuple[str, ...] = ()
+    """Where its outcomes are."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will change any more."""
+        return self.status not in ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search for a batch gave: its id, or that one which is still at work may be it."""
+
+    id: str | None = None
+    perhaps: tuple[str, ...] = field(default=())
+
+
+class Batches(Protocol):
+    """A provider's batches."""
+
+    limits: BatchLimits
+
+    def line(self, job: str, question: Question, rung: Rung | None) -> bytes:
+        """Gives one question as it goes into a batch."""
+        ...
+
+    async def create(self, intent: Intent, lines: Sequence[bytes]) -> str:
+        """Creates the batch and gives its id; where it is not known whether it was, raises `ProviderUnclear`."""
+        ...
+
+    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+        """Looks for the batch that was created for an intent; `known` are those of others."""
+        ...
+
+    async def look(self, batch: str) -> BatchState:
+        """Looks how far a batch is."""
+        ...
+
+    def outcomes(self, state: BatchState) -> AsyncIterator[tuple[str, Reply]]:
+        """Gives what came of each question, by the id of its job."""
+        ...
+
+    async def cancel(self, batch: str) -> None:
+        """Asks for the end of a batch."""
+        ...
+
+
+class Spoken:
+    """A provider that speaks HTTP: its adapter says how a question looks there, and where the answer is."""
+
+    path: str
+    stream_path: str = ""
+
+    def __init__(self, wire: Wire, model: str, capability: Capability) -> None:
+        self.wire, self.model, self.capability = wire, model, capability
+        self.name, self.base_url = wire.provider, wire.base_url
+
+    # What an adapter says
+
+    def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
+        """Says a question."""
+        raise NotImplementedError
+
+    def reply(self, found: Any) -> Reply:
+        """Reads an answer."""
+        raise NotImplementedError
+
+    def place(self, question: Question, *, stream: bool = False) -> str:
+        """Says where the question goes."""
+        del question
+        return self.stream_path if stream and self.stream_path else self.path
+
+    def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+        """Reads a streamed answer."""
+        raise NotImplementedError
+
+    @property
+    def batches(self) -> Batches | None:
+        """None, where an adapter does not say otherwise."""
+        return None
+
+    # What follows from it
+
+    async def complete(self, question: Question, rung: Rung | None = None) -> Reply:
+        """Answers a question."""
+        weight = question.weight
+        found = await self.wire.json("POST", self.place(question), self.body(question, rung), weight=weight)
+        reply = self.reply(found)
+        self.wire.used(reply.usage.input + reply.usage.output - weight)
+        return reply
+
+    async def stream(self, question: Question) -> AsyncIterator[str]:
+        """Answers a question piece by piece."""
+        body = self.body(question, None, stream=True)
+        place = self.place(question, stream=True)
+        async with self.wire.lines("POST", place, body, weight=question.weight) as lines:
+            async for piece in self.pieces(lines):
+                yield piece
+
+    async def models(self) -> list[str]:
+        """Lists the models."""
+        raise NotImplementedError
+
+    async def health(self) -> str:
+        """Asks for the models: that needs the address and the key, and costs nothing."""
+        found = await self.models()
+        return f"{len(found)} models"
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self.wire.close()
+
+
+def instruction(schema: Any) -> str:
+    """Says in words what the answer has to look like, for those who cannot be held to a schema."""
+    text = json.dumps(schema, ensure_ascii=False)
+    return f"Answer with one JSON value alone, without any other text, that fits this JSON schema:\n{text}"

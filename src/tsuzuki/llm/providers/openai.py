@@ -1,0 +1,114 @@
+"""OpenAI's protocol: OpenAI itself, and every server that speaks it (vLLM, LM Studio, llama.cpp, …)."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from tsuzuki.errors import ProviderUnavailable
+from tsuzuki.llm.capability import BatchLimits, Capability, Rung, is_local
+from tsuzuki.llm.providers.interface import Batches, Spoken, instruction
+from tsuzuki.llm.providers.openai_batches import OpenAIBatches
+from tsuzuki.llm.questions import Question, Reply, Usage
+from tsuzuki.llm.wire import events
+
+ADDRESS: Final = "https://api.openai.com/v1"
+MODEL: Final = "gpt-4o-mini"
+BATCH: Final = BatchLimits(50_000, 200_000_000)
+
+
+class OpenAI(Spoken):
+    """OpenAI's chat completions."""
+
+    path = "/chat/completions"
+
+    @property
+    def batches(self) -> Batches | None:
+        """Files and batches, where the provider has them."""
+        limits = self.capability.batch
+        return None if limits is None else OpenAIBatches(self.wire, self, limits)
+
+    def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
+        """Says a question."""
+        body: dict[str, Any] = {"model": question.model or self.model, "messages": messages(question, rung)}
+        if rung == "json_schema" and question.schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": held_to(question.schema, question.name)}
+        elif rung == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        if question.temperature is not None:
+            body["temperature"] = question.temperature
+        if question.max_tokens is not None:
+            body["max_tokens" if self.capability.local else "max_completion_tokens"] = question.max_tokens
+        if stream:
+            body["stream"] = True
+        return body
+
+    def reply(self, found: Any) -> Reply:
+        """Reads an answer."""
+        try:
+            choice = found["choices"][0]
+            usage = found.get("usage") or {}
+            return Reply(
+                text=choice["message"].get("content") or choice["message"].get("refusal") or "",
+                usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+                model=found.get("model") or self.model,
+                finish=choice.get("finish_reason") or "stop",
+            )
+        except (KeyError, IndexError, TypeError, AttributeError):
+            said = self.wire.clean(str(found))
+            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
+
+    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+        """Reads a streamed answer."""
+        async for event in events(lines):
+            for choice in event.get("choices") or ():
+                if text := (choice.get("delta") or {}).get("content"):
+                    yield text
+
+    async def models(self) -> list[str]:
+        """Lists the models."""
+        found = await self.wire.json("GET", "/models")
+        return sorted(each["id"] for each in found.get("data") or ())
+
+
+def messages(question: Question, rung: Rung | None) -> list[dict[str, str]]:
+    """Gives the messages of a chat: system, prompt, and what was said since."""
+    system = question.system
+    if question.schema is not None and rung != "json_schema":
+        system = f"{system}\n\n{instruction(question.schema)}".strip()
+    said = [{"role": "system", "content": system}] if system else []
+    said.append({"role": "user", "content": question.prompt})
+    return said + [{"role": turn.role, "content": turn.text} for turn in question.turns]
+
+
+def held_to(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """Gives a schema as OpenAI wants it: strict where its rules can be met."""
+    strict = strictly(schema)
+    safe = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[:64] or "answer"
+    return {"name": safe, "schema": schema if strict is None else strict, "strict": strict is not None}
+
+
+def strictly(schema: Any) -> Any:
+    """Gives a schema in which every object has exactly its properties; None where an object may have any."""
+    if isinstance(schema, list):
+        parts = [strictly(part) for part in schema]
+        return None if any(part is None for part in parts) else parts
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "object" and not schema.get("properties"):
+        return None
+    made = {}
+    for key, value in schema.items():
+        nested = {k: strictly(v) for k, v in value.items()} if key in ("properties", "$defs") else strictly(value)
+        if value is not None and (nested is None or (isinstance(nested, dict) and None in nested.values())):
+            if key != "default":
+                return None
+            continue
+        if key != "default":
+            made[key] = nested
+    if "properties" in made:
+        made |= {"additionalProperties": False, "required": list(made["properties"])}
+    return made
+
+
+def capability(provider: str, base_url: str) -> Capability:
+    """Says what a server that speaks this protocol can do: batches are OpenAI's own."""
+    return Capability(local=is_local(provider, base_url), batch=BATCH if provider == "openai" else None)

@@ -1,0 +1,81 @@
+"""The sync strategy: the jobs of a process asked directly, so many at a time, each answer stored as it arrives."""
+
+import asyncio
+
+import msgspec
+
+from tsuzuki.errors import LLMError
+from tsuzuki.llm.answering import attempted
+from tsuzuki.llm.providers.interface import Provider
+from tsuzuki.llm.questions import Question, Reply, failed
+from tsuzuki.llm.queue.jobs import Job, JobQueue
+from tsuzuki.llm.queue.progress import ProgressEvent, Telling
+from tsuzuki.llm.queue.tracing import entered
+
+
+async def execute_bulk_sync(
+    queue: JobQueue, process_id: str, provider: Provider, concurrency: int, telling: Telling
+) -> None:
+    """Asks every waiting job of a process; a failure is that job's own."""
+    with entered("ExecuteBulkSync", queue.clock, process_id=process_id, concurrency=concurrency) as result:
+        counts = await queue.counts(process_id)
+        tally = Tally(process_id, sum(counts.values()), counts.get("COMPLETED", 0), counts.get("FAILED", 0), telling)
+        tally.tell()
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(max(1, min(concurrency, counts.get("PENDING", 0)))):
+                lanes.create_task(_lane(queue, process_id, provider, tally))
+        result.update({"completed": tally.done, "failed": tally.failed})
+
+
+async def _lane(queue: JobQueue, process_id: str, provider: Provider, tally: "Tally") -> None:
+    job = await queue.claim(process_id)
+    while job is not None:
+        try:
+            reply = await _asked(provider, job)
+        except BaseException:  # cancelled, or a bug: the job waits for the next who comes
+            await queue.put_back(job.id)
+            raise
+        response, error = as_stored(reply)
+        job = await queue.finish_and_claim(job, response, error)
+        tally.count(bad=error is not None)
+
+
+async def _asked(provider: Provider, job: Job) -> Reply:
+    try:
+        question = msgspec.json.decode(job.request_json, type=Question)
+    except msgspec.DecodeError as error:
+        return failed(LLMError(f"the request is no question: {error}"))
+    return await attempted(provider, question)
+
+
+def as_stored(reply: Reply) -> tuple[str | None, str | None]:
+    """Gives what a job keeps of a reply: its response or its error."""
+    return (None, reply.error) if reply.error else (msgspec.json.encode(reply).decode(), None)
+
+
+def as_reply(job: Job) -> Reply:
+    """Gives the reply that a job keeps."""
+    if job.response_json is None:
+        return Reply(error=job.error_message or "there is no answer", finish="error")
+    return msgspec.json.decode(job.response_json, type=Reply)
+
+
+class Tally:
+    """Counts what has ended, and tells of it."""
+
+    def __init__(self, process_id: str, total: int, completed: int, failed: int, telling: Telling) -> None:
+        self._process_id, self._total, self._telling = process_id, total, telling
+        self.done, self.failed = completed, failed
+
+    def count(self, *, bad: bool) -> None:
+        """Takes note that one more has ended."""
+        self.failed += bad
+        self.done += not bad
+        self.tell()
+
+    def tell(self) -> None:
+        """Tells how far the process is."""
+        ended = self.done + self.failed
+        self._telling.tell(
+            ProgressEvent(self._process_id, "IN_PROGRESS", "Processing...", self._total, ended, self.failed)
+        )

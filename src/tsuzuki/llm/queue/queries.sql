@@ -1,0 +1,167 @@
+-- enqueue: one more job
+INSERT INTO llm_jobs (id, process_id, request_json, status, created_at, updated_at)
+VALUES (:id, :process_id, :request, 'PENDING', :now, :now);
+
+-- enqueue_once: one more job, unless it is there already
+INSERT INTO llm_jobs (id, process_id, request_json, status, created_at, updated_at)
+VALUES (:id, :process_id, :request, 'PENDING', :now, :now) ON CONFLICT DO NOTHING;
+
+-- know_process: remembers a process, with the trace that began it
+INSERT INTO llm_processes (process_id, trace_id, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- trace: the trace of a process
+SELECT trace_id FROM llm_processes WHERE process_id = ?;
+
+-- job: one job
+SELECT id, process_id, request_json, status, batch_job_id, response_json, error_message, created_at, updated_at
+FROM llm_jobs WHERE id = ?;
+
+-- jobs: the jobs of a process from a row on, in the order in which they were asked for
+SELECT rowid, id, process_id, request_json, status, batch_job_id, response_json, error_message, created_at, updated_at
+FROM llm_jobs WHERE process_id = :process_id AND rowid > :after ORDER BY rowid LIMIT :most;
+
+-- results: the jobs of a process that have ended, from a row on, in the order in which they were asked for
+SELECT rowid, id, process_id, request_json, status, batch_job_id, response_json, error_message, created_at, updated_at
+FROM llm_jobs WHERE process_id = :process_id AND status IN ('COMPLETED', 'FAILED') AND rowid > :after
+ORDER BY rowid LIMIT :most;
+
+-- processes: how many jobs of each process there are, by status
+SELECT process_id, status, count(*), max(batch_job_id), min(created_at), max(updated_at)
+FROM llm_jobs GROUP BY process_id, status ORDER BY min(rowid);
+
+-- counts: how many jobs of a process there are, by status
+SELECT status, count(*) FROM llm_jobs WHERE process_id = ? GROUP BY status;
+
+-- next: the next job of a process that waits
+SELECT id, process_id, request_json, status, batch_job_id, response_json, error_message, created_at, updated_at
+FROM llm_jobs WHERE process_id = ? AND status = 'PENDING' ORDER BY rowid LIMIT 1;
+
+-- take: a job that waits is taken
+UPDATE llm_jobs SET status = 'IN_PROGRESS', updated_at = max(:now, created_at)
+WHERE id = :id AND status IN ('PENDING', 'FAILED');
+
+-- unfail: what an earlier try said is forgotten
+UPDATE llm_jobs SET error_message = NULL WHERE id = ?;
+
+-- lease: by whom
+INSERT OR REPLACE INTO llm_leases (job_id, holder, taken_at) VALUES (?, ?, ?);
+
+-- holder_of: who has a job
+SELECT holder FROM llm_leases WHERE job_id = ?;
+
+-- finish: a job that is under way has ended
+UPDATE llm_jobs SET status = :status, response_json = :response, error_message = :error,
+    updated_at = max(:now, created_at)
+WHERE id = :id AND status = 'IN_PROGRESS';
+
+-- spoil: a result that came twice is none
+UPDATE llm_jobs SET status = 'FAILED', response_json = NULL, error_message = :error, updated_at = max(:now, created_at)
+WHERE id = :id AND status = 'COMPLETED' AND batch_job_id = :batch;
+
+-- unlease: nobody has the job any more
+DELETE FROM llm_leases WHERE job_id = ?;
+
+-- put_back: a job waits again
+UPDATE llm_jobs SET status = 'PENDING', batch_job_id = NULL, updated_at = max(:now, created_at)
+WHERE id = :id AND status = 'IN_PROGRESS';
+
+-- delete: a job is handed over
+DELETE FROM llm_jobs WHERE id = ?;
+
+-- forget_place: a job that is gone is in no batch
+DELETE FROM llm_submission_jobs WHERE job_id = ?;
+
+-- ids: the jobs of a process
+SELECT id FROM llm_jobs WHERE process_id = ?;
+
+-- forget_submissions: a process whose jobs are gone has no batches
+DELETE FROM llm_submissions WHERE process_id = :process_id AND state = 'ENDED'
+AND NOT EXISTS (SELECT 1 FROM llm_jobs WHERE process_id = :process_id);
+
+-- forget_process: a process whose jobs are gone is unknown
+DELETE FROM llm_processes WHERE process_id = :process_id
+AND NOT EXISTS (SELECT 1 FROM llm_jobs WHERE process_id = :process_id)
+AND NOT EXISTS (SELECT 1 FROM llm_submissions WHERE process_id = :process_id);
+
+-- arrive: somebody works here
+INSERT OR REPLACE INTO llm_holders (id, host, presence, started_at) VALUES (?, ?, ?, ?);
+
+-- leave: nobody any more
+DELETE FROM llm_holders WHERE id = ?;
+
+-- holders: who works here
+SELECT id, host, presence FROM llm_holders;
+
+-- stranded: jobs of a holder that no batch has
+SELECT leases.job_id FROM llm_leases AS leases
+JOIN llm_jobs AS jobs ON jobs.id = leases.job_id
+WHERE leases.holder = ? AND jobs.batch_job_id IS NULL
+AND NOT EXISTS (SELECT 1 FROM llm_submission_jobs AS placed WHERE placed.job_id = leases.job_id);
+
+-- drop_leases: a holder has nothing any more
+DELETE FROM llm_leases WHERE holder = ?;
+
+-- drop_holds: and no process
+UPDATE llm_processes SET holder = NULL WHERE holder = ?;
+
+-- hold: one works on the batches of a process
+UPDATE llm_processes SET holder = :holder WHERE process_id = :process_id AND (holder IS NULL OR holder = :holder);
+
+-- release: nobody does
+UPDATE llm_processes SET holder = NULL WHERE process_id = :process_id AND holder = :holder;
+
+-- unplaced: jobs of a process that wait and are in no batch, from a row on
+SELECT jobs.rowid, jobs.id, jobs.request_json FROM llm_jobs AS jobs
+WHERE jobs.process_id = :process_id AND jobs.status = 'PENDING' AND jobs.rowid > :after
+AND NOT EXISTS (SELECT 1 FROM llm_submission_jobs AS placed WHERE placed.job_id = jobs.id)
+ORDER BY jobs.rowid LIMIT :most;
+
+-- intend: a batch is going to be created
+INSERT INTO llm_submissions (id, process_id, provider, base_url, state, intended_at)
+VALUES (:id, :process_id, :provider, :base_url, 'INTENDED', :at) ON CONFLICT DO NOTHING;
+
+-- place: of these jobs
+INSERT INTO llm_submission_jobs (job_id, submission_id, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- submissions: the batches of a process that are not over
+SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, searched_at
+FROM llm_submissions WHERE process_id = ? AND state != 'ENDED' ORDER BY intended_at, id;
+
+-- submission: one of them
+SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, searched_at
+FROM llm_submissions WHERE id = ?;
+
+-- placed: the jobs of a batch
+SELECT placed.job_id, jobs.request_json, jobs.status FROM llm_submission_jobs AS placed
+JOIN llm_jobs AS jobs ON jobs.id = placed.job_id
+WHERE placed.submission_id = ? ORDER BY placed.place;
+
+-- searched: a batch is being looked for since
+UPDATE llm_submissions SET searched_at = ? WHERE id = ?;
+
+-- attach: the batch is known
+UPDATE llm_submissions SET state = 'OPEN', batch_job_id = :batch WHERE id = :id;
+
+-- attach_job: and its jobs know it
+UPDATE llm_jobs SET status = CASE status WHEN 'PENDING' THEN 'IN_PROGRESS' ELSE status END, batch_job_id = :batch,
+    updated_at = max(:now, created_at)
+WHERE id IN (SELECT job_id FROM llm_submission_jobs WHERE submission_id = :id) AND status IN ('PENDING', 'IN_PROGRESS');
+
+-- begin_placed: the jobs of a batch are under way
+UPDATE llm_jobs SET status = 'IN_PROGRESS', updated_at = max(:now, created_at)
+WHERE id IN (SELECT job_id FROM llm_submission_jobs WHERE submission_id = :id) AND status = 'PENDING';
+
+-- end_submission: a batch is over
+UPDATE llm_submissions SET state = 'ENDED' WHERE id = ?;
+
+-- unplace: jobs of a batch that came to nothing may be sent again
+DELETE FROM llm_submission_jobs WHERE submission_id = ?;
+
+-- known_batches: the batches that belong to other intents
+SELECT batch_job_id FROM llm_submissions WHERE batch_job_id IS NOT NULL AND id != ?;
+
+-- configuration: what is stored
+SELECT value FROM llm_configuration WHERE key = ?;
+
+-- configure: stores it
+INSERT OR REPLACE INTO llm_configuration (key, value) VALUES (?, ?);

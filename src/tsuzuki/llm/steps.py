@@ -1,0 +1,187 @@
+"""The durable steps behind `ask` and `ask_all`: what is planned, asked, intended and submitted is a fact."""
+
+import hashlib
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.clock import SystemClock
+from tsuzuki.context import FRAME, current
+from tsuzuki.errors import LLMError, ProviderUnavailable, ProviderUnclear
+from tsuzuki.flow import task
+from tsuzuki.llm import providers
+from tsuzuki.llm.answering import answered
+from tsuzuki.llm.providers import Address
+from tsuzuki.llm.providers.interface import Intent
+from tsuzuki.llm.questions import Question, Reply, digest
+from tsuzuki.llm.queue.batches import FIRST_LOOK, BatchWork, Waiting, interval
+from tsuzuki.llm.queue.bulk import as_reply, as_stored
+from tsuzuki.llm.queue.worker import choose, concurrency_of, stored
+from tsuzuki.llm.sharing import shared_queue
+from tsuzuki.retry import Later
+
+KEY: Final = 24
+"""How many digits of a digest are the key of a question."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How many questions are asked: decided once for a run, whatever is set later."""
+
+    process_id: str
+    strategy: str
+    concurrency: int
+    provider: str
+    base_url: str
+    model: str
+
+    @property
+    def address(self) -> Address:
+        """Who is asked."""
+        return Address(self.provider, self.base_url, self.model)
+
+
+def plain(value: Any) -> Any:
+    """Gives a value as plain JSON."""
+    return msgspec.to_builtins(value)
+
+
+def read(kind: Any, value: Any) -> Any:
+    """Gives what plain JSON stands for."""
+    return msgspec.convert(value, kind)
+
+
+# One question
+
+
+@task(name="llm.ask")
+async def ask_step(question: dict[str, Any], address: dict[str, str]) -> dict[str, Any]:
+    """Answers one question."""
+    at = Address(**address)
+    async with providers.shared(at) as provider:
+        reply = await answered(provider, read(Question, question))
+    return dict(plain(reply))
+
+
+# Many: the plan
+
+
+@task(name="llm.plan")
+async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) -> dict[str, Any]:
+    """Decides who is asked and how; the process id comes of the run and this step."""
+    del asked  # it tells this plan from others
+    at = Address(**address).filled()
+    async with providers.shared(at) as provider:
+        strategy = how["strategy"]
+        if strategy is None:
+            async with shared_queue() as queue:
+                strategy = await stored(queue)
+        chosen = choose(provider, strategy, how["deadline"])
+        if strategy == "batch" and chosen == "sync":
+            current().log.info(f"{provider.name} has no batches: the questions are asked one by one")
+        concurrency = how["concurrency"] or concurrency_of(provider)
+    place = f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
+    process = str(uuid.uuid5(uuid.NAMESPACE_OID, place))
+    return dict(plain(Plan(process, chosen, concurrency, at.provider, at.base_url, at.model)))
+
+
+def keys_of(questions: Iterable[Question]) -> list[str]:
+    """Gives each question its key: what it says, and how many equal ones were before it."""
+    seen: dict[str, int] = {}
+    keys = []
+    for question in questions:
+        said = digest(question)[:KEY]
+        seen[said] = count = seen.get(said, -1) + 1
+        keys.append(f"{said}#{count}" if count else said)
+    return keys
+
+
+def job_of(process_id: str, key: str) -> str:
+    """Gives the id of the job of a question: a UUID that every machine gives it."""
+    return str(uuid.UUID(bytes=hashlib.sha256(f"{process_id}/{key}".encode()).digest()[:16], version=4))
+
+
+# Many: one by one
+
+
+@task(name="llm.request")
+async def request_step(item: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
+    """Answers one of many, through the queue: an answer that is there already is not asked for again."""
+    how: Plan = read(Plan, plan)
+    job_id = job_of(how.process_id, item["key"])
+    async with shared_queue() as queue, providers.shared(how.address) as provider:
+        job = await queue.begin(how.process_id, job_id, item["question"])
+        if job.status == "COMPLETED":
+            return dict(plain(as_reply(job)))
+        try:
+            reply = await answered(provider, read(Question, item["question"]))
+        except LLMError as error:
+            await queue.finish(job_id, None, f"{type(error).__name__}: {error}")
+            raise
+        except BaseException:
+            await queue.put_back(job_id)
+            raise
+        await queue.finish(job_id, *as_stored(reply))
+        return dict(plain(reply))
+
+
+# Many: in a batch
+
+
+@task(name="llm.intent")
+async def intent_step(note: Callable[[], None]) -> float:
+    """Records that a batch is going to be created."""
+    note()
+    return SystemClock().now()
+
+
+@task(name="llm.submit")
+async def submit_step(create: Callable[[], Awaitable[str]]) -> str:
+    """Records the id of a batch, once that is known."""
+    try:
+        return await create()
+    except Waiting as waiting:
+        raise Later(waiting.seconds, waiting.text) from None
+    except ProviderUnclear as error:
+        raise Later(FIRST_LOOK, f"whether a batch was created is not known, it is looked for: {error}") from None
+    except ProviderUnavailable as error:
+        raise Later(interval(), f"no batch can be created now: {error}") from None
+
+
+class RunLedger:
+    """Intents and ids of batches as facts of the run: another machine finds them there."""
+
+    async def intend(self, intent: Intent) -> tuple[Intent, bool]:
+        """Records an intent."""
+        now: list[None] = []
+        at = await intent_step.keyed(intent.id)(lambda: now.append(None))
+        return Intent(intent.id, intent.process_id, at, intent.jobs), bool(now)
+
+    async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
+        """Records the id of the batch."""
+        return await submit_step.keyed(intent.id)(create)
+
+
+@task(name="llm.batch")
+async def batch_step(questions: list[dict[str, Any]], keys: list[str], plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Answers many questions through a batch; while it is open the run waits, and holds no worker."""
+    how: Plan = read(Plan, plan)
+    ids = [job_of(how.process_id, key) for key in keys]
+    async with shared_queue() as queue, providers.shared(how.address) as provider:
+        await queue.enqueue(how.process_id, questions, ids=ids)
+        try:
+            await BatchWork(queue, provider, RunLedger()).advance(how.process_id)
+        except Waiting as waiting:
+            current().progress(waiting.done, waiting.total or len(ids), waiting.text)
+            raise Later(waiting.seconds, waiting.text) from None
+        found = {job.id: as_reply(job) async for job in queue.each_result(how.process_id)}
+    lost = Reply(error="there is no answer", finish="error")
+    return [dict(plain(found.get(each, lost))) for each in ids]
+
+
+@task(name="llm.delivered")
+async def delivered_step(process_id: str) -> int:
+    """Deletes the jobs of a process: its answers are facts by now."""
+    async with shared_queue() as queue:
+        return await queue.delete_process(process_id)

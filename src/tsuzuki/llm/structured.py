@@ -1,0 +1,142 @@
+"""Answers that fit a schema: the ladder of ways to ask for one, the JSON in what came back, and asking again."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.errors import BadAnswer, ProviderRefused
+from tsuzuki.llm.capability import Rung
+from tsuzuki.llm.checking import names_of, validated
+from tsuzuki.llm.providers.interface import Provider
+from tsuzuki.llm.questions import Question, Reply, Usage
+
+TRIES: Final = 3
+DEEPEST: Final = 4
+"""How many wrappers around the answer are looked into."""
+MOST_BRACES: Final = 2000
+"""At how many places of a text JSON may begin: enough for any answer, and no text takes for ever."""
+
+_FENCE: Final = re.compile(r"```[\w-]*[ \t]*\n?(.*?)```", re.DOTALL)
+_DECODER: Final = json.JSONDecoder()
+UNKNOWN_FORMAT: Final = 400
+
+
+async def asked(provider: Provider, question: Question) -> Reply:
+    """Asks until the answer fits, three times at most; raises `BadAnswer` with what is wrong with the last one.
+
+    An answer that was cut off is a failure at once: asked again, it would be as long.
+    """
+    if question.schema is None:
+        return whole(await provider.complete(question))
+    used, next_question = Usage(), question
+    wrong = ""
+    rungs = list(provider.capability.rungs)
+    for tries in range(1, TRIES + 1):
+        reply = await _on_the_ladder(provider, next_question, rungs)
+        used = used + reply.usage
+        try:
+            value = fitting(whole(reply), question.schema)
+        except _CutOff:
+            raise
+        except BadAnswer as error:
+            wrong = str(error)
+            next_question = question.after(reply.text, _again(wrong))
+        else:
+            return msgspec.structs.replace(reply, value=value, usage=used, tries=tries)
+    raise BadAnswer(
+        f"{provider.name} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}"
+    )
+
+
+async def _on_the_ladder(provider: Provider, question: Question, rungs: list[Rung]) -> Reply:
+    """Asks on the highest rung; one that the provider turns out not to know is left for good."""
+    while True:
+        try:
+            return await provider.complete(question, rungs[0])
+        except ProviderRefused as error:
+            if error.status != UNKNOWN_FORMAT or len(rungs) == 1 or not _about_the_format(str(error)):
+                raise
+            del rungs[0]
+
+
+def _about_the_format(text: str) -> bool:
+    return any(word in text.lower() for word in ("response_format", "json_schema", "output_config", "schema", "format"))
+
+
+class _CutOff(BadAnswer):
+    """The answer was cut off."""
+
+
+def whole(reply: Reply) -> Reply:
+    """Gives a reply that was not cut off; one that was is no answer."""
+    if reply.finish == "length":
+        raise _CutOff(
+            "the answer was cut off at its greatest length (finish_reason length): allow more with max_tokens=, "
+            "or ask for less"
+        )
+    return reply
+
+
+def fitting(reply: Reply, schema: Mapping[str, Any]) -> Any:
+    """Gives the JSON in an answer that fits the schema; raises `BadAnswer` with what is wrong with the likeliest."""
+    wrong: BadAnswer | None = None
+    for candidate in ranked(candidates(reply.text), schema):
+        try:
+            return validated(candidate, schema)
+        except BadAnswer as error:
+            wrong = wrong or error
+    raise wrong or BadAnswer("there is no JSON in the answer")
+
+
+def _again(wrong: str) -> str:
+    return f"That does not fit: {wrong}. Answer again with one JSON value alone that fits the schema."
+
+
+def ranked(found: Iterator[Any], schema: Mapping[str, Any]) -> list[Any]:
+    """Orders candidates: those first that have most of the schema's fields, and what stood further out."""
+    names = names_of(schema)
+
+    def strangers(value: Any) -> int:
+        return -len(names & value.keys()) if isinstance(value, dict) else 0
+
+    return sorted(found, key=strangers)
+
+
+def candidates(text: str) -> Iterator[Any]:
+    """Gives the JSON values in a text: the text itself, in fences, between words; and what is inside them."""
+    stripped = text.strip().removeprefix("\ufeff")
+    pieces = [stripped, *(found[1].strip() for found in _FENCE.finditer(stripped))]
+    for piece in pieces:
+        try:
+            yield from _nested(json.loads(piece), 0)
+        except ValueError:
+            continue
+    for value in _embedded(stripped):
+        yield from _nested(value, 0)
+
+
+def _embedded(text: str) -> Iterator[Any]:
+    """Gives the JSON objects and lists that stand in a text, outermost ones only."""
+    at = tried = 0
+    while tried < MOST_BRACES and (found := re.compile(r"[{\[]").search(text, at)):
+        tried += 1
+        try:
+            value, at = _DECODER.raw_decode(text, found.start())
+        except ValueError:
+            at = found.start() + 1
+        else:
+            yield value
+
+
+def _nested(value: Any, depth: int) -> Iterator[Any]:
+    """Gives a value and the objects inside it: models like to wrap an answer once more."""
+    yield value
+    if depth < DEEPEST and isinstance(value, dict):
+        for each in value.values():
+            if isinstance(each, dict | list):
+                yield from _nested(each, depth + 1)
+    elif depth < DEEPEST and isinstance(value, list) and len(value) == 1:
+        yield from _nested(value[0], depth + 1)

@@ -1,0 +1,254 @@
+"""HTTP to a provider: tried again where that helps, at the pace of the process, without a word of its key."""
+
+import functools
+import random
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import httpx2
+import msgspec
+
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
+from tsuzuki.llm.pacing import Pace
+from tsuzuki.redact import redact
+
+PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Refusals that may be over soon."""
+UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""What goes wrong before a byte was sent."""
+TOO_MANY: Final = 429
+CLIENT_ERROR: Final = 400
+LONGEST_PAUSE: Final = 60.0
+LONGEST_MESSAGE: Final = 500
+KEPT: Final = 60.0
+"""How long a connection is kept for the next request (seconds)."""
+_JSON: Final = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often something is sent, and how long to wait between (seconds)."""
+
+    attempts: int = 5
+    first: float = 0.5
+
+    def pause(self, tries: int, asked: float | None) -> float:
+        """Gives how long to wait: what the provider asks for, else longer after each try; with jitter."""
+        if asked is not None:
+            return asked + random.uniform(0, 0.1 * asked)
+        return min(LONGEST_PAUSE, self.first * (1 << (tries - 1))) * random.uniform(0.5, 1.0)
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """Gives the authorities that are trusted; reading them takes longer than everything else here."""
+    return httpx2.create_ssl_context()
+
+
+class Wire:
+    """A connection to a provider; `async with` it."""
+
+    def __init__(
+        self,
+        provider: str,
+        base_url: str,
+        *,
+        headers: Mapping[str, str],
+        secret: str = "",
+        timeout: float = 120.0,
+        pace: Pace | None = None,
+        patience: Patience | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.provider, self.base_url = provider, base_url.rstrip("/")
+        self._headers, self._secret, self._timeout = headers, secret, timeout
+        self.pace, self._patience = pace or Pace(), patience or Patience()
+        self.clock: Clock = clock or SystemClock()
+        self._idle: list[httpx2.AsyncClient] = []
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """Gives a client for one request at a time, which keeps its connection.
+
+        A client for many looks at all their connections before each request: with 64 of them that doubles its cost.
+        """
+        http = self._idle.pop() if self._idle else self._made()
+        try:
+            yield http
+        finally:
+            self._idle.append(http)
+
+    def _made(self) -> httpx2.AsyncClient:
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEPT)
+        verify = _trust() if self.base_url.startswith("https") else False
+        headers = dict(self._headers)
+        return httpx2.AsyncClient(headers=headers, timeout=self._timeout, limits=limits, verify=verify)
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        while self._idle:
+            await self._idle.pop().aclose()
+
+    async def json(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        files: Mapping[str, Any] | None = None,
+        fields: Mapping[str, str] | None = None,
+        weight: int | None = None,
+        once: bool = False,
+    ) -> Any:
+        """Sends a request and gives the JSON of its answer.
+
+        With a weight (tokens) it keeps to the pace of the process. `once`: it is not sent again unless it was surely
+        not taken; where that is not known, `ProviderUnclear` is raised.
+        """
+        content = None if body is None else msgspec.json.encode(body)
+        async with self._client() as http:
+            request = functools.partial(
+                http.build_request,
+                method,
+                f"{self.base_url}{path}",
+                content=content,
+                params=params,
+                files=files,
+                data=fields,
+                headers=None if content is None else _JSON,
+            )
+            response = await self._sent(http, request, weight, once=once, stream=False)
+        try:
+            return msgspec.json.decode(response.content)
+        except msgspec.DecodeError:
+            kind = ProviderUnclear if once else ProviderUnavailable
+            raise kind(f"{self._name} answered something that is not JSON: {self.clean(response.text)}") from None
+
+    @asynccontextmanager
+    async def lines(self, method: str, path: str, body: Any = None, *, weight: int | None = None) -> AsyncIterator[Any]:
+        """Sends a request and gives the lines of its answer as they come."""
+        content = None if body is None else msgspec.json.encode(body)
+        url = path if path.startswith("http") else f"{self.base_url}{path}"
+        headers = None if content is None else _JSON
+        async with self._client() as http:
+            request = functools.partial(http.build_request, method, url, content=content, headers=headers)
+            response = await self._sent(http, request, weight, once=False, stream=True)
+            try:
+                yield self._lines(response)
+            finally:
+                await response.aclose()
+
+    async def _lines(self, response: httpx2.Response) -> AsyncIterator[str]:
+        try:
+            async for line in response.aiter_lines():
+                yield line
+        except httpx2.TransportError as error:
+            raise ProviderUnavailable(f"{self._name} broke off in the middle: {self._told(error)}") from None
+
+    async def _sent(
+        self, http: httpx2.AsyncClient, make: Any, weight: int | None, *, once: bool, stream: bool
+    ) -> httpx2.Response:
+        tries = 0
+        while True:
+            tries += 1
+            if weight is not None:
+                await self.pace.turn(self.clock, weight)
+            asked = None
+            try:
+                response = await http.send(make(), stream=stream)
+                if response.status_code < CLIENT_ERROR:
+                    return response
+                error: LLMError = await self._refusal(response, once=once)
+                asked = retry_after(response.headers, self.clock)
+            except UNSENT as failure:
+                error = ProviderUnavailable(f"{self._name} cannot be reached: {self._told(failure)}")
+            except httpx2.TransportError as failure:
+                kind = ProviderUnclear if once else ProviderUnavailable
+                error = kind(f"{self._name} did not answer: {self._told(failure)}")
+            if isinstance(error, ProviderRefused | ProviderUnclear) or tries >= self._patience.attempts:
+                raise error
+            await self.clock.sleep(self._patience.pause(tries, asked))
+
+    def used(self, more: int) -> None:
+        """Takes note of tokens that were used beyond what was thought."""
+        self.pace.used(more)
+
+    async def _refusal(self, response: httpx2.Response, *, once: bool) -> LLMError:
+        status = response.status_code
+        try:
+            await response.aread()
+            said = self.clean(message_of(response.content))
+        except httpx2.TransportError as error:
+            said = self._told(error)
+        finally:
+            await response.aclose()
+        text = f"{self._name} answered HTTP {status}: {said}"
+        if status not in PASSING or "insufficient_quota" in said:
+            hint = "; look at the key in the environment" if status in (401, 403) else ""
+            return ProviderRefused(text + hint, status)
+        return ProviderUnclear(text) if once and status != TOO_MANY else ProviderUnavailable(text)
+
+    @property
+    def _name(self) -> str:
+        return f"{self.provider} at {redact(self.base_url)}"
+
+    def _told(self, error: Exception) -> str:
+        return self.clean(f"{type(error).__name__}: {error}".rstrip(": "))
+
+    def clean(self, text: str) -> str:
+        """Gives what a provider said without our key, and not too much of it."""
+        if self._secret:
+            text = text.replace(self._secret, "***")
+        return redact(text[:LONGEST_MESSAGE])
+
+
+def message_of(content: bytes) -> str:
+    """Gives the message in the body of a refusal, in whatever form providers put it."""
+    try:
+        found = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content.decode(errors="replace")
+    for key in ("error", "message", "detail"):
+        if isinstance(found, dict) and found.get(key):
+            found = found[key]
+    if isinstance(found, dict):
+        return str(found.get("code") or found.get("type") or found)
+    return str(found)
+
+
+def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
+    """Gives how long the provider asks us to wait (seconds); a date counts too."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name, "")
+        try:
+            return max(0.0, min(float(text) * unit, LONGEST_PAUSE)) if text else None
+        except ValueError:
+            pass
+        try:
+            at = parsedate_to_datetime(text)
+        except ValueError:
+            continue
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return max(0.0, min((at - datetime.fromtimestamp(clock.now(), UTC)).total_seconds(), LONGEST_PAUSE))
+    return None
+
+
+async def events(lines: AsyncIterator[str]) -> AsyncIterator[Any]:
+    """Gives the JSON of server-sent events; `[DONE]` ends them."""
+    async for line in lines:
+        if not line.startswith("data:"):
+            continue
+        text = line[5:].strip()
+        if text == "[DONE]":
+            return
+        try:
+            yield msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            raise ProviderUnavailable(f"a stream brought something that is not JSON: {redact(text[:200])}") from None

@@ -1,0 +1,33 @@
+"""A provider to ask, a folder to write to, and keys that are recognised wherever they turn up."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.llm.double import KEY, Double, running
+
+
+@pytest.fixture
+def double() -> Iterator[Double]:
+    with running() as double:
+        yield double
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets every test have its own folder and keys of nobody."""
+    monkeypatch.setenv("TSUZUKI_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TSUZUKI_LOAD_DOTENV", "0")
+    for provider in ("OPENAI", "ANTHROPIC", "GEMINI"):
+        monkeypatch.setenv(f"{provider}_API_KEY", KEY)
+    for name in ("PROVIDER", "BASE_URL", "MODEL", "CONCURRENCY", "STRATEGY"):
+        monkeypatch.delenv(f"TSUZUKI_LLM_{name}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_unclosed() -> Iterator[None]:
+    """Lets a connection that nobody closed be told by the test that left it."""
+    yield
+    gc.collect()

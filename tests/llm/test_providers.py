@@ -1,0 +1,181 @@
+"""Every provider answers through one interface; refusals are tried again, cancellation is quick, keys stay hidden."""
+
+import asyncio
+import time
+
+import pytest
+from pydantic import BaseModel
+
+from tests.llm.double import KEY, Double
+from tsuzuki.errors import BadUsage, NoRule, ProviderRefused, ProviderUnavailable
+from tsuzuki.llm import providers
+from tsuzuki.llm.capability import is_local
+from tsuzuki.llm.pacing import Pace
+from tsuzuki.llm.providers import Address, offline
+from tsuzuki.llm.providers.interface import Provider
+from tsuzuki.llm.questions import Question, Usage
+from tsuzuki.llm.wire import Patience
+from tsuzuki.testing import FakeClock
+
+PATHS = {"openai": "/v1", "vllm": "/v1", "anthropic": "", "gemini": "/v1beta", "ollama": ""}
+QUICK = Patience(attempts=4, first=0.01)
+
+
+def at(double: Double, name: str) -> Provider:
+    return providers.opened(Address(name, double.url + PATHS[name], "m-1"), patience=QUICK)
+
+
+@pytest.mark.parametrize("name", PATHS)
+async def test_a_question_is_answered_by(double: Double, name: str) -> None:
+    provider = at(double, name)
+    reply = await provider.complete(Question("why?", system="be brief", temperature=0.5, max_tokens=9))
+    assert reply.text == "answer to why?"
+    assert reply.finish == "stop"
+    assert reply.usage != Usage()
+    pieces = [piece async for piece in provider.stream(Question("a b c"))]
+    assert "".join(pieces).replace(" ", "") == "answertoabc"
+    assert "m-1" in await provider.models()
+    assert "models" in await provider.health()
+    await provider.close()
+
+
+@pytest.mark.parametrize("name", PATHS)
+async def test_a_cut_off_answer_says_so_from(double: Double, name: str) -> None:
+    double.finish = "length"
+    provider = at(double, name)
+    assert (await provider.complete(Question("why?"))).finish == "length"
+    await provider.close()
+
+
+async def test_passing_refusals_are_tried_again_and_lasting_ones_are_not(double: Double) -> None:
+    provider = at(double, "openai")
+    double.refusals = [(429, {"retry-after": "0.05"}), (503, {}), (500, {})]
+    started = time.monotonic()
+    assert (await provider.complete(Question("why?"))).text == "answer to why?"
+    assert time.monotonic() - started >= 0.05
+    assert len(double.seen) == 4
+    double.refusals = [(400, {})]
+    with pytest.raises(ProviderRefused, match="HTTP 400"):
+        await provider.complete(Question("why?"))
+    assert len(double.seen) == 5
+    double.refusals = [(503, {})] * 9
+    with pytest.raises(ProviderUnavailable):
+        await provider.complete(Question("why?"))
+    assert len(double.refusals) == 5
+    await provider.close()
+
+
+async def test_a_server_that_is_not_there_is_told_of_by_its_address() -> None:
+    provider = providers.opened(Address("openai", "http://127.0.0.1:9/v1"), patience=Patience(2, 0.01))
+    with pytest.raises(ProviderUnavailable, match=r"http://127\.0\.0\.1:9/v1 cannot be reached"):
+        await provider.complete(Question("why?"))
+    await provider.close()
+
+
+async def test_no_error_tells_the_key(double: Double) -> None:
+    provider = at(double, "openai")
+    double.refusals = [(401, {})]
+    with pytest.raises(ProviderRefused) as caught:
+        await provider.complete(Question("why?"))
+    assert KEY not in str(caught.value)
+    assert "***" in str(caught.value)
+    assert double.headers[0]["authorization"] == f"Bearer {KEY}"
+    await provider.close()
+
+
+async def test_a_cancelled_call_ends_within_a_second(double: Double) -> None:
+    double.delay = 30
+    provider = at(double, "openai")
+    call = asyncio.create_task(provider.complete(Question("why?")))
+    while not double.at_once:
+        await asyncio.sleep(0.01)
+    started = time.monotonic()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await provider.close()
+    assert time.monotonic() - started < 1
+
+
+async def test_a_minute_holds_so_many_requests_and_tokens() -> None:
+    clock = FakeClock()
+    pace = Pace(requests=3)
+    started = clock.monotonic()
+    turns = asyncio.gather(*(pace.turn(clock, 1) for _ in range(7)))
+    for _ in range(20):
+        await asyncio.sleep(0)
+        if turns.done():
+            break
+        clock.advance(30)
+    await turns
+    assert clock.monotonic() - started >= 120
+    by_tokens = Pace(tokens=100)
+    assert by_tokens.wait(0.0, 80) == 0
+    assert by_tokens.wait(1.0, 30) == pytest.approx(59.0)
+    by_tokens.used(-60)
+    assert by_tokens.wait(1.0, 30) == 0
+
+
+def test_the_pace_is_shared_by_the_process(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_REQUESTS_PER_MINUTE", "7")
+    one, other = at(double, "openai"), at(double, "openai")
+    assert one.wire.pace is other.wire.pace  # type: ignore[attr-defined]
+    assert one.wire.pace.requests == 7  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "local"),
+    [
+        ("ollama", "http://127.0.0.1:11434", True),
+        ("vllm", "http://10.0.0.7:8000/v1", True),
+        ("llama.cpp", "http://box:8080", True),
+        ("vllm", "https://models.example.com/v1", False),
+        ("openai", "http://127.0.0.1:8000/v1", False),
+        ("anthropic", "https://api.anthropic.com", False),
+    ],
+)
+def test_who_is_local(name: str, url: str, local: bool) -> None:
+    assert is_local(name, url) is local
+
+
+def test_what_is_set_is_where_questions_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Address().filled().provider == "offline"
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "vllm")
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", "http://127.0.0.1:1/v1/")
+    monkeypatch.setenv("TSUZUKI_LLM_MODEL", "m-9")
+    assert Address().filled() == Address("vllm", "http://127.0.0.1:1/v1", "m-9")
+    assert Address("anthropic").filled().base_url == "https://api.anthropic.com"
+    with pytest.raises(BadUsage, match="there is no provider 'nobody'"):
+        Address("nobody").filled()
+
+
+def test_a_missing_key_is_told_by_the_name_of_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(BadUsage, match="OPENAI_API_KEY"):
+        providers.opened(Address("openai"))
+
+
+class Greeting(BaseModel):
+    """A schema with a rule."""
+
+    to: str
+
+
+async def test_the_offline_provider_answers_by_rule_and_says_where_there_is_none() -> None:
+    @offline.register(Greeting)
+    def greet(question: Question) -> Greeting:
+        return Greeting(to=question.prompt)
+
+    provider = providers.opened(Address("offline"))
+    assert (await provider.complete(Question("you", name="Greeting"))).text == '{"to":"you"}'
+    offline.unregister(Greeting)
+    with pytest.raises(NoRule, match=r"no rule for questions for Greeting.*TSUZUKI_LLM_PROVIDER"):
+        await provider.complete(Question("you", name="Greeting"))
+
+
+async def test_providers_are_shared_while_somebody_asks(double: Double) -> None:
+    where = Address("openai", f"{double.url}/v1")
+    async with providers.shared(where) as one, providers.shared(where) as other:
+        assert one is other
+    async with providers.shared(where) as again:
+        assert again is not one

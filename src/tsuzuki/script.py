@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import inspect
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 from tsuzuki import options as checks
 from tsuzuki.backends import Claim, Query
@@ -19,6 +18,7 @@ from tsuzuki.flow import Flow
 from tsuzuki.interrupts import interruptible, run_blocking
 from tsuzuki.lifecycle import Run, Status, poisoned
 from tsuzuki.runs import Runs
+from tsuzuki.watchers import Quiet, Watcher
 from tsuzuki.worker import Worker
 
 P = ParamSpec("P")
@@ -73,36 +73,6 @@ class EndedRun(Generic[R]):
     def error(self) -> Problem | None:
         """What went wrong, if something did."""
         return self.row.error
-
-
-class Watcher(Protocol):
-    """Is told what happens while a run is carried out."""
-
-    def began(self, run: Run, *, continued: bool) -> None: ...
-    def changed(self, text: str) -> None: ...
-    def stopping(self) -> None: ...
-
-
-class Quiet:
-    """A watcher that tells people of nothing but that a run goes on, or stops on the way."""
-
-    def began(self, run: Run, *, continued: bool) -> None:
-        """Says that an earlier run goes on."""
-        if continued:
-            done = run.done + run.skipped + run.steps
-            _tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
-
-    def changed(self, text: str) -> None:
-        """Warns of a flow that is not what it was when the run was executed last."""
-        _tell(f"warning: {text}")
-
-    def stopping(self) -> None:
-        """Says how to leave at once."""
-        _tell("stopping; what has finished is kept (Ctrl-C again leaves at once)")
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(f"tsuzuki: {text}\n")
 
 
 class ScriptFlow(Flow[P, R]):

@@ -1,0 +1,36 @@
+"""Who is told what happens while a script carries a run out."""
+
+import sys
+from typing import Protocol
+
+from tsuzuki.lifecycle import Run
+
+
+class Watcher(Protocol):
+    """Is told what happens while a run is carried out."""
+
+    def began(self, run: Run, *, continued: bool) -> None: ...
+    def changed(self, text: str) -> None: ...
+    def stopping(self) -> None: ...
+
+
+class Quiet:
+    """A watcher that tells people of nothing but that a run goes on, or stops on the way."""
+
+    def began(self, run: Run, *, continued: bool) -> None:
+        """Says that an earlier run goes on."""
+        if continued:
+            done = run.done + run.skipped + run.steps
+            _tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
+
+    def changed(self, text: str) -> None:
+        """Warns of a flow that is not what it was when the run was executed last."""
+        _tell(f"warning: {text}")
+
+    def stopping(self) -> None:
+        """Says how to leave at once."""
+        _tell("stopping; what has finished is kept (Ctrl-C again leaves at once)")
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"tsuzuki: {text}\n")

@@ -18,7 +18,7 @@ from tsuzuki.flow import Flow
 from tsuzuki.interrupts import interruptible, run_blocking
 from tsuzuki.lifecycle import Run, Status, poisoned
 from tsuzuki.runs import Runs
-from tsuzuki.watchers import Quiet, Watcher
+from tsuzuki.watchers import Quiet, Watcher, tell
 from tsuzuki.worker import Worker
 
 P = ParamSpec("P")
@@ -216,7 +216,7 @@ async def run_here(
         except _TakenFirst as taken:
             if not continued:
                 raise
-            _tell(f"{taken}: starting anew")
+            tell(f"{taken}: starting anew")
 
 
 async def carry_on(

@@ -21,16 +21,17 @@ class Quiet:
         """Says that an earlier run goes on."""
         if continued:
             done = run.done + run.skipped + run.steps
-            _tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
+            tell(f"continuing run {run.number} of {run.flow} ({done} recorded)")
 
     def changed(self, text: str) -> None:
         """Warns of a flow that is not what it was when the run was executed last."""
-        _tell(f"warning: {text}")
+        tell(f"warning: {text}")
 
     def stopping(self) -> None:
         """Says how to leave at once."""
-        _tell("stopping; what has finished is kept (Ctrl-C again leaves at once)")
+        tell("stopping; what has finished is kept (Ctrl-C again leaves at once)")
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
+    """Tells people something, beside the results of the script."""
     sys.stderr.write(f"tsuzuki: {text}\n")

@@ -10,9 +10,11 @@ from pydantic import BaseModel
 
 from tests.llm.double import Double, Plan
 from tests.llm.test_queue import rows
+from tsuzuki import Runs, flow, llm, task
 from tsuzuki import facts as f
-from tsuzuki import flow, llm, task
+from tsuzuki.backends import Query
 from tsuzuki.backends.memory import MemoryBackend
+from tsuzuki.cli import render
 from tsuzuki.errors import BadUsage
 from tsuzuki.lifecycle import Status
 from tsuzuki.llm.providers import offline
@@ -142,7 +144,15 @@ async def test_a_run_that_waits_for_a_batch_holds_no_worker_and_says_what_for(
 ) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "1.2")
     double.plan = Plan(polls=2)
-    done = await run_flow(many, count=4, strategy="batch")
+    store = MemoryBackend()
+    run = asyncio.create_task(run_flow(many, backend=store, count=4, strategy="batch"))
+    seen = ""
+    while not seen and not run.done():
+        [*rows] = await Runs(store).list(Query())
+        seen = next((render.waits_for(row) for row in rows), "")
+        await asyncio.sleep(0.01)
+    assert seen.startswith("batch batch_"), seen
+    done = await run
     released = [fact for fact in done.facts if isinstance(fact, f.Released)]
     assert released
     assert "is running: " in released[0].reason

@@ -67,7 +67,11 @@ def llm() -> None:
 @provider_options
 @run
 async def models(at: "models_of_language.Address") -> int:
-    """List the models that a provider has."""
+    """List the models that a provider has.
+
+    \b
+      tsuzuki llm models --provider ollama
+    """  # noqa: D301 - click reads \b as: keep these lines
     provider = models_of_language.opened(at)
     try:
         for name in await provider.models():
@@ -83,7 +87,11 @@ async def models(at: "models_of_language.Address") -> int:
 @provider_options
 @run
 async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int:
-    """Ask a question, and show the answer as it comes."""
+    """Ask a question, and show the answer as it comes.
+
+    \b
+      tsuzuki llm ask "Why is the sky blue?" --provider ollama --model llama3.2
+    """  # noqa: D301 - click reads \b as: keep these lines
     provider = models_of_language.opened(at)
     try:
         async for piece in provider.stream(models_of_language.Question(prompt, system=system)):
@@ -98,7 +106,11 @@ async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int
 @provider_options
 @run
 async def doctor(at: "models_of_language.Address") -> int:
-    """Check that a provider can be reached, and does what its record says; this asks a few short questions."""
+    """Check that a provider can be reached, and does what its record says; this asks a few short questions.
+
+    \b
+      tsuzuki llm doctor --provider openai
+    """  # noqa: D301 - click reads \b as: keep these lines
     provider = models_of_language.opened(at)
     click.echo(f"{provider.name} at {provider.base_url or 'no address'}, model {provider.model}")
     bad = 0
@@ -113,7 +125,11 @@ async def doctor(at: "models_of_language.Address") -> int:
 
 @llm.group("jobs", short_help="The jobs of the queue: list, show, cancel.")
 def jobs() -> None:
-    """Look at the job queue."""
+    """Look at the job queue.
+
+    \b
+      tsuzuki llm jobs list
+    """  # noqa: D301 - click reads \b as: keep these lines
 
 
 def _queue(data_dir: str | None) -> "JobQueue":
@@ -129,7 +145,11 @@ def _queue(data_dir: str | None) -> "JobQueue":
 @debug_option
 @run
 async def jobs_list(data_dir: str | None, *, as_json: bool) -> int:
-    """Show the processes that have jobs, and how far each is."""
+    """Show the processes that have jobs, and how far each is.
+
+    \b
+      tsuzuki llm jobs list --json
+    """  # noqa: D301 - click reads \b as: keep these lines
     async with _queue(data_dir) as queue:
         rows = await queue.processes()
     found: dict[str, dict[str, Any]] = {}
@@ -161,7 +181,11 @@ async def jobs_list(data_dir: str | None, *, as_json: bool) -> int:
 @debug_option
 @run
 async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int:
-    """Show the jobs of a process."""
+    """Show the jobs of a process.
+
+    \b
+      tsuzuki llm jobs show 6f1c9a52-3f0e-4d53-9f52-0c7b7a0f8f11
+    """  # noqa: D301 - click reads \b as: keep these lines
     async with _queue(data_dir) as queue:
         found = [job async for job in queue.jobs(process)]
     if not found:
@@ -188,7 +212,11 @@ def _plain(job: "Job") -> dict[str, Any]:
 @provider_options
 @run
 async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None) -> int:
-    """Ask the provider to end the open batches of a process; what is done is kept."""
+    """Ask the provider to end the open batches of a process; what is done is kept.
+
+    \b
+      tsuzuki llm jobs cancel 6f1c9a52-3f0e-4d53-9f52-0c7b7a0f8f11 --provider openai
+    """  # noqa: D301 - click reads \b as: keep these lines
     async with _queue(data_dir) as queue:
         asked = await models_of_language.QueueWorker(queue, at).cancel(process)
     click.echo(f"asked for the end of {asked} batches")
@@ -197,7 +225,11 @@ async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: 
 
 @llm.group("cache", short_help="The kept answers: stats, clear.")
 def cache() -> None:
-    """Look at the kept answers."""
+    """Look at the kept answers.
+
+    \b
+      tsuzuki llm cache stats
+    """  # noqa: D301 - click reads \b as: keep these lines
 
 
 def _cache_file(data_dir: str | None) -> Path:
@@ -209,7 +241,11 @@ def _cache_file(data_dir: str | None) -> Path:
 @debug_option
 @run
 async def cache_stats(data_dir: str | None) -> int:
-    """Show how many answers are kept, how large they are, and how often they were given again."""
+    """Show how many answers are kept, how large they are, and how often they were given again.
+
+    \b
+      tsuzuki llm cache stats
+    """  # noqa: D301 - click reads \b as: keep these lines
     async with models_of_language.Cache(_cache_file(data_dir)) as kept:
         stats = await kept.stats()
     click.echo(f"{stats.answers:,} answers, {stats.bytes:,} bytes, given again {stats.hits:,} times")
@@ -221,7 +257,11 @@ async def cache_stats(data_dir: str | None) -> int:
 @debug_option
 @run
 async def cache_clear(data_dir: str | None) -> int:
-    """Forget all kept answers."""
+    """Forget all kept answers.
+
+    \b
+      tsuzuki llm cache clear
+    """  # noqa: D301 - click reads \b as: keep these lines
     async with models_of_language.Cache(_cache_file(data_dir)) as kept:
         click.echo(f"forgot {await kept.clear():,} answers")
     return 0

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from tsuzuki import settings
-from tsuzuki.lifecycle import ACTIVE, Run
+from tsuzuki.lifecycle import ACTIVE, Run, Status
 from tsuzuki.runs import plain
 
 NARROW: Final = 100
@@ -110,7 +110,15 @@ def status_word(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> s
 
 def record(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> dict[str, Any]:
     """Gives a row for programs."""
-    return {**plain(run), "interrupted": interrupted(run, gone, waited_for)}
+    return {**plain(run), "interrupted": interrupted(run, gone, waited_for), "waits_for": waits_for(run)}
+
+
+def waits_for(run: Run) -> str:
+    """Gives what a run that was handed back waits for, in the words of the step that waits, such as an open batch."""
+    if run.status is not Status.PENDING or not run.not_before:
+        return ""
+    steps = msgspec.json.decode(bytes(run.progress))
+    return next((one_line(step["text"]) for step in steps if step.get("text")), "")
 
 
 def counts(run: Run) -> str:

@@ -40,7 +40,7 @@ def test_a_broken_application_stops_no_worker(room: Room, tmp_path: Path) -> Non
         example_application.unpack(tmp_path / "b", example_application.broken("raises", "import nothing_of_that_name")),
         example_application.unpack(tmp_path / "c", example_application.broken("clash", clash)),
     )
-    worker = room.worker("--data-dir", room.store, PYTHONPATH=":".join(map(str, sites)))
+    worker = room.worker(PYTHONPATH=":".join(map(str, sites)))
     assert "the application raises cannot be used: ModuleNotFoundError" in worker.said
     assert "flow quick of the application clash is left out" in worker.said
     assert bytes(room.end_of(room.submit("quick", number=4)).result or b"") == b"8"

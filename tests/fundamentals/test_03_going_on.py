@@ -9,7 +9,9 @@ import pytest
 
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Run, Runs, Status, Worker, flow, task
+from tsuzuki.backends import Backend
 from tsuzuki.errors import MoveRefused
+from tsuzuki.holders import Holders
 from tsuzuki.presence import is_gone
 from tsuzuki.script import StartOptions, carry_on, run_here
 from tsuzuki.testing import Crash, FaultyBackend
@@ -363,15 +365,15 @@ async def test_a_start_that_comes_too_late_to_go_on_with_a_run_is_one_of_its_own
         assert (row.number, row.status) == (1, Status.COMPLETED)
 
 
-class Interleaved(Runs):
-    """Runs where the holder of an earlier run ends it, and leaves, while a start looks whether he lives."""
+class Interleaved(Holders):
+    """Holders of whom one ends its run, and leaves, while a start looks whether he lives."""
 
-    def __init__(self, runs: Runs, meanwhile: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(runs.backend)
+    def __init__(self, backend: Backend, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(backend)
         self._meanwhile = meanwhile
 
     async def gone(self) -> frozenset[str]:
-        holders = await self.backend.workers(holding=True)
+        holders = await self._backend.workers(holding=True)
         await self._meanwhile()
         return frozenset(record.id for record in holders if is_gone(record, one_machine=True))
 
@@ -392,7 +394,9 @@ async def test_a_start_beside_the_end_of_the_run_before_is_a_new_run(runs: Runs)
         gate.set()
         await asyncio.wait({first})
 
-    ended = await run_here(Interleaved(runs, end_it), gated, {}, signals=False)
+    raced = Runs(runs.backend)
+    raced.holders = Interleaved(runs.backend, end_it)
+    ended = await run_here(raced, gated, {}, signals=False)
     assert (ended.number, ended.status) == (2, Status.COMPLETED)
     assert (await first).number == 1
 

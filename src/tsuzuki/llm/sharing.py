@@ -35,6 +35,7 @@ class Sharing(Generic[Thing]):
 
     def __init__(self, file: str, make: Callable[[Path], Thing]) -> None:
         self._file, self._make = file, make
+        self._closing: set[asyncio.Future[None]] = set()
         self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Open[Thing]]] = WeakKeyDictionary()
 
     @asynccontextmanager
@@ -57,7 +58,14 @@ class Sharing(Generic[Thing]):
             if not found.users:
                 here.pop(path, None)
                 if found.opened:
-                    await found.thing.close()
+                    await self._closed(found.thing)
+
+    async def _closed(self, thing: Thing) -> None:
+        """Closes it to the end, also for somebody who is cancelled meanwhile: its thread would stay for ever."""
+        closing = asyncio.ensure_future(thing.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
 
 
 shared_queue: Final[Sharing[JobQueue]] = Sharing(FILE, JobQueue)

@@ -3,18 +3,17 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Query
+from tsuzuki.backends.filters import filters
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.frames import ELSEWHERE, Frame, Tip
 from tsuzuki.backends.nats.queries import SQL
 from tsuzuki.lifecycle import Run, Status
-
-_ALWAYS: Final = 1e300
 
 
 class News:
@@ -153,24 +152,10 @@ def tip_in(row: tuple[Any, ...]) -> Tip:
 
 def values_of(query: Query) -> dict[str, Any]:
     """Gives what a list is asked for, by the names that its statement has for it."""
-    before, before_id = (_ALWAYS, "") if query.before is None else query.before
     return {
+        **filters(query),
         "statuses": f.encode([Status(status).value for status in query.status]).decode() if query.status else None,
-        "flow": query.flow,
-        "tag": query.tag,
-        "label": query.label,
-        "key": query.key,
-        "tenant": query.tenant,
-        "private": query.private,
-        "digest": query.digest,
-        "number": query.number,
-        "prefix": query.id_prefix or None,
         "workflow": query.workflow or None,
-        "text": None if query.text is None else query.text.lower(),
-        "holder": query.holder,
-        "finished_before": query.finished_before,
-        "updated_after": -_ALWAYS if query.updated_after is None else query.updated_after,
-        "before": before,
-        "before_id": before_id,
+        "before_id": "" if query.before is None else query.before[1],
         "limit": query.limit,
     }

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from tsuzuki.backends import Query
+from tsuzuki.backends.filters import filters
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import numbers, run_from, text
 from tsuzuki.lifecycle import TERMINAL, Run, Status
@@ -22,7 +23,6 @@ _WORTH_A_RANGE: Final = 2
 """A shorter beginning of an id matches so many runs that the newest few are found sooner by looking."""
 _FEW: Final = 1000
 """So many runs are sorted faster than they are looked for in order."""
-_ALWAYS: Final = 1e300
 
 
 def search(execute: Execute, query: Query) -> list[Run]:
@@ -102,25 +102,7 @@ def _few(execute: Execute, name: str, values: dict[str, Any]) -> bool:
 
 
 def _values(query: Query, limit: int) -> dict[str, Any]:
-    return {
-        "statuses": text(list(query.status or Status)),
-        "flow": query.flow,
-        "tag": query.tag,
-        "label": query.label,
-        "key": query.key,
-        "tenant": query.tenant,
-        "private": query.private,
-        "digest": query.digest,
-        "number": query.number,
-        "prefix": query.id_prefix or None,
-        "workflow": query.workflow,
-        "text": None if query.text is None else query.text.lower(),
-        "holder": query.holder,
-        "finished_before": query.finished_before,
-        "updated_after": -_ALWAYS if query.updated_after is None else query.updated_after,
-        "before": _ALWAYS if query.before is None else query.before[0],
-        "limit": limit,
-    }
+    return {**filters(query), "statuses": text(list(query.status or Status)), "limit": limit}
 
 
 def _place(run: Run) -> tuple[float, str]:

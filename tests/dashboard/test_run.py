@@ -232,4 +232,4 @@ def test_on_nats_runs_are_listed_followed_and_acted_on(
     window.go("/letters")
     scene.ended(scene.submit("nightly"))
     window.sees(".error-line", "the disk is full")
-    assert re.search(r"\d", window.find('[data-nav="/letters"]').inner_text())
+    expect(window.find('[data-nav="/letters"]')).to_contain_text(re.compile(r"\d"))

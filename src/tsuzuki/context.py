@@ -217,8 +217,16 @@ class LooseLog:
 FRAME: ContextVar[Frame] = ContextVar("tsuzuki_frame", default=Loose())  # noqa: B039 - it has no state
 
 
-UNDER_WAY: Final[WeakSet[Any]] = WeakSet()
-"""The runs that this process executes now."""
+class Executing(Protocol):
+    """Who executes runs in this process."""
+
+    @property
+    def running(self) -> Mapping[str, Any]:
+        """The runs under way, by id."""
+
+
+EXECUTING: Final[WeakSet[Executing]] = WeakSet()
+"""All who execute runs in this process."""
 _OUTSIDE: Final = (
     "%s was called on a thread that belongs to no run, while a run is executed here: the call is no step of it, and is "
     "made again when the run goes on. Use %s.map(…), or take the run along: asyncio.to_thread(%s, …) in an async flow, "
@@ -229,7 +237,9 @@ _told_of: Final[set[str]] = set()
 
 def _look_around(task: Callee) -> None:
     """Warns, once for each task, of a call that somebody may take for a step: no thread knows its run by itself."""
-    if not UNDER_WAY or task.name in _told_of or threading.current_thread() is threading.main_thread():
+    if task.name in _told_of or threading.current_thread() is threading.main_thread():
+        return
+    if not any(who.running for who in tuple(EXECUTING)):
         return
     _told_of.add(task.name)
     logging.getLogger("tsuzuki").warning(_OUTSIDE, *[task.name] * 4)

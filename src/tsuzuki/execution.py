@@ -13,7 +13,6 @@ from weakref import WeakSet
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.clock import Clock
-from tsuzuki.context import UNDER_WAY
 from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
 from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
@@ -103,19 +102,17 @@ class Execution:
     """What the flow raised."""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     journal: Journal = field(init=False)
-    log: RunLog = field(init=False)
     began: float = field(init=False)
+    _log: RunLog | None = None
     _calls: Calls | None = None
     _kept: Settled | None = None
 
     def __post_init__(self) -> None:
         self.began = self.clock.monotonic()
         self.journal = Journal(self.backend, self.claim, self)
-        self.log = RunLog(self.backend, self.claim.run.id, self.clock, self.journal)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""
-        UNDER_WAY.add(self)
         self.main = self.loop.create_task(work)
         self.main.add_done_callback(self._finished)
 
@@ -141,7 +138,6 @@ class Execution:
         self._over(kept.exception())
 
     def _over(self, error: BaseException | None) -> None:
-        UNDER_WAY.discard(self)
         self.ended(self, error)
 
     @property
@@ -150,6 +146,18 @@ class Execution:
         if self._calls is None:
             self._calls = Calls()
         return self._calls
+
+    @property
+    def log(self) -> RunLog:
+        """Its lines and progress; a run that says nothing never has them."""
+        if self._log is None:
+            self._log = RunLog(self.backend, self.run_id, self.clock, self.journal)
+        return self._log
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether lines or progress wait to be written."""
+        return self._log is not None and self._log.waiting
 
     @property
     def has_calls(self) -> bool:

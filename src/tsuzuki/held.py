@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.clock import Clock
+from tsuzuki.context import EXECUTING
 from tsuzuki.errors import ClaimLost, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.lifecycle import Status
@@ -24,6 +25,7 @@ class Held:
         """When runs were last taken into the queue, by the monotonic clock."""
         self.freed = asyncio.Event()
         """Set whenever a run has left, and a place is free."""
+        EXECUTING.add(self)
 
     async def see_cancels(self, worker: str) -> None:
         """Stops the runs that somebody asked to cancel."""

@@ -192,7 +192,8 @@ class Journal:
         """Refuses whatever comes after the end of the run."""
         if self._ride is not None:
             self._ride.cancel()
-        self.broken = self.broken or ClaimLost("the run has ended here: this call came too late and is not recorded")
+        if self.broken is None:
+            self.broken = ClaimLost("the run has ended here: this call came too late and is not recorded")
         self._owner = None  # two that know each other would wait for the garbage collector
 
     async def fetch(self, positions: Sequence[int]) -> list[Entry]:

@@ -34,7 +34,7 @@ async def execute(run: Execution, flow: Flow[..., Any] | None, compiled: Compile
     try:
         ending = await _ending(run, flow, compiled)
         if ending is not None:
-            if run.log.waiting:
+            if run.unsaid:
                 await run.log.flush()
             await run.end(ending)
     finally:

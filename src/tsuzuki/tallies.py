@@ -15,6 +15,7 @@ SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7
 """Up to how long something took, for each count of a histogram of times; the last count is of what took longer."""
 SIZES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 """Up to how many were put together, for each count of a histogram of sizes; the last count is of what was larger."""
+_ENDINGS: Final = (f.RunCompleted, f.RunFailed, f.RunCancelled)
 
 
 class Histogram(msgspec.Struct, array_like=True):
@@ -67,7 +68,7 @@ class Tallies(msgspec.Struct, omit_defaults=True):
 
     def ended(self, fact: f.Fact | None, took: float) -> None:
         """Counts a run that has ended here; one that was handed back has not."""
-        if isinstance(fact, f.RunCompleted | f.RunFailed | f.RunCancelled):
+        if isinstance(fact, _ENDINGS):
             self.runs.add(took, SECONDS)
 
     def grow(self, after: "Tallies", before: "Tallies | None") -> None:

@@ -390,4 +390,4 @@ class Worker:
     async def _flushing(self) -> None:
         while True:
             await asyncio.sleep(FLUSH)
-            await asyncio.gather(*(run.log.flush() for run in self._running.values()))
+            await asyncio.gather(*(run.log.flush() for run in self._running.values() if run.unsaid))

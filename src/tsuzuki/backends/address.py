@@ -2,8 +2,6 @@
 
 from tsuzuki import settings
 from tsuzuki.backends import Backend
-from tsuzuki.backends.memory import MemoryBackend
-from tsuzuki.backends.sqlite import SqliteBackend
 from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage
 from tsuzuki.redact import redact
@@ -16,13 +14,16 @@ async def open_backend(url: str, *, clock: Clock | None = None, timeout: float |
     """
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
+        from tsuzuki.backends.memory import MemoryBackend  # noqa: PLC0415 - a program uses one of the stores
+
         return MemoryBackend(clock=clock)
-    if scheme == "sqlite" and rest:
-        return await SqliteBackend.open(rest.removeprefix("//"), clock=clock)
     if scheme in ("nats", "tls"):
         return await _open_nats(url, clock, {} if timeout is None else {"timeout": str(timeout)})
-    if url.endswith(".db"):
-        return await SqliteBackend.open(url, clock=clock)
+    if (scheme == "sqlite" and rest) or url.endswith(".db"):
+        from tsuzuki.backends.sqlite import SqliteBackend  # noqa: PLC0415 - as above
+
+        path = rest.removeprefix("//") if scheme == "sqlite" else url
+        return await SqliteBackend.open(path, clock=clock)
     raise BadUsage(f"{redact(url)!r} is no address of a store; use sqlite:PATH/tsuzuki.db, nats://HOST:4222 or memory:")
 
 

@@ -153,10 +153,13 @@ def _complete(transaction: Transaction, batches: Sequence[Append], settled: list
         assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
         run, updated_at = claim.run, transaction.stamp()
         result = bytes(fact.result).decode()
-        where = (run.number, claim.worker, claim.attempt, run.position)
-        rows.append((stamp(fact.at), result, fact.blob, updated_at, *where))
-        _follow(transaction, run, updated_at, batch.facts, batch.columns)
-        settled.append((batch, run.position + 1, None))
+        number, position = run.number, run.position
+        rows.append((stamp(fact.at), result, fact.blob, updated_at, number, claim.worker, claim.attempt, position))
+        transaction.facts.append((number, position + 1, *batch.columns[0]))
+        transaction.runs.add(run.id)
+        if run.tags:
+            transaction.execute(SQL["move_labels"], (updated_at, number))
+        settled.append((batch, position + 1, None))
     if rows:
         transaction.rings = True
         if transaction.executemany(SQL["complete_run"], rows).rowcount != len(rows):

@@ -103,8 +103,8 @@ UPDATE runs SET
     fingerprint = :fingerprint, not_before = 0.0, updated_at = :first + 1e-6 * (number - :lowest)
 WHERE number IN (SELECT value FROM json_each(:numbers)) AND status = 'PENDING' AND position = 1
 RETURNING
-    number, id, created_at, digest, tag, tags, priority, key, idempotency_key, tenant, source, continues, updated_at,
-    (SELECT body FROM params WHERE params.run = runs.number), workflow, workflow_bytes, api_key;
+    number, id, created_at, digest, updated_at, (SELECT body FROM params WHERE params.run = runs.number),
+    tag, tags, priority, key, idempotency_key, tenant, source, continues, workflow, workflow_bytes, api_key;
 
 -- complete_run: The fold of `RunCompleted` by the holder, if the row is still as he claimed it.
 UPDATE runs SET

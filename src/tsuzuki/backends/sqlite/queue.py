@@ -163,8 +163,7 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
     rows = transaction.execute(SQL["claim_new"], values).fetchall()
     fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint)
     transaction.execute(SQL["insert_claims"], {"numbers": numbers([row[0] for row in rows]), "body": text(fact)})
-    for columns in rows:
-        run = newly_claimed(columns, flow, values)
+    for run in newly_claimed(rows, flow, values):
         transaction.runs.add(run.id)
         if run.tags:
             transaction.execute(SQL["move_labels"], (run.updated_at, run.number))

@@ -1,6 +1,6 @@
 """Rows of the tables and what they stand for: runs, facts, log lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -12,6 +12,9 @@ from tsuzuki.lifecycle import Run, Status
 Columns: TypeAlias = tuple[Any, ...]
 """What sqlite3 gives and takes for one row."""
 
+_OWN: Final = slice(0, 6)
+"""The columns of `claim_new` in which every run is its own, and those in which most are alike."""
+_ALIKE: Final = slice(6, None)
 _STATUS: Final = {status.value: status for status in Status}
 _labels: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 _problem: Final = msgspec.json.Decoder(f.Problem).decode
@@ -66,24 +69,47 @@ def run_from(row: Columns) -> Run:
     )
 
 
-def newly_claimed(row: Columns, flow: str, claim: Mapping[str, Any]) -> Run:
-    """Reads what `claim_new` gives; the rest of such a row is what was claimed, or as a run begins."""
+def newly_claimed(rows: Iterable[Columns], flow: str, claim: Mapping[str, Any]) -> Iterator[Run]:
+    """Reads what `claim_new` gives; the rest of such a row is what was claimed, or as a run begins.
+
+    Most runs were submitted alike: one is made of the one before it, which takes a quarter of the time.
+    """
+    alike: Columns = ()
+    like: Run | None = None
+    for row in rows:
+        if like is None or row[_ALIKE] != alike:
+            alike, like = row[_ALIKE], _claimed(row, flow, claim)
+            yield like
+        else:
+            number, run_id, created_at, digest, updated_at, params = row[_OWN]
+            yield msgspec.structs.replace(
+                like,
+                number=number,
+                id=run_id,
+                created_at=created_at,
+                digest=digest,
+                updated_at=updated_at,
+                params=msgspec.Raw(params.encode()),
+            )
+
+
+def _claimed(row: Columns, flow: str, claim: Mapping[str, Any]) -> Run:
     return Run(
         number=row[0],
         id=row[1],
         flow=flow,
         created_at=row[2],
         digest=row[3],
-        tag=row[4],
-        tags=() if row[5] == "[]" else _labels(row[5]),
-        priority=row[6],
-        key=row[7],
-        idempotency_key=row[8],
-        tenant=row[9],
-        source=row[10],
-        continues=row[11],
-        updated_at=row[12],
-        params=msgspec.Raw(row[13].encode()),
+        updated_at=row[4],
+        params=msgspec.Raw(row[5].encode()),
+        tag=row[6],
+        tags=() if row[7] == "[]" else _labels(row[7]),
+        priority=row[8],
+        key=row[9],
+        idempotency_key=row[10],
+        tenant=row[11],
+        source=row[12],
+        continues=row[13],
         workflow=row[14],
         workflow_bytes=row[15],
         api_key=row[16],

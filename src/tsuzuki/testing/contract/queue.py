@@ -111,6 +111,15 @@ class QueueContract:
         assert await backend.claim("other", tags=DEFAULT, dead=frozenset({"worker"})) == []
         assert (await b.claim_of(backend, run.id, "other", dead="worker")).attempt == 2
 
+    async def test_runs_that_are_claimed_together_keep_what_is_their_own(self, backend: Backend) -> None:
+        plain = [await b.submitted(backend, params=msgspec.Raw(b"%d" % n), digest=f"d{n}") for n in range(3)]
+        odd = await b.submitted(backend, tags=("a",), key="k", source="there", params=msgspec.Raw(b"[9]"))
+        other = await b.submitted(backend, flow="other", tenant="t", params=msgspec.Raw(b"[7]"))
+        claims = await backend.claim("worker", tags=["default"], limit=5)
+        assert [claim.run.id for claim in claims] == [run.id for run in (*plain, odd, other)]
+        for claim in claims:
+            assert claim == Claim(await b.row(backend, claim.run.id), "worker", 1)
+
     @pytest.mark.parametrize("private", [True, False])
     async def test_a_submitter_may_have_its_run_from_the_first_moment(self, backend: Backend, private: bool) -> None:
         claimed = f.Claimed(at=b.AT, worker="maker", fingerprint="v1")

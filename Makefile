@@ -17,6 +17,8 @@ WITH_NODE := PATH="$$PATH:$(CURDIR)/$(BIN)"
 CODE := $(wildcard src tests bench examples)
 
 export CHROMIUM
+# Tests and benchmarks start many processes: what Python has compiled once, the next one need not compile again.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help up demo test check fix bench chaos screenshots browser without-apps clean

@@ -80,6 +80,9 @@ class Replay:
         Where the call failed in a try before, it is made again, and recorded under another id: of one id there is one
         outcome in an attempt.
         """
+        code = self._index.get(step, key)
+        if not code & 1:  # nothing is recorded, or a success
+            return step, Recorded(code >> 1, failed=False) if code else None
         while (found := self.find(step, key)) is not None and found.failed and found.position <= since:
             step = again(step)
         return step, found

@@ -109,10 +109,9 @@ class NatsBackend:
             return await self._unfolded(run_id, await self._parts.journals.page(run_id, after, limit, frames.entries))
 
     async def _unfolded(self, run_id: str, entries: list[Entry]) -> list[Entry]:
-        """Puts params that are kept apart in their place."""
-        for at, entry in enumerate(entries):
-            if isinstance(entry.fact, f.Submitted) and entry.fact.blob:
-                entries[at] = Entry(entry.position, await self._parts.chain.unfolded(run_id, entry.fact))
+        """Puts params that are kept apart in their place, in the first fact of a run."""
+        if entries and isinstance(first := entries[0].fact, f.Submitted) and first.blob:
+            entries[0] = Entry(entries[0].position, await self._parts.chain.unfolded(run_id, first))
         return entries
 
     async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:

@@ -36,7 +36,9 @@ def test_a_repository_is_collected_and_drawn_offline_out_of_the_box(terminal: Te
     assert terminal.json("commits", "stats")["totals"]["additions"] == added
     assert terminal.tsuzuki("commits", "stats", "--tsv").stdout.startswith("month\tauthor\tcommits")
     assert terminal.json("commits", "stats", "--no-merges")["totals"]["commits"] == len(made.logged("--branches")) - 1
-    assert "name it chart.svg" in terminal.tsuzuki("commits", "stats", "--plot", "chart.png", code=1).stderr
+    assert "name it chart.svg" in terminal.tsuzuki("commits", "stats", "--plot", "chart.gif", code=1).stderr
+    terminal.tsuzuki("commits", "stats", "--plot", "chart.png")
+    assert (terminal.folder / "chart.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_bulk_goes_on_tomorrow_and_tells_what_failed(terminal: Terminal, repository: Repository) -> None:

@@ -7,6 +7,7 @@ import click
 
 from tsuzuki.apps.commits.desk import Desk
 from tsuzuki.apps.commits.plot import drawn
+from tsuzuki.apps.commits.png import png
 from tsuzuki.apps.commits.records import Project
 from tsuzuki.apps.commits.statistics import Asked, closely, statistics
 from tsuzuki.apps.commits.tables import HEAD, cells, plain, separated
@@ -26,7 +27,9 @@ from tsuzuki.errors import BadUsage
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--tsv", "form", flag_value="tsv", help="Print TSV.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
-@click.option("--plot", is_flag=False, flag_value="commits.svg", metavar="[FILE]", help="Draw a picture (SVG).")
+@click.option(
+    "--plot", is_flag=False, flag_value="commits.svg", metavar="[FILE]", help="Draw a picture (.svg or .png)."
+)
 @store_options
 def stats(
     store: Store,
@@ -76,10 +79,12 @@ def _title(desk: Desk, project: Project | None, branch: str | None) -> str:
 
 def _draw(name: str, picture: str) -> None:
     file = Path(name)
-    if file.suffix.lower() != ".svg":
-        raise BadUsage(f"a picture is an SVG file: name it {file.with_suffix('.svg').name}")
+    form = file.suffix.lower()
+    if form not in (".svg", ".png"):
+        raise BadUsage(f"a picture is SVG or PNG: name it {file.with_suffix('.svg').name}")
+    drawing = png(picture) if form == ".png" else picture.encode()
     try:
-        file.write_text(picture, encoding="utf-8")
+        file.write_bytes(drawing)
     except OSError as error:
         raise BadUsage(f"{name} cannot be written: {error.strerror}") from None
-    click.echo(f"{name} is drawn: open it in a browser", err=True)
+    click.echo(f"{name} is drawn{': open it in a browser' if form == '.svg' else ''}", err=True)

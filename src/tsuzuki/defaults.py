@@ -124,6 +124,12 @@ WORKERS: Final = (
         above_zero,
     ),
     Setting(
+        "TSUZUKI_RUN_HEARTBEAT_INTERVAL_SEC",
+        "1.0",
+        "how often it does so while it has runs under way: their `heartbeat_at` (seconds)",
+        above_zero,
+    ),
+    Setting(
         "TSUZUKI_LEASE_SECONDS",
         "",
         "how long a worker may be silent before its runs are taken over (seconds)",
@@ -303,12 +309,6 @@ KEYS: Final = (
 ACCEPTED: Final = (
     Setting("TSUZUKI_RUNS_KV_BUCKET", "tsuzuki_runs", "rows are kept with the journal, not in a bucket"),
     Setting("TSUZUKI_WORKERS_KV_TTL_SEC", "15.0", "a worker that is gone stays in sight for a day", above_zero),
-    Setting(
-        "TSUZUKI_RUN_HEARTBEAT_INTERVAL_SEC",
-        "1.0",
-        "workers show that they live, and with them their runs",
-        above_zero,
-    ),
 )
 """Known, so that an existing environment is not refused, but without effect: the reason stands beside each."""
 

@@ -4,8 +4,9 @@ import logging
 from typing import Final
 
 from tsuzuki import facts as f
-from tsuzuki.errors import ClaimLost, StoreError
+from tsuzuki.errors import ClaimLost, StepFailure, StoreError
 from tsuzuki.execution import Execution
+from tsuzuki.stumbles import Stumbles
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
@@ -15,34 +16,44 @@ _BY_REASON: Final = {"flow_not_found": "ERR-TSUZUKI-0006", "invalid_job": "ERR-T
 _CANCEL_TOOK_TOO_LONG: Final = "ERR-TSUZUKI-0021"
 
 
-def tell(run: Execution, error: BaseException | None) -> bool:
-    """Says how a run left this worker; tells whether a fault made us drop it while it is still ours."""
-    if error is None and type(run.ending) is f.RunCompleted and not logger.isEnabledFor(logging.INFO):
-        return False  # most runs, and nobody to tell
+def tell(run: Execution, error: BaseException | None, stumbles: Stumbles) -> None:
+    """Says how a run left this worker; one that a fault has stopped while it is still ours goes on later."""
     row = run.claim.run
+    if error is None or isinstance(error, ClaimLost):
+        stumbles.forget(row.id)
+    if error is None and type(run.ending) is f.RunCompleted and not logger.isEnabledFor(logging.INFO):
+        return  # most runs, and nobody to tell
     about = {"run_id": row.id, "flow_name": row.flow, "tag": row.tag, "worker_id": run.claim.worker}
     if error is None:
         _tell_ending(run, about)
-        return False
-    if isinstance(error, ClaimLost):
+    elif isinstance(error, ClaimLost):
         logger.warning("run %s: %s", row.number, error, extra=about)
-        return False
-    if isinstance(error, StoreError):
-        logger.error("run %s stopped: %s", row.number, error, extra={**about, "err_id": error.error_id})
     else:
-        logger.error("run %s stopped: a fault of ours", row.number, exc_info=error, extra=about)
-    return True
+        pause = stumbles.note(run.claim, run.clock.monotonic())
+        if isinstance(error, StoreError):
+            more = {**about, "err_id": error.error_id}
+            logger.error("run %s stopped, and goes on in %g s: %s", row.number, pause, error, extra=more)
+        else:
+            text = "run %s stopped, and goes on in %g s: a fault of ours"
+            logger.error(text, row.number, pause, exc_info=error, extra=about)
+
+
+def _original(error: BaseException | None) -> BaseException | None:
+    """Gives what the flow's own code raised first: a failed step tells of it in words that are ours."""
+    while isinstance(error, StepFailure) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _tell_ending(run: Execution, about: dict[str, str]) -> None:
     row, ending = run.claim.run, run.ending
-    if run.given_up and run.stopping == "cancel":
+    if (run.given_up or run.overdue) and run.stopping == "cancel":
         late = "run %s of %s did not stop within the grace period: its end is recorded without it"
         logger.error(late, row.number, row.flow, extra={**about, "err_id": _CANCEL_TOOK_TOO_LONG})
     if isinstance(ending, f.RunFailed):
         more = {"reason": ending.reason, "err_id": _BY_REASON.get(ending.reason, _EXECUTION)}
         said = f"{ending.error.type}: {ending.error.message}"
         text = "run %s of %s is FAILED: %s"
-        logger.error(text, row.number, row.flow, said, exc_info=run.failure, extra={**about, **more})
+        logger.error(text, row.number, row.flow, said, exc_info=_original(run.failure), extra={**about, **more})
     elif ending is not None:
         logger.info("run %s of %s is %s", row.number, row.flow, _WORDS.get(type(ending), "over"), extra=about)

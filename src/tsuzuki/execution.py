@@ -89,6 +89,8 @@ class Execution:
     active: int = 0
     begun: int = 0
     given_up: bool = False
+    overdue: bool = False
+    """Whether something still ran when the grace period was over."""
     interrupted: bool = False
     stopping: Stop | None = None
     not_before: float = 0.0
@@ -203,6 +205,7 @@ class Execution:
             if work.thread in self.calls.waiting:  # for another one, and ends when that is given up
                 work.late = _nothing
             elif work.thread and not work.done():
+                self.overdue = True
                 text = f"{work.what} still runs, {self.grace:g} s after it was to stop, and is not waited for any more"
                 self.log.line(f"{text}: its thread goes on, and its result will be refused", "warning")
             work.abandon(Abandoned())

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Query
@@ -12,6 +13,10 @@ from tsuzuki.context import EXECUTING
 from tsuzuki.errors import ClaimLost, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.lifecycle import Status
+from tsuzuki.stumbles import Stumbles
+
+AT_ONCE: Final = 0.2
+"""How long what is handed back after the grace period may take to leave (seconds)."""
 
 
 class Held:
@@ -21,6 +26,7 @@ class Held:
         self._backend, self._clock = backend, clock
         self.running: dict[str, Execution] = {}
         self.queue: deque[Claim] = deque()
+        self.stumbles = Stumbles()
         self.taken_at = 0.0
         """When runs were last taken into the queue, by the monotonic clock."""
         self.freed = asyncio.Event()
@@ -29,11 +35,13 @@ class Held:
 
     async def see_cancels(self, worker: str) -> None:
         """Stops the runs that somebody asked to cancel."""
-        if not self.running:
+        if not self.running and not self.stumbles.ours():
             return
         for row in await self._backend.search(Query(holder=worker, status=(Status.CANCELLING,), limit=1000)):
             run = self.running.get(row.id)
-            if run is not None and run.stopping is None:
+            if row.id in self.stumbles:
+                self.stumbles.hurry(row.id)
+            elif run is not None and run.stopping is None:
                 run.journal.note(run.fact(f.CancelSeen))
                 run.stop("cancel")
 
@@ -44,18 +52,35 @@ class Held:
             await self.freed.wait()
 
     async def drain(self, grace: float) -> None:
-        """Lets what is under way end within the grace period (seconds)."""
+        """Lets what is under way end within the grace period (seconds); what has not by then is handed back at once."""
         await self.release_queued()
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(grace):
                 await self.all_ended()
+        except TimeoutError:
+            await self.hand_back(grace=AT_ONCE)
 
-    async def hand_back(self) -> None:
-        """Hands back what has not ended."""
+    async def hand_back(self, grace: float | None = None) -> None:
+        """Hands back what has not ended, once it could be interrupted; what cannot has that long (seconds)."""
         await self.release_queued()
         for run in self.running.values():
+            run.grace = run.grace if grace is None else min(grace, run.grace)
             run.stop("release")
         await self.all_ended()
+
+    def ours(self) -> set[tuple[str, int]]:
+        """Names what is held here, and under which attempt."""
+        running = {(run.run_id, run.claim.attempt) for run in self.running.values()}
+        return running | {(claim.run.id, claim.attempt) for claim in self.queue} | self.stumbles.ours()
+
+    async def go_on(self, worker: str) -> None:
+        """Takes up again what a fault of the store has stopped, where the pause is over and it is still ours."""
+        for claim in self.stumbles.due(self._clock.monotonic()):
+            row = await self._backend.get(claim.run.id)
+            if row is not None and (row.holder, row.attempt) == (worker, claim.attempt):
+                self.queue.append(Claim(row, worker, claim.attempt, row.fingerprint))
+            else:
+                self.stumbles.forget(claim.run.id)
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Takes claims into the queue."""

@@ -16,8 +16,8 @@ from tsuzuki import settings
 from tsuzuki.context import FRAME
 from tsuzuki.redact import redact
 
-WORKER: Final = "tsuzuki:worker"
-GATEWAY: Final = "tsuzuki:http"
+WORKER: Final = "tsuzuki-server:worker"
+GATEWAY: Final = "tsuzuki-server:http"
 CONTEXT: Final = ("run_id", "flow_name", "tag", "worker_id", "err_id", "msg_id", "reason", "trace_id", "span_id")
 """What a line tells beside its message, where it is known: given with `extra=`, or by the run it was written in."""
 
@@ -44,7 +44,7 @@ class JsonLines(logging.Formatter):
         }
         told |= self._known | _context(record) | _details(record)
         if record.exc_info and isinstance(record.exc_info[1], BaseException):
-            told |= self._exception(record.exc_info[1])
+            told = self._exception(record.exc_info[1]) | told
         return json.dumps(told, ensure_ascii=False, default=str)
 
     def _exception(self, error: BaseException) -> dict[str, str]:

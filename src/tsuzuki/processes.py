@@ -20,8 +20,10 @@ logger: Final = logging.getLogger("tsuzuki.processes")
 FIRST_PAUSE: Final = 0.5
 """How long to wait before a process that died is started again (seconds); twice as long each time it dies young."""
 LONGEST_PAUSE: Final = 30.0
-YOUNG: Final = 60.0
+YOUNG: Final = 5.0
 """A process that lived longer than this (seconds) did well: the pauses begin anew."""
+REFUSED: Final = 78
+"""The exit code of a `tsuzuki` of ours that cannot work as it was told to: to start it again would change nothing."""
 SPARE: Final = 5.0
 """How much longer than the grace period an ending may take before the process is killed (seconds)."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -58,9 +60,15 @@ def end_with_parent() -> None:
 class Child:
     """One program, kept alive until it is told to end."""
 
-    def __init__(self, program: Program, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        tell: Callable[[str], None],
+        clock: Callable[[], float],
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
         self.program = program
-        self._tell, self._clock = tell, clock
+        self._tell, self._clock, self._refused = tell, clock, refused
         self._process: asyncio.subprocess.Process | None = None
         self._ending = asyncio.Event()
         self.restarts = 0
@@ -77,6 +85,10 @@ class Child:
             began = self._clock()
             code = await self._run()
             if self._ending.is_set():
+                return
+            if code == REFUSED and not self.restarts:  # later it may be the store that is away for a while
+                self._tell(f"{self.program.name} cannot start: the line above says why")
+                self._refused()
                 return
             pause = FIRST_PAUSE if self._clock() - began > YOUNG else pause
             self._tell(f"{self.program.name} died ({_how(code)}); it is started again in {pause:g} s")

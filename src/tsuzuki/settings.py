@@ -211,9 +211,10 @@ def lease(*, one_machine: bool) -> float:
     return float(value("TSUZUKI_LEASE_SECONDS") or (30.0 if one_machine else 6.0))
 
 
-def heartbeat(lease: float) -> float:
-    """Gives how often a worker shows that it lives."""
-    return min(float(value("TSUZUKI_WORKER_HEARTBEAT_INTERVAL_SEC")), lease / 6)
+def heartbeat(lease: float, *, working: bool = False) -> float:
+    """Gives how often a worker shows that it lives, and with it the runs that it is working on."""
+    often = [float(value("TSUZUKI_WORKER_HEARTBEAT_INTERVAL_SEC")), lease / 6]
+    return min(*often, float(value("TSUZUKI_RUN_HEARTBEAT_INTERVAL_SEC")) if working else often[0])
 
 
 def default_tag() -> str:

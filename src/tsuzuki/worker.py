@@ -260,8 +260,7 @@ class Worker:
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
         self._appetite.learn(self._clock.monotonic() - run.began)
-        if tell(run, error):
-            self._dropped.add(run.run_id)
+        tell(run, error, self._held.stumbles)
         self._start_queued()
 
     def _leave(self, run: Execution) -> None:
@@ -280,7 +279,7 @@ class Worker:
         def ended(run: Execution, error: BaseException | None) -> None:
             self._leave(run)
             if told:
-                tell(run, error)
+                tell(run, error, self._held.stumbles)
             if not over.done():
                 over.set_result(error)
 
@@ -312,8 +311,7 @@ class Worker:
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
         now = self._clock.monotonic()
         self._watch.heard(now)
-        ours = {(run.run_id, run.claim.attempt) for run in running} | {(c.run.id, c.attempt) for c in self._queue}
-        self._dropped |= self._unattended.look(held, ours, now)
+        self._dropped |= self._unattended.look(held, self._held.ours(), now)
         for run in running:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")
@@ -328,8 +326,14 @@ class Worker:
 
     async def _beating(self) -> None:
         asleep = self._clock.elapsed() - self._clock.monotonic()
+        often, seldom = settings.heartbeat(self._lease, working=True), settings.heartbeat(self._lease)
+        beats = 0
         while True:
-            await asyncio.sleep(settings.heartbeat(self._lease))  # real time, whatever the clock of the runs says
+            await asyncio.sleep(often)  # real time, whatever the clock of the runs says
+            beats += 1
+            if not self._running and beats * often < seldom:
+                continue
+            beats = 0
             slept = self._clock.elapsed() - self._clock.monotonic() - asleep
             if slept > LOOK:
                 asleep += slept
@@ -356,7 +360,9 @@ class Worker:
                     await self._take_strays()
 
     async def _take_up_again(self) -> None:
-        """Claims anew what a fault made us drop: we hold it still, so that nobody else may have it."""
+        """Goes on with what is ours and not under way: a fault has stopped it, or its claim got lost on its way."""
+        await self._held.go_on(self.id)
+        self._start_queued()
         for run_id in tuple(self._dropped):
             if self._stopping.is_set():
                 return  # others may have it as soon as we have left

@@ -39,7 +39,7 @@ def test_a_line_says_when_who_where_and_what(written: io.StringIO) -> None:
     (line,) = lines(written)
     assert line["ts"].endswith("+00:00")
     assert (line["service"], line["level"], line["logger"], line["message"]) == (
-        "tsuzuki:worker",
+        "tsuzuki-server:worker",
         "INFO",
         "mine",
         "続き 3",
@@ -62,7 +62,7 @@ def test_an_exception_is_told_with_its_type_words_traceback_origin_and_id(writte
     except StoreUnavailable:
         logging.getLogger("mine").exception("it failed")
     (line,) = lines(written)
-    assert (line["service"], line["level"], line["exc_type"]) == ("tsuzuki:http", "ERROR", "StoreUnavailable")
+    assert (line["service"], line["level"], line["exc_type"]) == ("tsuzuki-server:http", "ERROR", "StoreUnavailable")
     assert line["exc_message"].startswith("no disk")
     assert "in fail\n" in line["exc_traceback"]
     assert line["exc_origin"].endswith("in fail")

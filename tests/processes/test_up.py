@@ -47,7 +47,9 @@ def test_it_says_what_to_open_and_a_first_command_that_works(room: Room) -> None
     parts = children(process)
     process.send(signal.SIGTERM)
     assert process.ended() == 0
-    assert {line["service"] for line in process.log} == {"tsuzuki:worker"}, "the gateway had nothing to complain of"
+    assert {line["service"] for line in process.log} == {"tsuzuki-server:worker"}, (
+        "the gateway had nothing to complain of"
+    )
     assert len(parts) == 3
     assert not [pid for pid in parts if lives(pid)]
     states = {record.state for record in room.asked(lambda runs: runs.backend.workers())}
@@ -160,3 +162,16 @@ def test_what_it_says_on_a_terminal_is_all_one_has_to_know(room: Room) -> None:
         assert "Traceback" not in terminal.said
     finally:
         terminal.leave()
+
+
+def test_what_cannot_start_is_told_once_and_nothing_is_left_running(room: Room) -> None:
+    for arguments, why in (
+        (("--host", "0.0.0.0"), "--allow-unauthenticated"),  # noqa: S104 - that is what is refused
+        (("--flows", "nowhere.py"), "nowhere.py"),
+        (("--backend", "nats://127.0.0.1:1?timeout=1"), "127.0.0.1:1"),
+    ):
+        process = room.start("up", "--port", "0", *arguments)
+        assert process.ended() == 1, arguments
+        assert why in process.said
+        assert "cannot start: the line above says why" in process.said
+        assert "it is started again" not in process.said

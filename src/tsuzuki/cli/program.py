@@ -104,7 +104,8 @@ class Program(click.Group):
         except Exception as error:  # noqa: BLE001 - the last resort: people get a sentence, --debug the traceback
             what = f"{type(error).__name__}: {error}; --debug shows the traceback"
             code = _told(f"something unexpected happened: {what}", TsuzukiError.error_id)
-        sys.exit(code)
+        ours = list(sys.argv[1:] if args is None else args)[:1] == ["--end-with-parent"]
+        sys.exit(processes.REFUSED if code == 1 and ours else code)
 
 
 def _told(message: str, error_id: str = "", code: int = 1) -> int:

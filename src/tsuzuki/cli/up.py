@@ -80,6 +80,7 @@ class Parts:
     dashboard_lang: str | None
     allow_unauthenticated: bool
     children: list[Child] = field(default_factory=list)
+    refused: bool = False
 
     @property
     def server(self) -> str:
@@ -124,6 +125,10 @@ async def _up(parts: Parts, nats_port: int | None) -> int:
             hurry()
         stopping.set()
 
+    def refused() -> None:
+        parts.refused = True
+        stopping.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     parts.port = parts.port or _free_port(parts.host)
@@ -131,17 +136,18 @@ async def _up(parts: Parts, nats_port: int | None) -> int:
         if nats_port is not None:
             await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
         _refuse_taken(parts.host, parts.port)
-        workers = [Child(parts.worker(number), say, CLOCK.monotonic) for number in range(1, parts.workers + 1)]
-        parts.children = [Child(parts.gateway(), say, CLOCK.monotonic), *workers]
+        programs = [parts.gateway(), *(parts.worker(number) for number in range(1, parts.workers + 1))]
+        parts.children = [Child(program, say, CLOCK.monotonic, refused) for program in programs]
         async with _kept(parts.children):
             place = parts.server.removeprefix("http://")
             question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
             if await _answers(place, question, b"200", stopping):
                 _tell(parts)
             await stopping.wait()
-            grace = f"{settings.grace_period():g} s"
-            say(f"stopping: what is under way has {grace} to finish, then it is handed back; again ends it at once")
-    return 0
+            if not parts.refused:
+                grace = f"{settings.grace_period():g} s"
+                say(f"stopping: what is under way has {grace} to finish, then it is handed back; again ends it at once")
+    return 1 if parts.refused else 0
 
 
 @asynccontextmanager

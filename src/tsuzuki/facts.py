@@ -142,10 +142,11 @@ class CancelSeen(Fact, frozen=True, kw_only=True):
 
 
 class ResumeAsked(Fact, frozen=True, kw_only=True):
-    """Somebody asked for the run to go on, trying again what had failed (or not)."""
+    """Somebody asked for the run to go on, trying again what had failed (or not); a private one may be shared by it."""
 
     by: str = ""
     failed: bool = True
+    share: bool = False
 
 
 class RunCompleted(Fact, frozen=True, kw_only=True):

@@ -29,6 +29,14 @@ class Holders:
     def _gone_of(self, records: Sequence[WorkerRecord]) -> frozenset[str]:
         return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=self._backend.one_machine))
 
+    async def takers(self, row: Run) -> list[str]:
+        """Gives the living workers that take runs of this flow and tag."""
+        records = [
+            r for r in await self._backend.workers() if row.tag in r.tags and (row.flow in r.flows or r.resolves)
+        ]
+        gone = self._gone_of(records)
+        return [record.id for record in records if record.id not in gone]
+
     async def waiter(self, row: Run) -> WorkerRecord | None:
         """Gives the living process that waits with a private run until its time has come."""
         if not row.private or row.status is not Status.PENDING or not row.not_before:

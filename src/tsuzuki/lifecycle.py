@@ -249,6 +249,7 @@ def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
         run,
         attempt=run.attempt + 1,
         failed=0 if fact.failed else run.failed,
+        private=run.private and not fact.share,
         error=None,
         result=None,
         blob="",
@@ -311,8 +312,14 @@ def cancel_facts(run: Run, ask: f.CancelAsked, dead: frozenset[str]) -> list[f.F
     return [ask, f.RunCancelled(at=ask.at, attempt=run.attempt)]
 
 
-def resume_facts(run: Run, ask: f.ResumeAsked) -> list[f.Fact]:
-    """Says what a resume request appends; what cannot be resumed is refused with the reason."""
+def resume_facts(run: Run, ask: f.ResumeAsked, dead: frozenset[str]) -> list[f.Fact]:
+    """Says what a resume request appends; what cannot be resumed is refused with the reason.
+
+    A private run that its process has left behind is cancelled first: then the shared workers may have it.
+    """
+    if run.status in ACTIVE and ask.share and run.private and (run.holder is None or run.holder in dead):
+        cancel = f.CancelAsked(at=ask.at, attempt=run.attempt, by=ask.by, reason="its process is gone: workers go on")
+        return [*cancel_facts(run, cancel, dead), ask]
     if run.status in ACTIVE:
         raise MoveRefused(f"run {run.number} is {run.status}: it goes on by itself, there is nothing to resume")
     if run.status is Status.COMPLETED and not (run.failed and ask.failed):
@@ -326,6 +333,6 @@ def request_facts(run: Run, ask: f.Fact, dead: frozenset[str]) -> list[f.Fact]:
         case f.CancelAsked():
             return cancel_facts(run, ask, dead)
         case f.ResumeAsked():
-            return resume_facts(run, ask)
+            return resume_facts(run, ask, dead)
         case _:
             raise MoveRefused(f"only the holder of a run may record {f.kind(ask)}")

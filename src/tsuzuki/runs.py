@@ -21,7 +21,7 @@ from tsuzuki.backends import Backend, Check, Entry, Line, Query, WorkerRecord
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest, plain_params
-from tsuzuki.errors import BadUsage, KeyHeld, RunHeld, RunNotFound
+from tsuzuki.errors import BadUsage, KeyHeld, MoveRefused, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
 from tsuzuki.holders import Holders
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
@@ -234,10 +234,11 @@ class Runs:
         answer, after = await self.backend.ask(row.id, ask, dead=await self.holders.gone_from(row))
         return answer, after or row
 
-    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:
+    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "", share: bool = False) -> Run:
         """Lets a run that failed or was cancelled go on; what failed is tried again, unless `failed` is False.
 
-        A run that a dead process left behind is simply claimed again: there is nothing to ask.
+        A run that a dead process left behind is simply claimed again: there is nothing to ask. With `share`, a run that
+        a script started is left to the workers, if one of them knows its flow.
         """
         row = await self.get(reference)
         if row.status in ACTIVE:
@@ -245,10 +246,17 @@ class Runs:
                 raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
             if (waiter := await self.holders.waiter(row)) is not None:
                 raise _waits(row, waiter)
-            return row
-        ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=by, failed=failed)
+            if not (share and row.private):
+                return row
+        share = share and row.private
+        if share and not await self.holders.takers(row):
+            ways = f"go on with it where it was started (tsuzuki resume {row.number}), or start a worker with its flow"
+            raise MoveRefused(
+                f"a script started run {row.number}, and no worker for {row.tag!r} knows {row.flow}: {ways}"
+            )
+        ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=by, failed=failed, share=share)
         try:
-            _, after = await self.backend.ask(row.id, ask)
+            _, after = await self.backend.ask(row.id, ask, dead=await self.holders.gone_from(row))
         except KeyHeld as held:
             raise await self._held(held) from None
         return after or row

@@ -10,7 +10,9 @@ import pytest
 
 from tsuzuki import Runs, Status, Worker, flow, stumbles, task
 from tsuzuki import facts as f
+from tsuzuki.errors import MoveRefused
 from tsuzuki.logs import JsonLines
+from tsuzuki.script import run_here
 from tsuzuki.testing import FaultyBackend
 
 Records = pytest.LogCaptureFixture
@@ -145,3 +147,28 @@ async def test_a_failed_run_is_told_with_what_its_own_code_raised(runs: Runs, ca
     assert '"err_id": "ERR-TSUZUKI-0007"' in line
     assert '"exc_type": "RuntimeError"' in line
     assert f'"exc_origin": "{__file__}:' in line
+
+
+async def test_a_run_of_a_script_is_left_to_the_workers_where_one_of_them_knows_its_flow(runs: Runs) -> None:
+    @flow(name="scripted")
+    async def scripted(fail: bool) -> str:
+        if fail and (await runs.list())[0].attempt == 1:
+            raise RuntimeError("not yet")
+        return "done"
+
+    @flow
+    async def other() -> None: ...
+
+    ended = await run_here(runs, scripted, {"fail": True})
+    assert ended.status is Status.FAILED
+    with pytest.raises(MoveRefused, match=r"no worker for 'default' knows scripted.*tsuzuki resume 1"):
+        await runs.resume(ended.row.id, share=True)
+    async with Worker(runs.backend, [other]) as worker:
+        with pytest.raises(MoveRefused, match="no worker"):
+            await runs.resume(ended.row.id, share=True)
+    async with Worker(runs.backend, [scripted]) as worker:
+        working = asyncio.create_task(worker.run())
+        await runs.resume(ended.row.id, share=True)
+        assert (await runs.wait(ended.row.id)).status is Status.COMPLETED
+        worker.stop()
+        await working

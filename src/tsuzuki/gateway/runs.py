@@ -245,7 +245,7 @@ async def resume(run_id: str, request: Request, session: InSession) -> Response:
     row = await session.run(run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
     by = f"key:{session.key_id}" if session.key_id else "http"
-    row = await session.runs.resume(row.id, failed=asked.failed, by=by)
+    row = await session.runs.resume(row.id, failed=asked.failed, by=by, share=True)
     return answer(await session.gateway.snapshots.document(row))
 
 

@@ -124,6 +124,9 @@ UPDATE runs SET
 WHERE number = ? AND holder = ? AND attempt = ?
 RETURNING position;
 
+-- share_run: Lets the workers have a run that was private.
+UPDATE runs SET private = FALSE, shelf = ? WHERE number = ?;
+
 -- insert_claims: Adds the same fact to the journals of runs that were claimed for the first time.
 INSERT INTO facts (run, position, kind, attempt, body)
 SELECT value, 2, 'Claimed', 1, :body FROM json_each(:numbers);

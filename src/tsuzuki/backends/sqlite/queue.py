@@ -199,6 +199,9 @@ def ask(
         if holder is None:
             raise
         raise holder from None
+    if run.private and not row.private:
+        shared = (shelf_of(transaction.execute, row), row.number)
+        transaction.execute(SQL["share_run"], shared)
     transaction.rings = True
     return RunUpdateResult.UPDATED, row
 

@@ -188,6 +188,22 @@ class QueueContract:
             assert await backend.claim("other", run_id=run.id, dead=frozenset({"worker"})) == []
         assert await backend.claim("other", tags=DEFAULT, limit=9, dead=frozenset({"worker"})) == []
 
+    @pytest.mark.parametrize("left", ["failed", "interrupted"])
+    async def test_a_private_run_that_is_resumed_for_all_is_given_by_tag(self, backend: Backend, left: str) -> None:
+        claim = await b.claimed(backend, private=True, tags=("nightly",))
+        await backend.append(claim, [b.item("a")])
+        if left == "failed":
+            await backend.append(claim, [f.RunFailed(at=b.AT, error=f.Problem("E", "no"))])
+        ask = f.ResumeAsked(at=b.AT, share=True)
+        _, row = await backend.ask(claim.run.id, ask, dead=frozenset({"worker"}))
+        assert row is not None
+        assert (row.status, row.private, row.holder, row.done) == (Status.PENDING, False, None, 1)
+        assert await b.row(backend, row.id) == row
+        assert [found.id for found in await backend.search(Query(private=False, flow=row.flow))] == [row.id]
+        assert await backend.search(Query(private=True)) == []
+        (given,) = await backend.claim("other", tags=DEFAULT)
+        assert (given.run.id, given.run.private, given.run.done) == (row.id, False, 1)
+
     async def test_a_claim_records_the_code_and_tells_the_one_before(self, backend: Backend) -> None:
         run = await b.submitted(backend, flow="crawl")
         codes = {"crawl": "v1", "other": "v9"}

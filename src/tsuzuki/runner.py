@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.errors import BadParams, BadRequest, ClaimLost, FlowNotFound, StoreError, TsuzukiError
+from tsuzuki.errors import BadCallable, BadParams, BadRequest, ClaimLost, FlowNotFound, StoreError, TsuzukiError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.frames import RunFrame, root_frame
@@ -23,6 +23,10 @@ from tsuzuki.steps import Call, invoke, leave_if_stopping
 
 _NOTHING_YET: Final = 2
 """The position of a run that was submitted and claimed, and has done nothing."""
+_TRIES: Final = 12
+"""How many attempts a workflow has to find a worker that allows what it calls, where there are several."""
+_MOMENT: Final = 0.1
+"""After how long another worker may take it (seconds)."""
 
 
 Compile: TypeAlias = Callable[[str, str], Flow[..., Any]]
@@ -51,6 +55,8 @@ async def _ending(run: Execution, flow: Flow[..., Any] | None, compiled: Compile
         try:
             flow = await _brought(run, compiled)
         except BadRequest as error:
+            if isinstance(error, BadCallable) and await _others_may_allow(run):
+                return _left_to_others(run, error)
             return _failed(run, f.Problem(type(error).__name__, str(error)), "invalid_job")
     if flow is None:
         known = f"flow_not_found: no flow called {row.flow!r} is known to worker {run.claim.worker}"
@@ -72,6 +78,18 @@ async def _brought(run: Execution, compiled: Compile | None) -> Flow[..., Any]:
     [entry] = await run.backend.read(run.run_id, limit=1)
     text = entry.fact.workflow if isinstance(entry.fact, f.Submitted) else ""
     return await asyncio.to_thread(compiled, text, run.claim.run.flow)
+
+
+async def _others_may_allow(run: Execution) -> bool:
+    """Tells whether another worker may allow what a workflow calls; who gets a run is chance, so it has a few tries."""
+    row, me = run.claim.run, run.claim.worker
+    records = await run.backend.workers() if run.claim.attempt < _TRIES else ()
+    return any(r.workflows and row.tag in r.tags and r.id != me and not r.stopped for r in records)
+
+
+def _left_to_others(run: Execution, error: BadCallable) -> f.Fact:
+    told = f"worker {run.claim.worker} does not allow what its workflow calls: {error}"
+    return run.fact(f.Released, reason=told, not_before=run.clock.now() + _MOMENT, worker=run.claim.worker)
 
 
 def _failed(run: Execution, error: f.Problem, reason: str = "execution_error") -> f.Fact:
@@ -123,6 +141,8 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
             return _failed(run, f.Problem("GiveUp", error.reason))
         case StoreError() | ClaimLost():
             raise error
+        case BadCallable() if run.claim.run.workflow and await _others_may_allow(run):
+            return _left_to_others(run, error)
         case _:
             return _failed(run, problem(error))
 

@@ -53,6 +53,24 @@ async def ended(backend: Backend, worker: Worker, text: str) -> tuple[Status, ob
     return row.status, await runs.result(run.id), message
 
 
+async def test_a_workflow_finds_the_worker_that_allows_what_it_calls(backend: Backend) -> None:
+    runs, stingy = Runs(backend), compiler(Callables())
+    async with Worker(backend, workflows=stingy) as first, Worker(backend, workflows=WORKFLOWS) as second:
+        working = [asyncio.create_task(worker.run()) for worker in (first, second)]
+        submitted = [await runs.submit("theirs", {"n": 20}, workflow=TEXT) for _ in range(4)]
+        assert [(await runs.wait(run.id)).status for run in submitted] == [Status.COMPLETED] * 4
+        for worker in (first, second):
+            worker.stop()
+        await asyncio.gather(*working)
+    async with Worker(backend, workflows=stingy) as first, Worker(backend, workflows=stingy):
+        working = [asyncio.create_task(first.run())]
+        run = await runs.wait((await runs.submit("theirs", {"n": 20}, workflow=TEXT)).id)
+        first.stop()
+        await asyncio.gather(*working)
+    assert run.error is not None
+    assert (run.status, run.error.type) == (Status.FAILED, "BadCallable")
+
+
 async def test_a_worker_that_knows_no_flow_runs_one_that_is_brought(backend: Backend) -> None:
     status, result, _ = await ended(backend, Worker(backend, workflows=WORKFLOWS), TEXT)
     assert (status, result) == (Status.COMPLETED, {"second": 80})

@@ -18,6 +18,9 @@ from tsuzuki.errors import MoveRefused
 
 MOST_CLAIMS: Final = 20
 """A run that was claimed so often without one new outcome kills its workers, and is failed."""
+LONGEST_REST: Final = 10.0
+_SUSPICIOUS: Final = 2
+"""After more claims than that without an outcome a run is left alone for a while, up to so many seconds."""
 
 _POISON: Final = "PoisonRun"
 
@@ -286,13 +289,22 @@ def poisoned(run: Run) -> bool:
     return run.status is Status.FAILED and run.error is not None and run.error.type == _POISON
 
 
-def claimable(run: Run, at: float, dead: frozenset[str]) -> bool:
-    """Tells whether a run may be claimed now: it waits, or its holder is dead."""
+def claimable(run: Run, at: float, dead: frozenset[str], *, patient: bool = False) -> bool:
+    """Tells whether a run may be claimed now: it waits, or its holder is dead.
+
+    Who is patient leaves one that seems to kill its workers alone for a while, so that others get their turn.
+    """
     if run.version > f.VERSION:
         return False
     if run.status is Status.PENDING:
         return run.not_before <= at
-    return run.status in ACTIVE and run.holder in dead
+    rests = rest(run.barren) if patient else 0.0
+    return run.status in ACTIVE and run.holder in dead and at - (run.heartbeat_at or 0.0) >= rests
+
+
+def rest(barren: int) -> float:
+    """Says how long a run is left alone, after so many claims without an outcome, since its last one (seconds)."""
+    return 0.0 if barren <= _SUSPICIOUS else min(2.0 ** (barren - _SUSPICIOUS - 1), LONGEST_REST)
 
 
 def holder_facts(run: Run, facts: Sequence[f.Fact]) -> Sequence[f.Fact]:

@@ -129,7 +129,7 @@ async def test_an_unknown_flow_fails_clearly(runs: Runs) -> None:
 async def test_a_run_that_kills_its_workers_ends(runs: Runs) -> None:
     row = await runs.submit("deadly")
     for number in range(MOST_CLAIMS + 1):
-        claims = await runs.backend.claim(f"w{number}", tags=["default"], dead=frozenset({f"w{number - 1}"}))
+        claims = await runs.backend.claim(f"w{number}", run_id=row.id, dead=frozenset({f"w{number - 1}"}))
         assert len(claims) == (number < MOST_CLAIMS)
     row = await runs.get(row.id)
     assert row.status is Status.FAILED

@@ -157,7 +157,7 @@ class MemoryBackend:
                 break
             run = record.row
             suits = workflows if run.workflow else flows is None or run.flow in flows
-            if claimable(run, now, dead) and (suits or run_id is not None):
+            if claimable(run, now, dead, patient=run_id is None) and (suits or run_id is not None):
                 self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, "")))
                 if not record.row.status.terminal:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))

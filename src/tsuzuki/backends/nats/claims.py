@@ -133,7 +133,7 @@ class Claims:
         now, attempts = self._clock.now(), list[Awaitable[Claim | None]]()
         for candidate in straight:
             tip = self._projection.tip(candidate.id)
-            if tip is not None and tip.run is not None and claimable(tip.run, now, wanted.dead):
+            if tip is not None and tip.run is not None and claimable(tip.run, now, wanted.dead, patient=True):
                 attempts.append(self._claim(tip, wanted))
         attempts += [self._claim_by_ticket(ticket, wanted) for ticket in dealt.tickets]
         return await asyncio.gather(*attempts, return_exceptions=True)
@@ -165,7 +165,7 @@ class Claims:
         run = None if tip is None else tip.run
         if run is None or run.status.terminal or run.private:
             await self._work.say(ticket, tickets.ACK)
-        elif claimable(run, now, wanted.dead):
+        elif claimable(run, now, wanted.dead, patient=True):
             return tip
         elif run.status is Status.PENDING and run.not_before > now:
             await self._work.postpone(ticket, run.not_before)

@@ -9,7 +9,7 @@ import pytest
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.errors import ClaimLost, KeyHeld
-from tsuzuki.lifecycle import MOST_CLAIMS, Status
+from tsuzuki.lifecycle import LONGEST_REST, MOST_CLAIMS, Status, rest
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
 
@@ -214,10 +214,25 @@ class QueueContract:
         assert (first.was, first.run.fingerprint) == ("", "v1")
         assert (second.was, second.run.fingerprint) == ("v1", "v2")
 
-    async def test_a_run_that_only_kills_its_workers_is_failed(self, backend: Backend) -> None:
+    async def test_a_run_that_seems_to_kill_its_workers_rests_longer_each_time(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        run = await b.submitted(backend)
+        dead, pause = frozenset[str](), 0.0
+        for n in range(8):
+            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
+            dead, pause = frozenset({f"w{n}"}), rest(n + 1)
+            if pause:
+                clock.jump(pause - 0.5)
+                assert await self.given(backend, dead=dead) == [], "others have their turn"
+                clock.jump(0.5)
+        assert (pause, await self.given(backend, dead=dead)) == (10.0, [run.id])
+
+    async def test_a_run_that_only_kills_its_workers_is_failed(self, backend: Backend, clock: ShiftedClock) -> None:
         run = await b.submitted(backend)
         for n in range(MOST_CLAIMS):
             await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
+        clock.jump(LONGEST_REST)
         healthy = await b.submitted(backend)
         (given,) = await backend.claim("last", tags=DEFAULT, dead=frozenset({f"w{MOST_CLAIMS - 1}"}))
         assert given.run.id == healthy.id, "the poisoned run is ended, and the next one is given instead"

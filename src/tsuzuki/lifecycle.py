@@ -298,8 +298,9 @@ def claimable(run: Run, at: float, dead: frozenset[str], *, patient: bool = Fals
         return False
     if run.status is Status.PENDING:
         return run.not_before <= at
-    rests = rest(run.barren) if patient else 0.0
-    return run.status in ACTIVE and run.holder in dead and at - (run.heartbeat_at or 0.0) >= rests
+    if patient and 0.0 <= at - (run.heartbeat_at or 0.0) < rest(run.barren):  # before it: the clock was set back
+        return False
+    return run.status in ACTIVE and run.holder in dead
 
 
 def rest(barren: int) -> float:

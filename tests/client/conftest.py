@@ -23,13 +23,24 @@ class Place:
         self.room.until((self.room.folder / f"{name}.began").exists, "the run is under way")
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A gateway on SQLite: what commands show comes over HTTP, whichever store is behind it."""
+    yield from _place(tmp_path_factory)
+
+
 @pytest.fixture(scope="module", params=["sqlite", "nats"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    room = Room(tmp_path_factory.mktemp("gateway-of-client-tests"))
-    store: list[str] = []
-    if request.param == "nats":
+def any_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A gateway on either store."""
+    if request.param == "sqlite":
+        yield from _place(tmp_path_factory)
+    else:
         server: NatsServer = request.getfixturevalue("nats_server")
-        store = ["--backend", f"{server.url}?prefix={server.fresh()}"]
+        yield from _place(tmp_path_factory, "--backend", f"{server.url}?prefix={server.fresh()}")
+
+
+def _place(folders: pytest.TempPathFactory, *store: str) -> Iterator[Place]:
+    room = Room(folders.mktemp("gateway-of-client-tests"))
     _, address = room.up("--flows", "flows.py", *store)
     yield Place(address, room)
     room.leave()

@@ -25,8 +25,8 @@ tasks:
 
 
 @pytest.fixture
-def client(place: Place) -> Iterator[Client]:
-    with Client(place.server) as client:
+def client(any_place: Place) -> Iterator[Client]:
+    with Client(any_place.server) as client:
         yield client
 
 
@@ -81,20 +81,20 @@ def test_runs_are_listed_over_many_pages_each_once(client: Client) -> None:
     assert page["next_cursor"]
 
 
-def test_a_cancel_waits_for_the_end_and_a_resume_goes_on(client: Client, place: Place) -> None:
+def test_a_cancel_waits_for_the_end_and_a_resume_goes_on(client: Client, any_place: Place) -> None:
     gate = name()
     run = client.submit_run("waits", {"name": gate})
-    place.until_began(gate)
+    any_place.until_began(gate)
     ended = client.cancel_run(run["run_id"], wait=True, timeout_sec=60, reason="too dear")
     assert (ended["status"], bool(ended["cancel_requested_at"])) == ("CANCELLED", True)
     assert client.cancel_run(run["run_id"])["status"] == "CANCELLED"
-    place.open_gate(gate)
+    any_place.open_gate(gate)
     assert client.resume_run(run["run_id"])["status"] in ("PENDING", "RUNNING", "COMPLETED")
     *_, last = client.watch_run(run["run_id"])
     assert (last["status"], last["result"]) == ("COMPLETED", gate)
 
 
-def test_a_cancel_that_waits_gives_up_when_its_time_is_over(client: Client, place: Place) -> None:
+def test_a_cancel_that_waits_gives_up_when_its_time_is_over(client: Client, any_place: Place) -> None:
     gate = name()
     run = client.submit_run("waits", {"name": gate}, tag="nobody")
     watched = list(client.watch_run(run["run_id"], timeout_sec=1))
@@ -175,8 +175,8 @@ def test_nobody_at_the_address_is_told_with_what_to_do() -> None:
             list(client.events(1))
 
 
-async def test_the_async_client_says_the_same(place: Place) -> None:
-    async with AsyncClient(place.server) as client:
+async def test_the_async_client_says_the_same(any_place: Place) -> None:
+    async with AsyncClient(any_place.server) as client:
         run = await client.submit_run("quick", {"number": 5})
         statuses = [snapshot["status"] async for snapshot in client.watch_run(run["run_id"])]
         assert statuses[-1] == "COMPLETED"
@@ -192,11 +192,11 @@ async def test_the_async_client_says_the_same(place: Place) -> None:
         assert (await client.cancel_run(run["run_id"], wait=True, timeout_sec=30))["status"] == "CANCELLED"
 
 
-async def test_watching_and_events_go_on_after_the_connection_was_cut(place: Place) -> None:
-    gate, port = name(), int(place.server.rpartition(":")[2])
+async def test_watching_and_events_go_on_after_the_connection_was_cut(any_place: Place) -> None:
+    gate, port = name(), int(any_place.server.rpartition(":")[2])
     async with Proxy(port) as proxy, AsyncClient(f"http://127.0.0.1:{proxy.port}") as client:
         run = await client.submit_run("waits", {"name": gate})
-        await asyncio.to_thread(place.until_began, gate)
+        await asyncio.to_thread(any_place.until_began, gate)
         seen, facts = asyncio.Event(), asyncio.Event()
 
         async def watch() -> list[str]:
@@ -219,7 +219,7 @@ async def test_watching_and_events_go_on_after_the_connection_was_cut(place: Pla
         for _ in range(2):
             await proxy.cut()
             await proxy.mend()
-        place.open_gate(gate)
+        any_place.open_gate(gate)
         async with asyncio.timeout(60):
             statuses, positions = await watching, await following
         assert statuses[-1] == "COMPLETED"

@@ -71,21 +71,21 @@ def test_a_worker_that_died_is_started_again_and_its_run_goes_on(room: Room) -> 
     assert workers_of(process) != [victim]
 
 
-def test_another_worker_goes_on_within_a_second_when_one_is_killed(room: Room) -> None:
-    _, server = room.up("--flows", "flows.py", "--workers", "2")
+def test_another_worker_goes_on_within_a_second_when_one_is_killed(any_room: Room) -> None:
+    _, server = any_room.up("--flows", "flows.py", "--workers", "2")
     with Client(server) as client:
-        room.until(lambda: len(client.list_workers()) == 2, "both workers are there")
+        any_room.until(lambda: len(client.list_workers()) == 2, "both workers are there")
         run = client.submit_run("waits", {"name": "a"})
-        room.until((room.folder / "a.began").exists, "it is under way")
-        (room.folder / "a.began").unlink()
+        any_room.until((any_room.folder / "a.began").exists, "it is under way")
+        (any_room.folder / "a.began").unlink()
         holder = client.get_run(run["run_id"])["worker_id"]
-        records = room.asked(lambda runs: runs.backend.workers())
+        records = any_room.asked(lambda runs: runs.backend.workers())
         [presence] = [record.presence for record in records if record.id == holder]
         os.kill(int(Path(presence).read_text()), signal.SIGKILL)
         died = time.monotonic()
-        room.until((room.folder / "a.began").exists, "another one goes on")
+        any_room.until((any_room.folder / "a.began").exists, "another one goes on")
         took = time.monotonic() - died
-        (room.folder / "a.open").touch()
+        (any_room.folder / "a.open").touch()
         *_, last = client.watch_run(run["run_id"])
         assert last["status"] == "COMPLETED"
         assert took < 10, "it waited for a lease"
@@ -125,11 +125,11 @@ def test_a_port_that_is_taken_is_told_in_one_line(room: Room) -> None:
     assert len(process.said.splitlines()) == 1
 
 
-def test_a_run_under_way_is_handed_back_when_everything_stops(room: Room) -> None:
-    process, server = room.up("--flows", "flows.py", TSUZUKI_GRACE_SECONDS="0.3")
+def test_a_run_under_way_is_handed_back_when_everything_stops(any_room: Room) -> None:
+    process, server = any_room.up("--flows", "flows.py", TSUZUKI_GRACE_SECONDS="0.3")
     with Client(server) as client:
         run = client.submit_run("waits", {"name": "a"})
-    room.until((room.folder / "a.began").exists, "it is under way")
+    any_room.until((any_room.folder / "a.began").exists, "it is under way")
     process.send(signal.SIGTERM)
     assert process.ended() == 0
 
@@ -137,7 +137,7 @@ def test_a_run_under_way_is_handed_back_when_everything_stops(room: Room) -> Non
         found = await runs.get(run["run_id"])
         return found.status.value, found.holder
 
-    assert room.asked(row) == ("PENDING", None)
+    assert any_room.asked(row) == ("PENDING", None)
 
 
 def test_what_it_says_on_a_terminal_is_all_one_has_to_know(room: Room) -> None:

@@ -12,11 +12,11 @@ def states(room: Room) -> list[str]:
     return [record.state for record in records]
 
 
-def test_it_executes_the_flows_of_a_file_and_logs_json_lines(room: Room) -> None:
-    worker = room.worker("--worker-id", "w1", "--tags", "default,gpu", "--concurrency", "3")
-    run = room.submit("quick", number=21)
-    assert room.end_of(run).status is Status.COMPLETED
-    room.until(lambda: len(worker.log) > 1, "the end is logged")
+def test_it_executes_the_flows_of_a_file_and_logs_json_lines(any_room: Room) -> None:
+    worker = any_room.worker("--worker-id", "w1", "--tags", "default,gpu", "--concurrency", "3")
+    run = any_room.submit("quick", number=21)
+    assert any_room.end_of(run).status is Status.COMPLETED
+    any_room.until(lambda: len(worker.log) > 1, "the end is logged")
     first, last = worker.log[0], worker.log[-1]
     told = "worker w1 takes runs tagged default, gpu; flows: waits, quick, partly, paces, fails, dies"
     assert first["message"].startswith(told)  # those of installed applications come behind
@@ -24,44 +24,44 @@ def test_it_executes_the_flows_of_a_file_and_logs_json_lines(room: Room) -> None
     assert {"ts", "service", "level", "logger", "message", "pathname", "lineno", "func"} <= last.keys()
 
 
-def test_told_to_stop_it_finishes_what_is_under_way_and_takes_no_more(room: Room) -> None:
-    worker = room.worker()
-    first = room.submit("waits", name="a")
-    room.until((room.folder / "a.began").exists, "the run is under way")
+def test_told_to_stop_it_finishes_what_is_under_way_and_takes_no_more(any_room: Room) -> None:
+    worker = any_room.worker()
+    first = any_room.submit("waits", name="a")
+    any_room.until((any_room.folder / "a.began").exists, "the run is under way")
     worker.send(signal.SIGTERM)
-    room.until(lambda: "SIGTERM" in worker.out.read_text(), "it has heard")
-    second = room.submit("quick")
-    (room.folder / "a.open").touch()
+    any_room.until(lambda: "SIGTERM" in worker.out.read_text(), "it has heard")
+    second = any_room.submit("quick")
+    (any_room.folder / "a.open").touch()
     assert worker.ended() == 0
-    assert room.row(first).status is Status.COMPLETED
-    assert room.row(second).status is Status.PENDING
-    assert states(room) == [WorkerState.STOPPED_GRACEFUL]
+    assert any_room.row(first).status is Status.COMPLETED
+    assert any_room.row(second).status is Status.PENDING
+    assert states(any_room) == [WorkerState.STOPPED_GRACEFUL]
 
 
-def test_what_does_not_end_within_the_grace_period_is_handed_back(room: Room) -> None:
-    worker = room.worker(TSUZUKI_CANCEL_GRACE_PERIOD_SEC="0.2")
-    run = room.submit("waits", name="a")
-    room.until((room.folder / "a.began").exists, "the run is under way")
+def test_what_does_not_end_within_the_grace_period_is_handed_back(any_room: Room) -> None:
+    worker = any_room.worker(TSUZUKI_CANCEL_GRACE_PERIOD_SEC="0.2")
+    run = any_room.submit("waits", name="a")
+    any_room.until((any_room.folder / "a.began").exists, "the run is under way")
     worker.send(signal.SIGTERM)
     assert worker.ended() == 0
-    row = room.row(run)
+    row = any_room.row(run)
     assert (row.status, row.holder) == (Status.PENDING, None)
-    (room.folder / "a.open").touch()
-    room.worker()
-    assert room.end_of(run).status is Status.COMPLETED
+    (any_room.folder / "a.open").touch()
+    any_room.worker()
+    assert any_room.end_of(run).status is Status.COMPLETED
 
 
-def test_told_twice_it_leaves_at_once_and_another_one_goes_on(room: Room) -> None:
-    worker = room.worker()
-    run = room.submit("waits", name="a")
-    room.until((room.folder / "a.began").exists, "the run is under way")
+def test_told_twice_it_leaves_at_once_and_another_one_goes_on(any_room: Room) -> None:
+    worker = any_room.worker()
+    run = any_room.submit("waits", name="a")
+    any_room.until((any_room.folder / "a.began").exists, "the run is under way")
     worker.send(signal.SIGTERM)
-    room.until(lambda: "again leaves at once" in worker.out.read_text(), "it has heard")
+    any_room.until(lambda: "again leaves at once" in worker.out.read_text(), "it has heard")
     worker.send(signal.SIGINT)
     assert worker.ended() == 130
-    (room.folder / "a.open").touch()
-    room.worker()
-    assert room.end_of(run).status is Status.COMPLETED
+    (any_room.folder / "a.open").touch()
+    any_room.worker()
+    assert any_room.end_of(run).status is Status.COMPLETED
 
 
 def test_flows_come_from_packages_entry_points_and_resolvers(room: Room) -> None:

@@ -183,7 +183,7 @@ ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder, the most urgent first; one that seems to kill its workers rests for a while.
 SELECT -priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
-    AND :now - coalesce(heartbeat_at, 0) >= iif(barren > 2, min(1 << (barren - 3), 10), 0) -- `lifecycle.rest`
+    AND (:now < heartbeat_at OR :now - coalesce(heartbeat_at, 0) >= iif(barren > 2, min(1 << (barren - 3), 10), 0)) -- `lifecycle.rest`
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number;
 

@@ -285,13 +285,13 @@ def test_what_cannot_be_resumed_is_refused_with_the_reason() -> None:
     ask = f.ResumeAsked(at=AT)
     for status in ACTIVE:
         with pytest.raises(MoveRefused, match=f"run 7 is {status}: it goes on by itself"):
-            resume_facts(a_run(status=status, number=7), ask)
+            resume_facts(a_run(status=status, number=7), ask, frozenset())
     with pytest.raises(MoveRefused, match="no failed item"):
-        resume_facts(a_run(status=C), ask)
+        resume_facts(a_run(status=C), ask, frozenset())
     with pytest.raises(MoveRefused, match="no failed item"):
-        resume_facts(a_run(status=C, failed=1), f.ResumeAsked(at=AT, failed=False))
+        resume_facts(a_run(status=C, failed=1), f.ResumeAsked(at=AT, failed=False), frozenset())
     for run in (a_run(status=C, failed=1), a_run(status=F), a_run(status=X)):
-        assert resume_facts(run, ask) == [ask]
+        assert resume_facts(run, ask, frozenset()) == [ask]
 
 
 @pytest.mark.parametrize("kind", sorted(set(MOVERS) - {"CancelAsked", "ResumeAsked"}))

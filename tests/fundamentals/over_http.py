@@ -100,9 +100,9 @@ class RemoteRuns(Runs):
         over = before.status.terminal or (after["status"] == "COMPLETED" and not after.get("cancel_requested_at"))
         return RunUpdateResult.ALREADY_TERMINAL if over else RunUpdateResult.UPDATED, await self._row(before.id)
 
-    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:
-        if by:
-            return await super().resume(reference, failed=failed, by=by)
+    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "", share: bool = False) -> Run:
+        if by or (await super().get(reference)).private:  # over HTTP it would be left to the workers
+            return await super().resume(reference, failed=failed, by=by, share=share)
         try:
             return await self._row((await self.client.resume_run(reference, failed=failed))["run_id"])
         except HTTPStatusError as error:

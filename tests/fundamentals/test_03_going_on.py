@@ -328,10 +328,10 @@ class Raced(Runs):
         self._other = other
         self._before = before
 
-    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "") -> Run:
-        row = await super().resume(reference, failed=failed, by=by)
+    async def resume(self, reference: str | int, *, failed: bool = True, by: str = "", share: bool = False) -> Run:
+        row = await super().resume(reference, failed=failed, by=by, share=share)
         await self._other(row.id)
-        return await super().resume(reference, failed=failed, by=by) if self._before else row
+        return await super().resume(reference, failed=failed, by=by, share=share) if self._before else row
 
 
 @pytest.mark.parametrize("before", [True, False])

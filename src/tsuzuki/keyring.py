@@ -70,6 +70,11 @@ class Keyring:
             self._good.popitem(last=False)
         return record
 
+    async def holds(self, key_id: str) -> bool:
+        """Tells whether a key holds, as the store has it now."""
+        record = await self._record(key_id)
+        return record is not None and record.revoked_at is None
+
     async def _record(self, key_id: str) -> KeyRecord | None:
         if not re.fullmatch(r"[0-9a-f]{12}", key_id):
             return None

@@ -129,6 +129,32 @@ async def test_a_revoked_key_is_refused_within_a_second_also_when_another_proces
     assert (answer.status_code, answer.json()["detail"]) == (403, "invalid api key")
 
 
+async def test_a_revoked_key_ends_what_is_open_with_it_and_nothing_else(locked: House, address: str) -> None:
+    ours, other = await key_of(locked, "ours"), await key_of(locked, "ours")
+    run = (await locked.client.post("/runs", json={"flow_name": "nothing", "tag": "nobody"}, headers=ours)).json()
+    begun, ended = asyncio.Event(), list[str]()
+
+    async def read(path: str, headers: dict[str, str]) -> None:
+        async for event in locked.events(f"/runs/{run['run_id']}/{path}", headers=headers):
+            assert event.name in ("snapshot", "fact", "heartbeat")
+            begun.set()
+        ended.append(path)
+
+    reading = [asyncio.create_task(read(path, ours)) for path in ("watch", "events")]
+    staying = asyncio.create_task(read("watch", other))
+    await begun.wait()
+    backend = await open_backend(address)
+    try:
+        await Keyring(backend).revoke(tokens.id_of(ours["X-API-Key"]) or "")
+    finally:
+        await backend.close()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*reading)
+    assert (sorted(ended), staying.done()) == (["events", "watch"], False)
+    staying.cancel()
+    await asyncio.gather(staying, return_exceptions=True)
+
+
 async def test_the_header_has_the_name_that_was_chosen(serve: Serve) -> None:
     house = await serve(Options(auth=True, api_key_header="X-Lab-Key"))
     text = (await key_of(house, "ours"))["X-API-Key"]

@@ -25,6 +25,7 @@ from tsuzuki.gateway import (
 )
 from tsuzuki.gateway.guards import Careful
 from tsuzuki.gateway.options import STORE_WAIT, Options, from_environment
+from tsuzuki.gateway.permits import Permits
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.session import Gateway
 from tsuzuki.gateway.snapshots import Snapshots
@@ -88,13 +89,14 @@ def create_app(
 def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
     overview = Overview(opened)
     snapshots = Snapshots(overview, options.max_snapshot_bytes)
+    keyring = Keyring(opened.backend)
     return Gateway(
         runs=opened,
         overview=overview,
         snapshots=snapshots,
-        streams=Streams(options.max_streams),
+        streams=Streams(options.max_streams, Permits(keyring)),
         scenes=Scenes(overview, snapshots),
-        keyring=Keyring(opened.backend),
+        keyring=keyring,
         catalogue=Catalogue(overview),
         options=options,
         data_dir=data_dir,

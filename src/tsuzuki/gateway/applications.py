@@ -5,6 +5,7 @@ It knows no application by name. One that cannot be used is told of in the log a
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,7 +83,28 @@ class Door:
         if said.isdigit() and int(said) > most:
             raise TooLarge(_too_large(most))
         inside = {**scope, "root_path": scope.get("root_path", "") + self._prefix}
-        await self._app(inside, _bounded(receive, most), send)
+        answering = self._app(inside, _bounded(receive, most), send)
+        if not session.key_id:
+            await answering
+            return
+        async with session.gateway.streams.permits.held(session.key_id) as revoked:
+            await _unless(revoked, answering)
+
+
+async def _unless(revoked: asyncio.Event, answering: Awaitable[None]) -> None:
+    """Lets an application answer, unless the key that it answers to is revoked meanwhile: streams take long."""
+    ways: list[asyncio.Future[Any]] = [
+        asyncio.ensure_future(answering),
+        asyncio.create_task(revoked.wait(), name="gateway-application-revoked"),
+    ]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        [answered, _] = await asyncio.gather(*ways, return_exceptions=True)
+    if isinstance(answered, Exception):
+        raise answered
 
 
 def _too_large(most: int) -> str:

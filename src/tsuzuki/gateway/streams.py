@@ -1,4 +1,7 @@
-"""Answers that stay open: server-sent events, so many at a time, ended when the client leaves, stalls, or we stop."""
+"""Answers that stay open: server-sent events, so many at a time.
+
+One ends when the client leaves or stalls, when its key is revoked, or when we stop.
+"""
 
 import asyncio
 import logging
@@ -10,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from tsuzuki.errors import StoreError, TooBusy
 from tsuzuki.gateway.options import STALL
+from tsuzuki.gateway.permits import Permits
 
 logger: Final = logging.getLogger("tsuzuki.gateway")
 
@@ -29,17 +33,18 @@ def event(name: str, data: bytes, number: int | None = None) -> bytes:
 class Streams:
     """The streams that are open: counted, and ended together."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, permits: Permits) -> None:
         self._most = most
+        self.permits = permits
         self.open = 0
         self.closing = asyncio.Event()
 
-    def answer(self, frames: AsyncGenerator[bytes, None]) -> "EventStream":
-        """Opens one more stream, or refuses it."""
+    def answer(self, frames: AsyncGenerator[bytes, None], key_id: str = "") -> "EventStream":
+        """Opens one more stream for who has this key, or refuses it."""
         if self.open >= self._most or self.closing.is_set():
             raise TooBusy
         self.open += 1
-        return EventStream(frames, self)
+        return EventStream(frames, self, key_id)
 
     def close(self) -> None:
         """Ends all streams, and opens none any more."""
@@ -49,20 +54,26 @@ class Streams:
 class EventStream(Response):
     """A stream of events as an answer."""
 
-    def __init__(self, frames: AsyncGenerator[bytes, None], streams: Streams) -> None:
+    def __init__(self, frames: AsyncGenerator[bytes, None], streams: Streams, key_id: str) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._frames = frames
         self._streams = streams
+        self._key_id = key_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends until the stream or the client ends, or the gateway stops."""
+        """Sends until the stream or the client ends, the key holds no more, or the gateway stops."""
         del scope
+        async with self._streams.permits.held(self._key_id) as revoked:
+            await self._sent(receive, send, revoked)
+
+    async def _sent(self, receive: Receive, send: Send, revoked: asyncio.Event) -> None:
         sending = asyncio.create_task(self._send(send), name="gateway-stream")
         ways: list[asyncio.Task[Any]] = [
             sending,
             asyncio.create_task(_gone(receive), name="gateway-stream-gone"),
             asyncio.create_task(self._streams.closing.wait(), name="gateway-stream-closing"),
+            asyncio.create_task(revoked.wait(), name="gateway-stream-revoked"),
         ]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

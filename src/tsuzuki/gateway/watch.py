@@ -50,7 +50,7 @@ async def watch(
     row = await session.run(run_id)
     records = bool(included(include) & RECORDS)
     return session.gateway.streams.answer(
-        _snapshots(session, row, records=records, since=since or 0.0, seconds=timeout_sec)
+        _snapshots(session, row, records=records, since=since or 0.0, seconds=timeout_sec), session.key_id
     )
 
 
@@ -115,7 +115,7 @@ async def events(
         if not last_event_id.isdecimal() or not last_event_id.isascii() or int(last_event_id) > 2**53:
             raise BadRequest("invalid Last-Event-ID: it is the position of a fact")
         after = int(last_event_id)
-    return session.gateway.streams.answer(_facts(session, row, after))
+    return session.gateway.streams.answer(_facts(session, row, after), session.key_id)
 
 
 async def _facts(session: Session, row: Run, position: int) -> AsyncGenerator[bytes, None]:

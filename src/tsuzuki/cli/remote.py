@@ -23,7 +23,7 @@ def connect(server: str | None, api_key: str | None) -> "Client":
     from tsuzuki.client import Client  # noqa: PLC0415 - HTTP is heavy, and other commands do not need it
 
     try:
-        return Client(server, api_key)
+        return Client(server, api_key, notice=functools.partial(click.echo, err=True))
     except ValueError as error:
         raise BadUsage(f"--server {server}: {error}; for example --server http://127.0.0.1:8000") from error
 

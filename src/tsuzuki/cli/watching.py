@@ -25,6 +25,7 @@ class Screen:
 
     def __init__(self, client: "Client") -> None:
         self._client, self._clock, self._pace = client, SystemClock(), Pace()
+        client.notice = self._say
         self._live = sys.stderr.isatty()
         self._drawn, self._status, self._told = 0, "", 0.0
         self._log: list[str] = []
@@ -41,6 +42,11 @@ class Screen:
             self._told = now
             for line in [self._headline(snapshot), *steps]:
                 click.echo(line, err=True)
+
+    def _say(self, sentence: str) -> None:
+        """Says something between two pictures: what was drawn stays above it."""
+        click.echo(sentence, err=True)
+        self._drawn = 0
 
     def _headline(self, snapshot: Any) -> str:
         tasks = snapshot["tasks"]

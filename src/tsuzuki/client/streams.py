@@ -1,7 +1,12 @@
-"""Streams that go on after the connection was lost: what to ask for next, what has come, and when it is over."""
+"""Streams that go on after the connection was lost: what to ask for next, what has come, and when it is over.
 
+One that never was connected has nothing to go on with: it fails at once, as every other call does.
+"""
+
+import logging
 import math
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import httpx2
 import msgspec
@@ -11,7 +16,11 @@ from tsuzuki.client.calls import Call, Words, given, run_path
 from tsuzuki.client.failures import PASSING, HTTPStatusError, unreachable
 from tsuzuki.clock import SystemClock
 
+logger: Final = logging.getLogger("tsuzuki.client")
+
 Taken = TypeVar("Taken")
+Notice: TypeAlias = Callable[[str], object]
+"""Takes a sentence for people: the connection is lost, or there again."""
 
 SILENCE: Final = 15.0
 """The gateway says something every few seconds: after so much silence (seconds) the connection is given up."""
@@ -29,6 +38,8 @@ class Stream(Generic[Taken]):
         self._clock = SystemClock()
         self._failing_since: float | None = None
         self._pause = FIRST_PAUSE
+        self._begun = False
+        self.notice: Notice = logger.warning
         self.over = False
 
     def next(self) -> Call[Any] | None:
@@ -41,15 +52,20 @@ class Stream(Generic[Taken]):
 
     def connected(self) -> None:
         """Takes note that the gateway answers."""
-        self._failing_since, self._pause = None, FIRST_PAUSE
+        if self._failing_since is not None:
+            self.notice(f"connected to the gateway at {self._server} again")
+        self._begun, self._failing_since, self._pause = True, None, FIRST_PAUSE
 
     def lost(self, error: httpx2.TransportError | HTTPStatusError) -> float:
         """Takes note that the connection was lost; gives how long to wait before the next, or raises."""
         now = self._clock.monotonic()
         if isinstance(error, HTTPStatusError) and error.status_code not in PASSING:
             raise error
+        if self._failing_since is None and self._begun:
+            why = str(error) or type(error).__name__
+            self.notice(f"lost the gateway at {self._server} ({why}); trying again for {self._patience:g} s")
         self._failing_since = now if self._failing_since is None else self._failing_since
-        if now - self._failing_since > self._patience:
+        if not self._begun or now - self._failing_since > self._patience:
             raise error if isinstance(error, HTTPStatusError) else unreachable(self._server, error)
         pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE)
         return pause

@@ -12,7 +12,7 @@ from tsuzuki import settings
 from tsuzuki.client import calls, shapes
 from tsuzuki.client.calls import PAGE, Call, RunFilters, Words
 from tsuzuki.client.failures import HTTPStatusError, failure, unreachable
-from tsuzuki.client.streams import LARGEST_EVENT, SILENCE, Following, Stream, Taken, Watching
+from tsuzuki.client.streams import LARGEST_EVENT, SILENCE, Following, Notice, Stream, Taken, Watching
 
 Answer = TypeVar("Answer")
 
@@ -31,10 +31,13 @@ class Client:
         timeout: float = 30.0,
         patience: float = 60.0,
         api_key_header: str = "X-API-Key",
+        notice: Notice | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.server = settings.server(server)
         self._patience = patience
+        self.notice = notice
+        """Is told when a stream has lost the gateway, and when it is connected again; None: it is logged."""
         key = settings.api_key(api_key)
         headers = {api_key_header: key} if key else {}
         self._http = httpx2.Client(base_url=self.server, headers=headers, timeout=timeout, transport=transport)
@@ -70,6 +73,7 @@ class Client:
 
     def _stream(self, stream: Stream[Taken]) -> Iterator[Taken]:
         """Gives what a stream brings, over as many connections as it takes."""
+        stream.notice = self.notice or stream.notice
         while (call := stream.next()) is not None:
             try:
                 with self._http.sse(

@@ -142,7 +142,12 @@ WORKERS: Final = (
         "after how much silence a worker is shown as DISCONNECTED (seconds)",
         above_zero,
     ),
-    Setting("TSUZUKI_MAX_RUN_SNAPSHOT_BYTES", "262144", "above this a snapshot leaves its task records out", counted),
+    Setting(
+        "TSUZUKI_MAX_RUN_SNAPSHOT_BYTES",
+        "262144",
+        "above this a snapshot leaves out its task records, then a large result, and shortens its params",
+        counted,
+    ),
     Setting("TSUZUKI_WORKFLOW_YAML_MAX_BYTES", "262144", "the largest flow written as YAML", counted),
 )
 """Workers, and the runs they execute."""

@@ -80,6 +80,27 @@ async def test_records_that_are_too_large_are_left_out_and_the_tasks_stay(house:
     assert run["tasks"] == {"big": "SUCCEEDED"}
 
 
+async def test_a_run_with_large_params_is_shortened_where_it_is_shown_and_whole_where_that_is_asked_for(
+    house: House,
+) -> None:
+    params = {"number": 3, "text": "x" * 3_000_000, "rows": list(range(40_000))}
+    path = f"/runs/{await house.submit('nothing', params, tag='nobody')}"
+    for query in ({}, {"include": "full"}):
+        answer = await house.client.get(path, params=query)
+        run = answer.json()
+        assert len(answer.content) < 270_000
+        assert run["params"] == params | {"text": "(3,000,002 bytes left out; include=params gives them)"}
+        assert (run["params_truncated"], run["result_truncated"]) == (True, False)
+    [listed] = await house.get("/runs", include="full")
+    assert listed["params_truncated"] is True
+    watching = house.events(f"{path}/watch")
+    assert (await anext(watching)).data["snapshot"]["params"] == run["params"]
+    await watching.aclose()
+    assert len((await house.client.post(f"{path}/cancel")).content) < 270_000
+    whole = await house.get(path, include="params")
+    assert (whole["params"], whole["params_truncated"]) == (params, False)
+
+
 @pytest.mark.parametrize(
     "odd", ["nope", "a b", "*", ">", "x.y", "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e", "9" * 40, "0", "%00", "é"]
 )

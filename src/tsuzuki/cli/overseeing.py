@@ -30,7 +30,7 @@ def list_there(client: "Client", *, output: str, status: tuple[str, ...], limit:
 
 def get_there(client: "Client", *, output: str, reference: str) -> int:
     """Shows a run of a gateway."""
-    return show_run(client.get_run(reference, include="records" if output == "json" else None), output)
+    return show_run(client.get_run(reference, include=["records", "params"] if output == "json" else None), output)
 
 
 def items_there(client: "Client", *, output: str, reference: str, failed: bool) -> int:

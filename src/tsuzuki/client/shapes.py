@@ -51,6 +51,8 @@ class RunSnapshot(RunSummary):
     position: NotRequired[int]
     progress: NotRequired[Any]
     result: NotRequired[Any]
+    params_truncated: NotRequired[bool]
+    result_truncated: NotRequired[bool]
 
 
 class RunTasks(TypedDict):

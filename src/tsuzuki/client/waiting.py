@@ -133,7 +133,7 @@ class Client:
         return self._send(calls.submit_run_yaml(workflow_yaml, flow_name, tag, idempotency_key=idempotency_key))
 
     def get_run(self, run_id: str | int, *, include: Words = None) -> shapes.RunSnapshot:
-        """Gives a run as it is now; `include="records"` adds what is recorded of its tasks."""
+        """Gives a run as it is now; `include` adds "records" of its tasks, and all "params", however large."""
         return self._send(calls.get_run(run_id, include))
 
     def get_tasks(self, run_id: str | int) -> shapes.RunTasks:

@@ -32,6 +32,7 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "cancel_requested_by": None,
     "cancel_reason": None,
     "params": {"site": "a", "pages": 500},
+    "params_truncated": False,
     "tasks": {"plan": "SUCCEEDED", "fetch": "RUNNING"},
     "start_time": 1767225600.01,
     "end_time": None,
@@ -41,6 +42,7 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "continues": None,
     "not_before": None,
     "result": None,
+    "result_truncated": False,
     "result_blob": None,
 }
 

@@ -135,6 +135,7 @@ class RunSnapshot(RunSummary):
     cancel_requested_by: str | None
     cancel_reason: str | None
     params: dict[str, Any]
+    params_truncated: Annotated[bool, Field(description="Whether params are shortened; include=params gives all.")]
     tasks: dict[str, TaskState]
     start_time: float | None
     end_time: float | None
@@ -144,6 +145,7 @@ class RunSnapshot(RunSummary):
     continues: str | None
     not_before: float | None
     result: Any
+    result_truncated: Annotated[bool, Field(description="Whether the result is left out here; /result gives it.")]
     result_blob: str | None
     task_records: Annotated[
         dict[str, TaskRecord] | None, Field(description="With include=records, task_records, full or all.")

@@ -1,6 +1,7 @@
 """The routes of runs: start, look, list, cancel, resume, remove."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -22,6 +23,8 @@ from tsuzuki.lifecycle import Run, Status
 router: Final = APIRouter(tags=["runs"])
 
 RECORDS: Final = frozenset({"records", "task_records", "full", "all"})
+PAGE_ROOM: Final = 8_388_608
+"""About so many bytes has a page of whole runs; those after that are shortened as far as they can be."""
 AT_ONCE: Final = 100
 """So many runs of a batch are written together."""
 WHOLE: Final = frozenset({"snapshot", "full", "all", "records", "task_records"})
@@ -32,7 +35,10 @@ RESULT: Final[dict[int | str, dict[str, Any]]] = {
 
 Include = Annotated[
     list[str] | None,
-    Query(description="`records`, `task_records`, `full` or `all`: also what is recorded of tasks. Repeatable."),
+    Query(
+        description="`records`, `task_records`, `full` or `all`: also what is recorded of tasks. `params`: of a single "
+        "run all params, however large. Repeatable."
+    ),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -187,18 +193,30 @@ def _statuses(words: list[str] | None) -> tuple[Status, ...]:
         raise BadListQuery from None
 
 
-async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> list[dict[str, Any]]:
+async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Sequence[Any]:
     if not words & WHOLE:
         return [summary(row) for row in rows]
-    records = bool(words & RECORDS)
-    return [await session.gateway.snapshots.document(row, records=records) for row in rows]
+    records, room = bool(words & RECORDS), PAGE_ROOM
+    shown = []
+    for row in rows:
+        encoded = msgspec.json.encode(await session.gateway.snapshots.document(row, records=records, most=max(room, 0)))
+        shown.append(msgspec.Raw(encoded))
+        room -= len(encoded)
+    return shown
 
 
 @router.get("/runs/{run_id}", summary="Get a run", response_model=RunSnapshot, responses=problems(404))
 async def get(run_id: str, session: InSession, include: Include = None) -> Response:
-    """Gives a run as it is now, by its id or its number."""
-    records = bool(included(include) & RECORDS)
-    return answer(await session.gateway.snapshots.document(await session.run(run_id), records=records))
+    """Gives a run as it is now, by its id or its number.
+
+    Above `TSUZUKI_MAX_RUN_SNAPSHOT_BYTES` (256 KiB) `task_records` is `{}`, then a large `result` is null and large
+    `params` are shortened; `task_records_truncated`, `result_truncated` and `params_truncated` say so.
+    """
+    words = included(include)
+    row = await session.run(run_id)
+    return answer(
+        await session.gateway.snapshots.document(row, records=bool(words & RECORDS), params="params" in words)
+    )
 
 
 @router.get("/runs/{run_id}/tasks", summary="Get the tasks of a run", response_model=RunTasks, responses=problems(404))

@@ -23,6 +23,10 @@ LOOK: Final = 2.0
 """Without news the row is looked at this often (seconds)."""
 PACE: Final = 0.05
 """Changes within so many seconds are one change to those who watch."""
+SLOWEST_PACE: Final = 0.15
+"""The same where documents are large: a change is still seen within 0.2 s."""
+FLUENT: Final = 2_000_000
+"""So many bytes a second are sent to each who watches without slowing down."""
 BREATH: Final = 0.005
 """After a look that found nothing new the next comes no sooner (seconds)."""
 
@@ -38,6 +42,7 @@ class Scene:
         self._overview = overview
         self._snapshots = snapshots
         self._encoded: dict[bool, bytes] = {}
+        self._pace = PACE
         self._lock = asyncio.Lock()
 
     async def snapshot(self, *, records: bool) -> bytes:
@@ -49,6 +54,7 @@ class Scene:
                 if row is not self.row:  # it changed meanwhile: good for this one, not to be kept
                     return encoded
                 self._encoded[records] = encoded
+                self._pace = min(max(PACE, len(encoded) / FLUENT), SLOWEST_PACE)
             return self._encoded[records]
 
     async def look(self) -> None:
@@ -61,7 +67,7 @@ class Scene:
                 await asyncio.sleep(LOOK)
                 continue
             shown = row is not None and self.show(row)
-            await asyncio.sleep(PACE if shown else BREATH)
+            await asyncio.sleep(self._pace if shown else BREATH)
 
     def show(self, row: Run) -> bool:
         """Tells all who watch of a row that is newer than the one they know; whether it is."""

@@ -10,6 +10,7 @@ import msgspec
 
 from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
+from tsuzuki.gateway.fitting import fitted
 from tsuzuki.lifecycle import Run
 from tsuzuki.overview import Overview
 from tsuzuki.taskfold import TaskFold
@@ -56,25 +57,32 @@ class Snapshots:
             _, fold = self._folds.popitem(last=False)
             weight -= fold.weight
 
-    async def document(self, row: Run, *, records: bool = False) -> dict[str, Any]:
-        """Gives the snapshot of a run; with `records` also what is recorded of its tasks."""
+    async def document(
+        self, row: Run, *, records: bool = False, params: bool = False, most: int | None = None
+    ) -> dict[str, Any]:
+        """Gives the snapshot of a run; with `records` also what is recorded of its tasks.
+
+        Above a size the records are left out, then the result, and params are shortened unless all `params` are wanted.
+        """
+        limit = self._most_bytes if most is None else min(most, self._most_bytes)
         fold = await self.fold(row) if row.position > 1 else TaskFold()
         document = _document(row, fold)
         if records:
-            for name, blob in fold.blobs().items():
-                fold.put_output(name, blob, await self._overview.blob(row.id, blob))
-            document |= self._records(document, fold)
-        return document
+            measured = document | {"params": {}, "result": None} if params else document
+            document |= await self._records(row, measured, fold, limit)
+        return document if params else document | fitted(document, limit)
 
     async def tasks(self, row: Run) -> dict[str, Any]:
         """Gives only the tasks of a run, with their records."""
-        document = await self.document(row, records=True)
-        names = ("run_id", "flow_name", "status", "tasks", "task_records", "task_records_truncated")
-        return {name: document[name] for name in names}
+        fold = await self.fold(row)
+        shown = {"run_id": row.id, "flow_name": row.flow, "status": row.status.value, "tasks": fold.states()}
+        return shown | await self._records(row, shown, fold, self._most_bytes)
 
-    def _records(self, document: dict[str, Any], fold: TaskFold) -> dict[str, Any]:
+    async def _records(self, row: Run, document: dict[str, Any], fold: TaskFold, most: int) -> dict[str, Any]:
+        for name, blob in fold.blobs().items():
+            fold.put_output(name, blob, await self._overview.blob(row.id, blob))
         whole = {"task_records": fold.records(), "task_records_truncated": False}
-        if fold.too_large or len(msgspec.json.encode(document | whole)) > self._most_bytes:
+        if fold.too_large or len(msgspec.json.encode(document | whole)) > most:
             return {"task_records": {}, "task_records_truncated": True}
         return whole
 
@@ -137,6 +145,7 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "cancel_requested_by": row.cancel_asked_by or None,
         "cancel_reason": row.cancel_reason or None,
         "params": row.params,
+        "params_truncated": False,
         "tasks": fold.states(),
         "start_time": fold.started_at,
         "end_time": fold.ended_at,
@@ -147,5 +156,6 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "continues": row.continues,
         "not_before": row.not_before or None,
         "result": row.result,
+        "result_truncated": False,
         "result_blob": row.blob or None,
     }

@@ -11,32 +11,38 @@ import { Value } from "../parts/value.js";
 
 /** @param {{run: import("../core/types.js").RunSnapshot}} props */
 export function ParamsTab({ run }) {
+  const result = `/runs/${run.run_id}/result`;
+  const params = async () => (await ask(`/runs/${run.run_id}`, { query: { include: "params" } })).params;
   const labels = run.tags.filter((tag) => tag !== run.tag);
   return html`<div class="pair">
-      <${Value} label=${t("params.params")} value=${run.params} />
-      ${run.result_blob ? html`<${Large} run=${run} />` : run.status === "COMPLETED" ? html`<${Value} label=${t("params.result")}
+      ${run.params_truncated ? html`<${Large} label=${t("params.params")} hint=${t("params.large.params")} read=${params} />`
+        : html`<${Value} label=${t("params.params")} value=${run.params} />`}
+      ${run.result_blob || run.result_truncated ? html`<${Large} label=${t("params.result")} hint=${t("params.large")}
+        read=${() => ask(result)} path=${result} file=${`run-${run.number}.json`} />` : run.status === "COMPLETED" ? html`<${Value} label=${t("params.result")}
         value=${run.result} />` : html`<div class="value"><div class="value-head"><span>${t("params.result")}</span></div>
         <p class="hint value-body">${t("params.none")}</p></div>`}
     </div>
-    <h3>${t("params.again")}</h3>
-    <${CommandLine} line=${commands.submit({ flow: run.flow_name, params: run.params, tag: run.tag === "default" ? "" : run.tag, tags: labels })} />`;
+    ${!run.params_truncated && html`<h3>${t("params.again")}</h3>
+    <${CommandLine} line=${commands.submit({ flow: run.flow_name, params: run.params, tag: run.tag === "default" ? "" : run.tag, tags: labels })} />`}`;
 }
 
-/** A result that is too large to come with the run. @param {{run: import("../core/types.js").RunSnapshot}} props */
-function Large({ run }) {
+/**
+ * A value that is too large to come with the run.
+ * @param {{label: string, hint: string, read: () => Promise<any>, path?: string, file?: string}} props
+ */
+function Large({ label, hint, read, path, file }) {
   const [value, setValue] = useState(/** @type {any} */ (undefined));
-  const path = `/runs/${run.run_id}/result`;
   const show = async () => {
     try {
-      setValue(await ask(path));
+      setValue(await read());
     } catch (error) {
       tell(String(/** @type {Error} */ (error).message), "bad");
     }
   };
-  if (value !== undefined) return html`<${Value} label=${t("params.result")}
+  if (value !== undefined) return html`<${Value} label=${label}
     value=${typeof value === "string" && value.length > 100_000 ? `${value.slice(0, 100_000)}… (${bytes(value.length)})` : value} />`;
-  return html`<div class="value"><div class="value-head"><span>${t("params.result")}</span></div><div class="value-body">
-    <p class="hint">${t("params.large")}</p><p><button class="button" onClick=${show}>
-    ${t("params.show")}</button> ${!apiKey.value && html`<a class="button" href=${address(path).href}
-    download=${`run-${run.number}.json`}>${t("params.download")}</a>`}</p></div></div>`;
+  return html`<div class="value"><div class="value-head"><span>${label}</span></div><div class="value-body">
+    <p class="hint">${hint}</p><p><button class="button" onClick=${show}>
+    ${t("params.show")}</button> ${path && !apiKey.value && html`<a class="button" href=${address(path).href}
+    download=${file}>${t("params.download")}</a>`}</p></div></div>`;
 }

@@ -21,7 +21,7 @@ export function StartScreen() {
   /** @type {import("../core/types.js").Asked<FlowView[]>} */
   const flows = useAsked("/flows", { every: 10 });
   /** @type {import("../core/types.js").Asked<RunSnapshot>} */
-  const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null);
+  const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null, { query: { include: "params" } });
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
   const brought = html`<a class="button" href=${link("/start", { yaml: 1 })}><${Icon} name="plus" />${t("yaml.open")}</a>`;
   const title = like ? t("start.like", { n: model.value?.number ?? like }) : t("start.open");

@@ -225,6 +225,7 @@ export default {
   "params.result": "Result",
   "params.none": "There is no result yet.",
   "params.large": "The result is large.",
+  "params.large.params": "The params are large.",
   "params.show": "Show it",
   "params.download": "Download",
   "params.again": "Start the same from a terminal",

@@ -225,6 +225,7 @@ export default {
   "params.result": "結果",
   "params.none": "まだ結果はありません。",
   "params.large": "結果は大きいサイズです。",
+  "params.large.params": "入力は大きいサイズです。",
   "params.show": "表示する",
   "params.download": "ダウンロード",
   "params.again": "端末から同じ内容で開始",

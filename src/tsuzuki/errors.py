@@ -13,6 +13,8 @@ TsuzukiError
 │   ├── BadCallable       a YAML flow names a function that is not there, or not allowed here
 │   ├── BadListQuery      a list of runs was asked for in a way that makes no sense
 │   ├── BadWorkersRequest  workers were asked for, or changed, in a way that makes no sense
+│   ├── NoSuchPath        the gateway has nothing at that path
+│   ├── MethodRefused     what is at that path does not take that method
 │   ├── TooLarge          what was sent is larger than what is taken
 │   └── BadUsage          an argument, option or call that makes no sense
 │       └── BadTag        a tag that is none
@@ -46,6 +48,7 @@ TsuzukiError
     └── RunInterrupted    it was stopped on the way and can go on
 """
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -66,13 +69,14 @@ class BadRequest(TsuzukiError):
     error_id = "ERR-TSUZUKI-0002"
     http_status = 422
 
+    def __init__(self, message: str | None = None, problems: Sequence[Mapping[str, object]] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        """What is wrong part by part, where that is known: `type`, `loc` and `msg` of each."""
+
 
 class BadParams(BadRequest):
     """The params do not fit the flow."""
-
-    def __init__(self, message: str | None = None, problems: tuple[dict[str, object], ...] = ()) -> None:
-        super().__init__(message)
-        self.problems = problems
 
 
 class FlowNotFound(BadRequest):
@@ -112,13 +116,12 @@ class BadWorkflow(BadRequest):
     def __init__(
         self,
         message: str | None = None,
-        problems: tuple[dict[str, object], ...] = (),
+        problems: Sequence[Mapping[str, object]] = (),
         *,
         line: int = 1,
         column: int = 1,
     ) -> None:
-        super().__init__(message)
-        self.problems = problems
+        super().__init__(message, problems)
         self.line = line
         self.column = column
 
@@ -156,6 +159,20 @@ class BadWorkersRequest(BadRequest):
     """Workers were asked for, or changed, in a way that makes no sense."""
 
     error_id = "ERR-TSUZUKI-0019"
+
+
+class NoSuchPath(BadRequest):
+    """There is nothing at this path."""
+
+    error_id = "ERR-TSUZUKI-0106"
+    http_status = 404
+
+
+class MethodRefused(BadRequest):
+    """What is at this path does not take this method."""
+
+    error_id = "ERR-TSUZUKI-0107"
+    http_status = 405
 
 
 class TooLarge(BadRequest):
@@ -237,6 +254,11 @@ class StoreError(TsuzukiError):
 
     error_id = "ERR-TSUZUKI-0003"
     http_status = 503
+
+    def __init__(self, message: str | None = None, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+        """What is wrong and what to do, without the names of files and hosts: for those who are not on that machine."""
 
 
 class StoreUnavailable(StoreError):

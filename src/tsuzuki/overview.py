@@ -11,7 +11,7 @@ from typing import Any, Final
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry, Line, WorkerRecord
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
-from tsuzuki.errors import BadRequest, MoveRefused, RunNotFound
+from tsuzuki.errors import MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
 from tsuzuki.runs import Runs
 from tsuzuki.tallies import Histogram, Odometer, Tallies
@@ -196,12 +196,3 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"
     return item
-
-
-def checked_item_status(text: str | None) -> str | None:
-    """Reads the status of items by its name, whatever its case."""
-    if not text:
-        return None
-    if (word := text.lower()) not in OUTCOMES.values():
-        raise BadRequest(f"items are done, failed or skipped, not {text!r}")
-    return word

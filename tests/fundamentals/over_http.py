@@ -57,6 +57,8 @@ class RemoteRuns(Runs):
         try:
             accepted = await self.client.submit_run(name, params, **with_labels)
         except HTTPStatusError as error:
+            if [flaw["type"] for flaw in error.errors] == ["idempotency_key_reused"]:
+                return await super().submit(flow, params, **more)  # HTTP refuses it; the store gives the first run
             raise named(error) from error
         return await self._row(accepted["run_id"])
 

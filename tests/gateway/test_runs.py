@@ -150,6 +150,14 @@ async def test_an_idempotency_key_gives_the_first_run_again(house: House) -> Non
     answers = await asyncio.gather(*(house.post("/runs", {"flow_name": "sums"}, headers=headers) for _ in range(10)))
     assert len({answer["run_id"] for answer in answers}) == 1
     assert len(await house.get("/runs")) == 1
+    for other in ({"flow_name": "sums", "params": {"number": 9}}, {"flow_name": "nothing"}):
+        answer = await house.post("/runs", other, 422, headers=headers)
+        assert answer["detail"].startswith("invalid request: Idempotency-Key: 'once' has made run 1 of sums")
+        assert answer["errors"][0]["loc"] == ["header", "Idempotency-Key"]
+    batch = {"runs": [{"flow_name": "nothing"}, {"flow_name": "sums"}]}
+    await house.post("/runs/batch", batch, headers=headers)
+    again = await house.post("/runs/batch", {"runs": batch["runs"][::-1]}, headers=headers)
+    assert [item["errors"][0]["type"] for item in again["items"]] == ["idempotency_key_reused"] * 2
 
 
 async def test_a_key_that_is_held_names_the_active_run(house: House) -> None:
@@ -169,10 +177,26 @@ async def test_a_batch_starts_many_runs_and_tells_of_each(house: House) -> None:
     assert (answer["accepted"], answer["refused"]) == (151, 1)
     refused = [item for item in answer["items"] if item["error"]]
     assert refused[0]["error_id"] == "ERR-TSUZUKI-0111"
+    assert [item["number"] for item in answer["items"][:3]] == [1, 2, 3]
     again = await house.post("/runs/batch", {"runs": body["runs"][:150]}, headers={"Idempotency-Key": "b"})
     assert [item["run_id"] for item in again["items"]] == [item["run_id"] for item in answer["items"][:150]]
     for item in answer["items"][:3]:
         await house.ended(item["run_id"])
+
+
+async def test_an_entry_of_a_batch_that_makes_no_sense_refuses_only_itself(house: House) -> None:
+    odd: list[Any] = [{"flow_name": ""}, 7, {"flow_name": "x", "not_before": 0}, {"flow_name": "x", "tag": "a.b"}]
+    answer = await house.post("/runs/batch", {"runs": [*odd, {"flow_name": "nothing"}]})
+    assert (answer["accepted"], answer["refused"]) == (1, 4)
+    assert [item["error_id"] for item in answer["items"]] == ["ERR-TSUZUKI-0002"] * 4 + [None]
+    places = [item["errors"][0]["loc"] for item in answer["items"][:4]]
+    assert places == [
+        ["body", "runs", 0, "flow_name"],
+        ["body", "runs", 1],
+        ["body", "runs", 2, "not_before"],
+        ["body", "runs", 3, "tag"],
+    ]
+    assert answer["items"][4]["status"] == "PENDING"
 
 
 async def test_an_unknown_flow_fails_where_a_worker_of_the_tag_lives(house: House) -> None:
@@ -244,7 +268,9 @@ async def test_following_cursors_visits_every_run_once(house: House) -> None:
 )
 async def test_a_list_query_that_makes_no_sense_is_refused(small: House, params: dict) -> None:
     answer = await small.get("/runs", 422, **params)
-    assert (answer["detail"], answer["error_id"]) == ("invalid list query", "ERR-TSUZUKI-0017")
+    assert answer["detail"].startswith("invalid list query: ")
+    assert (answer["error_id"], answer["errors"][0]["loc"][:2]) == ("ERR-TSUZUKI-0017", ["query", next(iter(params))])
+    assert answer["errors"][0]["msg"] in answer["detail"]
 
 
 # ------------------------------------------------------------------------------------------------------------- stopping

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tsuzuki.errors import BadRequest, TooLarge
 from tsuzuki.gateway.models import Problem
 from tsuzuki.gateway.options import BODY_WAIT
-from tsuzuki.gateway.problems import MEDIA_TYPE, TITLES, Invalid, invalid_body
+from tsuzuki.gateway.problems import MEDIA_TYPE, TITLES, Invalid, invalid_fields
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -57,7 +57,7 @@ async def read(request: Request, kind: type[Body], most: int, *, optional: bool 
     except UnicodeDecodeError:
         raise Invalid([{"type": "json_invalid", "loc": ("body",), "msg": "the body is not UTF-8"}]) from None
     except ValidationError as error:
-        raise invalid_body(error) from None
+        raise invalid_fields(error) from None
 
 
 def takes(kind: type[BaseModel], *, required: bool = True) -> dict[str, Any]:

@@ -1,10 +1,21 @@
 """The shapes of the bodies that requests bring, for validation and for OpenAPI."""
 
+import re
 from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 TAG: Final = r"^[A-Za-z0-9_-]+$"
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
+
+
+def _written(moment: object) -> object:
+    """Takes a time only as it is written for people: of a number nobody can say in which unit it is."""
+    if moment is not None and not (isinstance(moment, str) and _DATE.match(moment)):
+        raise ValueError("a time with a date and an offset, for example 2026-01-31T08:00:00+00:00")
+    return moment
+
+
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -35,13 +46,40 @@ class SubmitRun(BaseModel):
     continues: Annotated[
         str | None, Field(max_length=64, description="A run whose finished items are skipped in this one.")
     ] = None
-    not_before: Annotated[AwareDatetime | None, Field(description="Is claimed at this time at the earliest.")] = None
+    not_before: Annotated[
+        AwareDatetime | None,
+        BeforeValidator(_written),
+        Field(description="Is claimed at this time at the earliest; a time with its offset."),
+    ] = None
 
 
 class SubmitBatch(BaseModel):
     """Runs to be started, in order; each is accepted or refused on its own."""
 
-    runs: Annotated[list[SubmitRun], Field(min_length=1, max_length=1000)]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "runs": [
+                        {"flow_name": "crawl", "params": {"site": "a", "pages": 500}},
+                        {"flow_name": "crawl", "params": {"site": "b", "pages": 20}, "key": "crawl:b"},
+                    ]
+                }
+            ]
+        }
+    )
+
+    runs: Annotated[
+        list[Any],
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="Each as `POST /runs` takes it; one that does not fit is refused, and the others are not.",
+            json_schema_extra={
+                "items": {"anyOf": [{"$ref": "#/components/schemas/SubmitRun"}, {"description": "Is refused."}]}
+            },
+        ),
+    ]
 
 
 class CancelRun(BaseModel):
@@ -49,7 +87,7 @@ class CancelRun(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "not needed any more"}]})
 
-    reason: Annotated[str | None, Field(max_length=1000)] = None
+    reason: Annotated[str | None, Field(max_length=1000, description="For people; it is kept with the run.")] = None
 
 
 class ResumeRun(BaseModel):
@@ -65,4 +103,4 @@ class PatchWorker(BaseModel):
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"hidden": True}]})
 
-    hidden: bool
+    hidden: Annotated[bool, Field(description="Whether lists leave the worker out.")]

@@ -7,6 +7,7 @@ from math import isfinite
 import msgspec
 
 from tsuzuki.errors import BadListQuery, BadRequest
+from tsuzuki.gateway.problems import no_query
 from tsuzuki.lifecycle import Run
 
 
@@ -30,10 +31,10 @@ def run_place(text: str) -> tuple[float, str] | None:
         return None
     try:
         place = msgspec.json.decode(_bytes(text), type=_Place)
-    except (msgspec.DecodeError, binascii.Error, ValueError) as error:
-        raise BadListQuery from error
+    except (msgspec.DecodeError, binascii.Error, ValueError):
+        raise _refused(BadListQuery) from None
     if not isfinite(place.u):
-        raise BadListQuery
+        raise _refused(BadListQuery)
     return place.u, place.r
 
 
@@ -48,11 +49,15 @@ def position(text: str) -> int:
         return 0
     try:
         place = msgspec.json.decode(_bytes(text), type=_Position).p
-    except (msgspec.DecodeError, binascii.Error, ValueError) as error:
-        raise BadRequest("invalid cursor") from error
+    except (msgspec.DecodeError, binascii.Error, ValueError):
+        raise _refused(BadRequest) from None
     if not 0 <= place < 2**53:
-        raise BadRequest("invalid cursor")
+        raise _refused(BadRequest)
     return place
+
+
+def _refused(kind: type[BadRequest]) -> BadRequest:
+    return no_query(kind, "cursor", "no page gave this cursor; send the next_cursor of a page, or leave it out")
 
 
 def _text(data: bytes) -> str:

@@ -3,17 +3,23 @@
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from tsuzuki.backends import Line
+from tsuzuki.errors import BadRequest
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import ItemPage, LogPage
+from tsuzuki.gateway.problems import no_word
 from tsuzuki.gateway.session import InSession
 from tsuzuki.gateway.watch import RunId
-from tsuzuki.overview import ItemFilter, checked_item_status
+from tsuzuki.overview import OUTCOMES, ItemFilter
 
 router: Final = APIRouter(tags=["items"])
+
+STATUSES: Final = tuple(dict.fromkeys(OUTCOMES.values()))
+ItemStatus = Annotated[str, WithJsonSchema({"type": "string", "enum": STATUSES})]
 
 
 @router.get("/runs/{run_id}/items", summary="List the items of a run", response_model=ItemPage, responses=problems(404))
@@ -22,20 +28,22 @@ async def items(
     run_id: RunId,
     session: InSession,
     status: Annotated[
-        str | None, Query(max_length=16, description="`done`, `failed` (and not tried again) or `skipped`.")
+        ItemStatus | None, Query(max_length=16, description="`done`, `failed` (and not tried again) or `skipped`.")
     ] = None,
     error: Annotated[str | None, Query(max_length=256, description="Part of an error, whatever its case.")] = None,
     step: Annotated[str | None, Query(max_length=512, description="The name of a task, or the id of a step.")] = None,
-    cursor: Annotated[str | None, Query(max_length=128)] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(max_length=128, description="`next_cursor` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
 ) -> Response:
     """Lists the steps and items that have an outcome, in the order in which they were recorded.
 
     A page may be short, even empty, and still have a cursor: rare ones are looked for a piece of the journal at a time.
     """
     row = await session.run(run_id)
+    if status and status.lower() not in STATUSES:
+        raise no_word(BadRequest, "status", status, STATUSES)
     fold = await session.gateway.snapshots.fold(row)
-    wanted = ItemFilter(checked_item_status(status), error or None, step or None, fold.retried_from)
+    wanted = ItemFilter(status.lower() if status else None, error or None, step or None, fold.retried_from)
     found, position = await session.overview.items(
         row, wanted, after=cursors.position(cursor or ""), limit=limit, names=fold.map_names()
     )
@@ -47,7 +55,7 @@ async def logs(
     run_id: RunId,
     session: InSession,
     after: Annotated[int, Query(ge=0, le=2**53, description="Begins after this number.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 200,
 ) -> Response:
     """Gives log lines in order. The log is lossy: of a very long one the oldest lines go."""
     row = await session.run(run_id)

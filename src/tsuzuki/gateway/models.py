@@ -33,10 +33,11 @@ class BatchEntry(BaseModel):
     """What became of one run of a batch: its id, or what was wrong with it."""
 
     run_id: str | None = None
+    number: int | None = None
     status: Status | None = None
     error: str | None = None
     error_id: str | None = None
-    errors: Annotated[list[FieldError], Field(description="The fields that do not fit, by their place.")] = []
+    errors: list[FieldError] | None = None
 
 
 class BatchAnswer(BaseModel):

@@ -43,12 +43,14 @@ class Files(StaticFiles):
         return response
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", summary="Is the gateway alive?", response_model=Health)
 async def health() -> Response:
     """Says that the gateway lives; whether its store does is told by `/health/ready`."""
     return answer({"status": "ok", "version": __version__})
 
 
+@router.head("/health/ready", include_in_schema=False)
 @router.get("/health/ready", summary="Can the gateway do its work?", response_model=Health, responses=problems())
 async def ready(request: Request) -> Response:
     """Looks into the store, and tells the truth: 503 while it cannot be reached."""
@@ -57,7 +59,7 @@ async def ready(request: Request) -> Response:
     return answer({"status": "ok", "version": __version__})
 
 
-@router.get("/", include_in_schema=False)
+@router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def index(request: Request) -> Response:
     """Gives the page, told its language and the header of keys by attributes: there is no inline script."""
     options = request.app.state.gateway.options

@@ -1,7 +1,7 @@
 """The one place that says an error over HTTP: `application/problem+json` with an error id, and never our insides."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -10,7 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
+from tsuzuki.codec import short
 from tsuzuki.errors import (
     BadListQuery,
     BadParams,
@@ -20,6 +22,8 @@ from tsuzuki.errors import (
     KeyRefused,
     KeyRequired,
     LetterNotFound,
+    MethodRefused,
+    NoSuchPath,
     RunNotFound,
     StoreError,
     TooBusy,
@@ -43,7 +47,11 @@ SHORT: Final[Mapping[type[TsuzukiError], str]] = {
     BadWorkersRequest: "invalid workers request",
     TooBusy: "too many open streams",
 }
-"""The `detail` that existing clients read, word for word."""
+"""The `detail` that existing clients read, word for word; of a bad request what is wrong follows."""
+AWAY: Final = "try again soon; the log of the gateway says why"
+"""What is said of a store where nothing better is known that is not about our insides."""
+MOST_TOLD: Final = 5
+"""So many fields are told of in a sentence; `errors` has all of them."""
 
 TITLES: Final = {
     400: "Bad request",
@@ -63,20 +71,44 @@ TITLES: Final = {
 class Invalid(BadRequest):
     """Fields of a request that do not fit, each told by its place."""
 
-    def __init__(self, errors: Iterable[Mapping[str, Any]], detail: str = "invalid request") -> None:
-        super().__init__(detail)
-        self.problems = tuple(dict(error) for error in errors)
+    def __init__(self, errors: Iterable[Mapping[str, Any]], detail: str = "") -> None:
+        found = tuple(dict(error) for error in errors)
+        super().__init__(detail or f"invalid request: {fields_told(found)}", found)
 
 
-def invalid_body(error: ValidationError) -> Invalid:
-    """Says what pydantic found wrong with a body, as FastAPI names it."""
-    return Invalid({**found, "loc": ("body", *found["loc"])} for found in error.errors())
+def fields_told(problems: Sequence[Mapping[str, Any]]) -> str:
+    """Says in one sentence what is wrong with which fields."""
+    told = [f"{_place(problem)}: {problem['msg']}" for problem in problems[:MOST_TOLD]]
+    return "; ".join([*told, *(["…"] if len(problems) > MOST_TOLD else [])])
+
+
+def _place(problem: Mapping[str, Any]) -> str:
+    place = problem.get("loc", ())
+    return ".".join(map(str, place[1:] if len(place) > 1 else place)) or "request"
+
+
+def no_word(kind: type[BadRequest], name: str, text: str, words: Iterable[str]) -> BadRequest:
+    """Says that a parameter of a query has none of the words that it may have."""
+    return no_query(kind, name, f"{short(text)} is none of {', '.join(words)}", "enum")
+
+
+def no_query(kind: type[BadRequest], name: str, why: str, sort: str = "value_error") -> BadRequest:
+    """Says what is wrong with a parameter of a query, after the words that existing clients look for."""
+    problem = {"type": sort, "loc": ("query", name), "msg": why}
+    return kind(f"{SHORT.get(kind, 'invalid request')}: {fields_told([problem])}", [problem])
+
+
+def invalid_fields(error: ValidationError, place: tuple[str | int, ...] = ("body",)) -> Invalid:
+    """Says what pydantic found wrong with a body, or with what is at a place in it, as FastAPI names it."""
+    return Invalid({**found, "loc": (*place, *found["loc"])} for found in error.errors())
 
 
 def misplaced(error: BadParams, place: tuple[str | int, ...]) -> Invalid:
     """Says which params do not fit their flow, by their place in the body."""
-    found = ({**one, "loc": (*place, *cast("list[str | int]", one["loc"]))} for one in error.problems)
-    return Invalid(found, str(error))
+    problems = error.problems or ({"type": "value_error", "loc": (), "msg": str(error)},)
+    found = ({**one, "loc": (*place, *cast("list[str | int]", one["loc"]))} for one in problems)
+    said = str(error)
+    return Invalid(found, said if said.startswith("invalid request") else f"invalid request: {said}")
 
 
 def answer(
@@ -110,12 +142,13 @@ def answer_of(error: TsuzukiError, *, nats: bool = False) -> Response:
 
 
 def _detail(error: TsuzukiError, *, nats: bool) -> str:
+    said = str(error)
     for kind, text in SHORT.items():
         if isinstance(error, kind):
-            return text
+            return said if isinstance(error, BadRequest) and said.startswith(text) else text
     if isinstance(error, StoreError):  # its message may name files and hosts: those are in the log
-        return "nats unavailable" if nats else "store unavailable"
-    return str(error)
+        return f"{'nats' if nats else 'store'} unavailable: {error.advice or AWAY}"
+    return said
 
 
 def _shown(problem: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,15 +164,36 @@ def _shown(problem: Mapping[str, Any]) -> dict[str, Any]:
 
 def refused_fields(request: Request, error: RequestValidationError) -> TsuzukiError:
     """Says which of our errors a request is whose fields do not fit: lists and workers have their own."""
-    path, found = request.url.path, error.errors()
+    path, found = request.url.path, [dict(one) for one in error.errors()]
     kind: type[BadRequest] = BadRequest
     if path.rstrip("/") == "/runs" and request.method == "GET":
         kind = BadListQuery
     elif path.startswith("/workers"):
         kind = BadWorkersRequest
-    refused = Invalid(found, SHORT.get(kind, "invalid request"))
-    refused.error_id = kind.error_id  # type: ignore[misc] # one class for all routes; the route decides the id
-    return refused
+    return kind(f"{SHORT.get(kind, 'invalid request')}: {fields_told(found)}", found)
+
+
+PROTOCOL: Final[Mapping[int, type[BadRequest]]] = {404: NoSuchPath, 405: MethodRefused}
+"""What has an id of its own among the errors that the web framework tells of."""
+
+
+def refused_by_protocol(request: Request, error: HTTPException) -> Response:
+    """Says an error of the web framework: nothing there, a method that is not taken, and what applications raise."""
+    status, said, headers = error.status_code, str(error.detail).lower(), dict(error.headers or {})
+    kind = PROTOCOL.get(status, TooLarge)
+    if status == MethodRefused.http_status:
+        headers["Allow"] = ", ".join(sorted(_allowed(request))) or "GET, HEAD"
+        said = f"{said}: {request.method}; this path takes {headers['Allow']}"
+    elif status == NoSuchPath.http_status and said == "not found":
+        said = "not found: there is nothing at this path; /openapi.json has every route"
+    return answer(status, said, kind.error_id if status < TsuzukiError.http_status else INTERNAL, headers=headers)
+
+
+def _allowed(request: Request) -> set[str]:
+    """Gives the methods of a path: those of the routes that name it, or else of those that have a place for it."""
+    routes = [route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
+    exact = [route for route in routes if getattr(route, "path", "") == request.url.path]
+    return {method for route in exact or routes for method in getattr(route, "methods", None) or ()}
 
 
 def install(app: FastAPI) -> None:
@@ -161,9 +215,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def protocol(request: Request, error: HTTPException) -> Response:
-        del request
-        error_id = TooLarge.error_id if error.status_code < TsuzukiError.http_status else INTERNAL
-        return answer(error.status_code, str(error.detail).lower(), error_id, headers=error.headers)
+        return refused_by_protocol(request, error)
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:

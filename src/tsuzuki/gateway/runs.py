@@ -6,16 +6,18 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import ValidationError, WithJsonSchema
 from starlette.responses import Response
 
 from tsuzuki import settings
 from tsuzuki.backends import Query as RunQuery
+from tsuzuki.codec import params_digest, plain_params, short
 from tsuzuki.errors import BadListQuery, BadParams, TsuzukiError
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems, raw, read, takes
 from tsuzuki.gateway.bodies import CancelRun, ResumeRun, SubmitBatch, SubmitRun
 from tsuzuki.gateway.models import Accepted, BatchAnswer, Removed, RunPage, RunSnapshot, RunSummary, RunTasks
-from tsuzuki.gateway.problems import answer_of, misplaced
+from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplaced, no_word
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
 from tsuzuki.lifecycle import Run, Status
@@ -40,6 +42,7 @@ Include = Annotated[
         "run all params, however large. Repeatable."
     ),
 ]
+StatusWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [status.value for status in Status]})]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -56,6 +59,16 @@ def included(include: list[str] | None) -> frozenset[str]:
     return frozenset(word.strip().lower() for text in include or () for word in text.split(","))
 
 
+def refuse_another(accepted: Run, key: str | None, flow: str, params: bytes, workflow: str = "") -> None:
+    """Refuses a request whose idempotency key made a run of another one: who sent it would wait for the wrong run."""
+    if key is None or (accepted.flow, accepted.digest, accepted.workflow) == (flow, params_digest(params), workflow):
+        return
+    first = f"run {accepted.number} of {accepted.flow}"
+    why = f"{short(key)} has made {first}, with another flow or params; send a new key with another request"
+    place = ("header", "Idempotency-Key")
+    raise Invalid([{"type": "idempotency_key_reused", "loc": place, "msg": why}])
+
+
 async def start(
     session: Session, asked: SubmitRun, idempotency_key: str | None = None, place: tuple[str | int, ...] = ("body",)
 ) -> Run:
@@ -65,26 +78,29 @@ async def start(
     flow = await catalogue.find(asked.flow_name)
     tag = asked.tag or (None if flow is None else flow.tag) or settings.default_tag()
     key = asked.key
-    if flow is not None:
-        try:
+    try:
+        if flow is not None:
             seen = await catalogue.checked(flow.name, tag, params)
-        except BadParams as error:
-            raise misplaced(error, (*place, "params")) from None
-        key = flow.key(seen) if key is None else key
-    return await session.runs.submit(
-        asked.flow_name,
-        params,
-        tag=tag,
-        tags=[tag] if asked.tags is None else asked.tags,
-        priority=asked.priority,
-        key=key,
-        idempotency_key=idempotency_key,
-        continues=None if row is None else row.id,
-        not_before=asked.not_before,
-        source="http",
-        tenant=session.tenant or "",
-        api_key=session.key_id,
-    )
+            key = flow.key(seen) if key is None else key
+        accepted = await session.runs.submit(
+            asked.flow_name,
+            params,
+            tag=tag,
+            tags=[tag] if asked.tags is None else asked.tags,
+            priority=asked.priority,
+            key=key,
+            idempotency_key=idempotency_key,
+            continues=None if row is None else row.id,
+            not_before=asked.not_before,
+            source="http",
+            tenant=session.tenant or "",
+            api_key=session.key_id,
+        )
+    except BadParams as error:
+        raise misplaced(error, (*place, "params")) from None
+    if idempotency_key is not None:
+        refuse_another(accepted, idempotency_key, asked.flow_name, plain_params(params))
+    return accepted
 
 
 @router.post(
@@ -124,14 +140,23 @@ async def submit_batch(request: Request, session: InSession, idempotency_key: Id
     return answer({"items": items, "accepted": len(items) - refused, "refused": refused})
 
 
-async def _one_of_many(session: Session, asked: SubmitRun, number: int, key: str | None) -> dict[str, Any]:
+async def _one_of_many(session: Session, entry: Any, number: int, key: str | None) -> dict[str, Any]:
+    place = ("body", "runs", number)
     try:
-        row = await start(session, asked, None if key is None else f"{key}#{number}", ("body", "runs", number))
+        asked = _entry(entry, place)
+        row = await start(session, asked, None if key is None else f"{key}#{number}", place)
     except TsuzukiError as error:
         told = msgspec.json.decode(answer_of(error).body)
-        refused = {"run_id": told.get("run_id"), "status": None, "error": told["detail"], "error_id": told["error_id"]}
-        return refused | {"errors": told.get("errors", [])}
-    return {"run_id": row.id, "status": row.status.value, "error": None, "error_id": None}
+        refused = {"run_id": told.get("run_id"), "number": None, "status": None}
+        return refused | {name: told.get(name) for name in ("error_id", "errors")} | {"error": told["detail"]}
+    return {"run_id": row.id, "number": row.number, "status": row.status.value, "error": None, "error_id": None}
+
+
+def _entry(entry: Any, place: tuple[str | int, ...]) -> SubmitRun:
+    try:
+        return SubmitRun.model_validate(entry)
+    except ValidationError as error:
+        raise invalid_fields(error, place) from None
 
 
 @router.get(
@@ -143,7 +168,9 @@ async def _one_of_many(session: Session, asked: SubmitRun, number: int, key: str
 async def list_runs(
     *,
     session: InSession,
-    status: Annotated[list[str] | None, Query(description="A status of runs; may be repeated.")] = None,
+    status: Annotated[
+        list[StatusWord] | None, Query(description="A status of runs, whatever its case; may be repeated.")
+    ] = None,
     flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
     tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
     label: Annotated[str | None, Query(max_length=256, description="One of a run's `tags`.")] = None,
@@ -187,10 +214,11 @@ async def list_runs(
 
 
 def _statuses(words: list[str] | None) -> tuple[Status, ...]:
-    try:
-        return tuple(Status(word.strip().upper()) for text in words or () for word in text.split(",") if word.strip())
-    except ValueError:
-        raise BadListQuery from None
+    wanted = [word.strip().upper() for text in words or () for word in text.split(",") if word.strip()]
+    for word in wanted:
+        if word not in Status.__members__:
+            raise no_word(BadListQuery, "status", word, Status)
+    return tuple(Status(word) for word in wanted)
 
 
 async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Sequence[Any]:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry
 from tsuzuki.clock import Clock
-from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.answers import problems
 from tsuzuki.gateway.options import HEARTBEAT
+from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.runs import RECORDS, Include, included
 from tsuzuki.gateway.scenes import Scene
 from tsuzuki.gateway.session import InSession, Session
@@ -113,8 +113,10 @@ async def events(
     row = await session.run(run_id)
     if last_event_id:
         if not last_event_id.isdecimal() or not last_event_id.isascii() or int(last_event_id) > 2**53:
-            raise BadRequest("invalid Last-Event-ID: it is the position of a fact")
+            place, why = ("header", "Last-Event-ID"), "it is the position of a fact, the id of the last event that came"
+            raise Invalid([{"type": "int_parsing", "loc": place, "msg": why}])
         after = int(last_event_id)
+    after = min(after, row.position)  # nobody can have seen more than there is: what comes from now on is sent
     return session.gateway.streams.answer(_facts(session, row, after), session.key_id)
 
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from tsuzuki.backends import WorkerState
@@ -11,10 +12,12 @@ from tsuzuki.errors import BadWorkersRequest
 from tsuzuki.gateway.answers import answer, problems, read, takes
 from tsuzuki.gateway.bodies import PatchWorker
 from tsuzuki.gateway.models import FlowView, PatchedWorker, WorkerView
-from tsuzuki.gateway.problems import Invalid
+from tsuzuki.gateway.problems import SHORT, Invalid, fields_told, no_word
 from tsuzuki.gateway.session import InSession
 
 router: Final = APIRouter(tags=["workers"])
+
+StateWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [state.value for state in WorkerState]})]
 
 NO_WHEELS: Final[dict[str, Any]] = {
     "enabled": False,
@@ -39,9 +42,11 @@ NO_WHEELS: Final[dict[str, Any]] = {
 async def list_workers(
     session: InSession,
     scope: Annotated[Literal["active", "all"], Query(description="`active`: only those that live.")] = "active",
-    state: Annotated[str | None, Query(max_length=32, description="A state, whatever its case; looks at all.")] = None,
-    include_hidden: bool = False,
-    limit: Annotated[int, Query(ge=1, le=500)] = 500,
+    state: Annotated[
+        StateWord | None, Query(max_length=32, description="A state, whatever its case; looks at all.")
+    ] = None,
+    include_hidden: Annotated[bool, Query(description="Also those that are hidden.")] = False,
+    limit: Annotated[int, Query(ge=1, le=500, description="At most so many.")] = 500,
 ) -> Response:
     """Lists workers, the last seen first."""
     wanted = _state(state)
@@ -59,10 +64,9 @@ async def list_workers(
 def _state(text: str | None) -> WorkerState | None:
     if not text:
         return None
-    try:
-        return WorkerState(text.strip().upper())
-    except ValueError:
-        raise BadWorkersRequest from None
+    if (word := text.strip().upper()) not in WorkerState.__members__:
+        raise no_word(BadWorkersRequest, "state", text, WorkerState)
+    return WorkerState(word)
 
 
 def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
@@ -110,9 +114,7 @@ async def patch(worker_id: str, request: Request, session: InSession) -> Respons
 
 
 def _refused(error: Invalid) -> BadWorkersRequest:
-    refused = BadWorkersRequest()
-    refused.problems = error.problems  # type: ignore[attr-defined] # told by problems.py where an error has them
-    return refused
+    return BadWorkersRequest(f"{SHORT[BadWorkersRequest]}: {fields_told(error.problems)}", error.problems)
 
 
 @router.get("/flows", summary="List flows", response_model=list[FlowView], responses=problems())

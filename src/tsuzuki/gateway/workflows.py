@@ -1,6 +1,7 @@
 """The route of YAML flows: a form with the text of a flow, which the run brings with it."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import AsyncGenerator
 from typing import Any, Final
@@ -12,12 +13,13 @@ from starlette.formparsers import FormParser, MultiPartException, MultiPartParse
 from starlette.responses import Response
 
 from tsuzuki import settings
+from tsuzuki.codec import plain_params
 from tsuzuki.errors import BadRequest, BadWorkflow, TooLarge, WorkflowTooLarge
 from tsuzuki.gateway.answers import answer, body_of, problems
 from tsuzuki.gateway.bodies import TAG
 from tsuzuki.gateway.models import Accepted
 from tsuzuki.gateway.problems import Invalid
-from tsuzuki.gateway.runs import IdempotencyKey
+from tsuzuki.gateway.runs import IdempotencyKey, refuse_another
 from tsuzuki.gateway.session import InSession
 from tsuzuki.yamlflow import parse
 
@@ -36,11 +38,21 @@ FORM: Final[dict[str, Any]] = {
                     "properties": {
                         "workflow": {
                             "type": "string",
+                            "minLength": 1,
                             "contentMediaType": "application/yaml",
                             "description": "The text of the flow, at most 262,144 bytes.",
                         },
-                        "flow_name": {"type": "string", "minLength": 1, "maxLength": 512},
-                        "tag": {"type": "string", "description": "Routes the run; empty: the default tag."},
+                        "flow_name": {
+                            "type": "string",
+                            "minLength": 1,
+                            "maxLength": 512,
+                            "description": "What the flow of this run is called.",
+                        },
+                        "tag": {
+                            "type": "string",
+                            "pattern": TAG.replace("+", "*"),
+                            "description": "Routes the run; empty: the default tag.",
+                        },
                     },
                 },
                 "example": {
@@ -77,6 +89,7 @@ async def submit_yaml(request: Request, session: InSession, idempotency_key: Ide
         raise
     except BadWorkflow as error:
         raise _refused(error) from None
+    said = text.decode()
     row = await session.runs.submit(
         name,
         workflow.defaults,
@@ -86,8 +99,11 @@ async def submit_yaml(request: Request, session: InSession, idempotency_key: Ide
         source="http",
         tenant=session.tenant or "",
         api_key=session.key_id,
-        workflow=text.decode(),
+        workflow=said,
     )
+    if idempotency_key is not None:
+        workflow_digest = hashlib.sha256(said.encode()).hexdigest()
+        refuse_another(row, idempotency_key, name, plain_params(workflow.defaults), workflow_digest)
     return answer({"run_id": row.id, "status": row.status.value, "number": row.number})
 
 
@@ -115,19 +131,22 @@ async def _form(request: Request, most: int) -> FormData:
 
 async def _fields(form: FormData) -> tuple[bytes, str, str]:
     workflow, name, tag = form.get("workflow"), form.get("flow_name"), form.get("tag", "")
-    missing = [
-        {"type": "missing", "loc": ("body", field), "msg": "Field required"}
-        for field, value in (("workflow", workflow), ("flow_name", name))
-        if value is None or value == ""
-    ]
-    if missing:
-        raise Invalid(missing)
+    absent = [_absent(field, form) for field in ("workflow", "flow_name") if not form.get(field)]
+    if absent:
+        raise Invalid(absent)
     if not isinstance(name, str) or len(name) > 512:  # noqa: PLR2004 - as the schema says
         raise Invalid([{"type": "string_type", "loc": ("body", "flow_name"), "msg": "Input should be a short string"}])
     if not isinstance(tag, str) or (tag and not re.fullmatch(TAG, tag)) or tag.endswith("\n"):
         raise BadRequest("invalid tag")
     text = await workflow.read() if isinstance(workflow, UploadFile) else str(workflow).encode()
     return text, name, tag
+
+
+def _absent(field: str, form: FormData) -> dict[str, Any]:
+    """Says of a field that it is missing, or that it is there and empty."""
+    if field not in form:
+        return {"type": "missing", "loc": ("body", field), "msg": "Field required"}
+    return {"type": "string_too_short", "loc": ("body", field), "msg": "String should have at least 1 character"}
 
 
 def _refused(error: BadWorkflow) -> BadWorkflow:

@@ -91,11 +91,11 @@ def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
 def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
-        return StoreUnavailable(f"{url} does not answer ({error}); check the server and the network, then try again")
+        advice = "check the server and the network, then try again"
+        return StoreUnavailable(f"{url} does not answer ({error}); {advice}", f"its server does not answer; {advice}")
     if error.full or error.there_already:
-        return StoreUnavailable(
-            f"{url}: JetStream is full ({error}); nothing was half-written: purge old runs, or give it more room"
-        )
+        advice = "nothing was half-written: purge old runs, or give it more room"
+        return StoreUnavailable(f"{url}: JetStream is full ({error}); {advice}", f"JetStream is full; {advice}")
     if error.error == DENIED:
         return StoreError(f"{url}: this user may not {error.text}; give it the rights of its role (docs/nats.md)")
     if error.error in _WITHOUT:

@@ -28,13 +28,13 @@ def fault(error: sqlite3.Error, path: Path) -> StoreError:
     """Says what an error of sqlite3 means for the store at `path`."""
     code = _code(error)
     if code in _BUSY:
-        return StoreUnavailable(
-            f"{path} is locked by another program; close what has it open (a database browser, a backup) and try again"
-        )
+        advice = "locked by another program; close what has it open (a database browser, a backup) and try again"
+        return StoreUnavailable(f"{path} is {advice}", f"it is {advice}")
     if code in _BROKEN:
-        return NotAStore(f"{path} is damaged or not a Tsuzuki store ({error}); restore a copy, or choose another file")
+        what, advice = "is damaged or not a Tsuzuki store", "restore a copy, or choose another file"
+        return NotAStore(f"{path} {what} ({error}); {advice}", f"it {what}; {advice}")
     if code in _UNAVAILABLE:
-        return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({error})")
+        return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({error})", _UNAVAILABLE[code])
     return StoreError(f"{path}: SQLite says: {error}")
 
 
@@ -46,7 +46,7 @@ def file_fault(error: OSError, path: Path) -> StoreError:
         advice = "it cannot be written; make it and its folder writable for this user, or choose another data directory"
     else:
         advice = "check the path and the disk, and try again"
-    return StoreUnavailable(f"{path}: {advice} ({error.strerror or error})")
+    return StoreUnavailable(f"{path}: {advice} ({error.strerror or error})", advice)
 
 
 def _code(error: sqlite3.Error) -> int:

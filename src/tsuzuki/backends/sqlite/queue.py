@@ -35,13 +35,15 @@ _FAR: Final = 10_000
 
 
 def submit(transaction: Transaction, run: Run, facts: Sequence[f.Fact]) -> Run:
-    """Accepts a run, or gives the one that its idempotency key made."""
+    """Accepts a run, or gives the one that its idempotency key made; a run that is not made takes no number."""
+    if (first := _instead(transaction, run)) is not None:
+        return first
     row = fold_all(msgspec.structs.replace(run, position=0, updated_at=transaction.stamp()), facts)
     inserted = transaction.execute(
         SQL["insert_run"], (*submitted(row, shelf_of(transaction.execute, run)), *folded(row))
     ).fetchall()
     if not inserted:
-        return _instead(transaction, run)
+        raise Conflict(f"run {run.id} is there already; give every run an id of its own")
     number = inserted[0][0]
     transaction.execute(SQL["insert_params"], (number, bytes(run.params).decode()))
     transaction.executemany(SQL["insert_label"], [(label, row.updated_at, number) for label in run.tags])
@@ -59,15 +61,15 @@ def shelf_of(execute: Callable[..., sqlite3.Cursor], run: Run) -> int:
     return number
 
 
-def _instead(transaction: Transaction, run: Run) -> Run:
-    """Says why an index refused a run."""
+def _instead(transaction: Transaction, run: Run) -> Run | None:
+    """Gives the run that was made for an idempotency key, and refuses a key that is held; an index would say no."""
     if run.idempotency_key is not None:
         key = (run.tenant, run.idempotency_key)
         if first := transaction.execute(SQL["run_by_idempotency_key"], key).fetchall():
             return run_from(first[0])
-    if holder := _key_held(transaction, run):
+    if run.key is not None and (holder := _key_held(transaction, run)):
         raise holder
-    raise Conflict(f"run {run.id} is there already; give every run an id of its own")
+    return None
 
 
 def _key_held(transaction: Transaction, run: Run) -> KeyHeld | None:

@@ -66,6 +66,9 @@ class KeysContract:
         again = await b.submitted(backend, idempotency_key="once", key="k", flow="crawl")
         assert again == first
         assert await backend.counts() == {"PENDING": 1}
+        with pytest.raises(KeyHeld):
+            await b.submitted(backend, key="k")
+        assert (await b.submitted(backend, flow="crawl")).number == first.number + 1, "only a run takes a number"
         await backend.ask(first.id, b.cancel())
         ended = await b.submitted(backend, idempotency_key="once", key="k")
         assert (ended.id, ended.status) == (first.id, Status.CANCELLED)

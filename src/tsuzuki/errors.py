@@ -13,8 +13,6 @@ TsuzukiError
 │   ├── BadCallable       a YAML flow names a function that is not there, or not allowed here
 │   ├── BadListQuery      a list of runs was asked for in a way that makes no sense
 │   ├── BadWorkersRequest  workers were asked for, or changed, in a way that makes no sense
-│   ├── NoSuchPath        the gateway has nothing at that path
-│   ├── MethodRefused     what is at that path does not take that method
 │   ├── TooLarge          what was sent is larger than what is taken
 │   └── BadUsage          an argument, option or call that makes no sense
 │       └── BadTag        a tag that is none
@@ -159,20 +157,6 @@ class BadWorkersRequest(BadRequest):
     """Workers were asked for, or changed, in a way that makes no sense."""
 
     error_id = "ERR-TSUZUKI-0019"
-
-
-class NoSuchPath(BadRequest):
-    """There is nothing at this path."""
-
-    error_id = "ERR-TSUZUKI-0106"
-    http_status = 404
-
-
-class MethodRefused(BadRequest):
-    """What is at this path does not take this method."""
-
-    error_id = "ERR-TSUZUKI-0107"
-    http_status = 405
 
 
 class TooLarge(BadRequest):

@@ -4,7 +4,7 @@ A task that was called several times has one state: FAILED if any call failed, e
 else SUCCEEDED. `ResumeAsked` that tries failures again forgets them, a new claim forgets what was under way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -82,6 +82,8 @@ class TaskFold:
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.workflow = ""
+        self.inputs: Mapping[str, Any] = {}
+        """What the text of a YAML flow says of the inputs of its tasks, by the task's name."""
         self.retried_from = 0
         """Failures before this position are tried again, or have been."""
         self._nodes = tuple(nodes)
@@ -96,9 +98,9 @@ class TaskFold:
         """About how many bytes it keeps."""
         return 1000 + self._bytes + 500 * (2 * len(self._tasks) + len(self._maps) + len(self._open))
 
-    def list_nodes(self, nodes: Sequence[str]) -> None:
-        """Names the tasks of a graph, which are shown before they begin."""
-        self._nodes = tuple(nodes)
+    def list_nodes(self, nodes: Sequence[str], inputs: Mapping[str, Any] | None = None) -> None:
+        """Names the tasks of a graph, which are shown before they begin, and what is said of their inputs."""
+        self._nodes, self.inputs = tuple(nodes), inputs or {}
 
     def map_names(self) -> dict[str, str]:
         """Gives the tasks of the maps by their step."""
@@ -248,7 +250,7 @@ def _record(state: str, task: TaskCalls) -> dict[str, Any]:
         else round(max(ended - task.started_at, 0.0) * 1000, 3),
         "error": task.error,
         "traceback": task.traceback,
-        "inputs": None,
+        "inputs": None,  # of a YAML flow they can be told; of other calls the journal has only a digest
         "output": task.output,
         "artifacts": task.artifacts,
         "done": task.done,

@@ -9,14 +9,18 @@ from typing import Any
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from tests.gateway.conftest import House
+from tsuzuki.backends import WorkerState
 from tsuzuki.gateway import bodies, create_app, models
+from tsuzuki.gateway.contract import api_routes, reachable
+from tsuzuki.gateway.glossary import MEANS
 from tsuzuki.gateway.options import Options
+from tsuzuki.lifecycle import Status
 
 QUICK = settings(
     max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
@@ -61,6 +65,69 @@ def test_the_examples_are_what_they_are_examples_of() -> None:
         if isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not BaseModel:
             for example in kind.model_json_schema().get("examples", []):
                 assert set(kind.model_validate(example).model_dump(exclude_unset=True)) == set(example), name
+
+
+def test_every_field_has_a_description_and_every_route_examples_that_fit() -> None:
+    app = create_app(options=Options())
+    found = app.openapi()
+    shapes, own = found["components"]["schemas"], {p: o for p, o in found["paths"].items() if not p.startswith("/api/")}
+    fields = {
+        f"{name}.{field}": said
+        for name in sorted(reachable(own, shapes))
+        for field, said in shapes[name].get("properties", {}).items()
+    }
+    assert len(fields) > 200
+    assert [name for name, said in fields.items() if not said.get("description")] == []
+    assert MEANS.keys() <= {name for field in fields for name in (field, field.partition(".")[2])}, "unused words"
+    kinds = {
+        (route.path_format, method.lower()): route.response_model
+        for route in api_routes(app)
+        for method in route.methods
+    }
+    for path, operations in own.items():
+        for method, operation in operations.items():
+            where = f"{method} {path}"
+            assert all(parameter.get("description") for parameter in operation.get("parameters", ())), where
+            for said in operation.get("requestBody", {}).get("content", {}).values():
+                assert said["example"], where
+            [said] = operation["responses"]["200"]["content"].values()
+            assert said["example"] is not None, where
+            if (kind := kinds[path, method]) is not None:
+                TypeAdapter(kind).validate_python(said["example"], strict=False)
+
+
+def test_what_can_have_few_values_says_which() -> None:
+    paths = document()["paths"]
+
+    def words(path: str, name: str) -> list[str]:
+        [found] = [one["schema"] for one in paths[path]["get"]["parameters"] if one["name"] == name]
+        listed: dict[str, Any] = found["anyOf"][0]
+        enum: list[str] = listed.get("items", listed)["enum"]
+        return enum
+
+    assert words("/runs", "status") == [status.value for status in Status]
+    assert words("/runs/{run_id}/items", "status") == ["done", "skipped", "failed"]
+    assert words("/workers", "state") == [state.value for state in WorkerState]
+
+
+async def test_paths_that_are_not_there_and_methods_that_are_not_taken_are_told_as_such(small: House) -> None:
+    run_id = await small.submit("nothing")
+    for path, methods in (
+        ("/runs", "GET, POST"),
+        ("/runs/yaml", "POST"),
+        ("/runs/batch", "POST"),
+        (f"/runs/{run_id}", "DELETE, GET"),
+        ("/dlq/1", "DELETE, GET"),
+        ("/health", "GET, HEAD"),
+    ):
+        answer = await small.client.put(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods), path
+        assert answer.json()["error_id"] == "ERR-TSUZUKI-0107"
+    answer = await small.client.get("/nowhere")
+    assert (answer.status_code, answer.json()["error_id"]) == (404, "ERR-TSUZUKI-0106")
+    for path in ("/health", "/health/ready", "/"):
+        answer = await small.client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_every_reference_leads_somewhere() -> None:

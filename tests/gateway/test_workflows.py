@@ -65,6 +65,8 @@ async def test_what_follows_a_failed_task_stays_pending(house: House) -> None:
     assert (run["tasks"]["first"], run["tasks"]["third"], run["tasks"]["last"]) == ("SUCCEEDED", "FAILED", "PENDING")
     assert "ValueError: no 40" in run["error"]
     assert "ValueError" in run["task_records"]["third"]["traceback"]
+    inputs = {name: record["inputs"] for name, record in run["task_records"].items()}
+    assert inputs == {"first": {"n": 20}, "second": {"n": 40}, "third": {"n": 40}, "last": None}
     assert run["tag"] == "lab"
     assert run["workflow_yaml_sha256"] == hashlib.sha256(BAD.encode()).hexdigest()
 
@@ -106,11 +108,24 @@ async def test_a_bad_tag_is_refused(small: House, tag: str) -> None:
 async def test_missing_fields_are_told_as_such(small: House) -> None:
     answer = await send(small, GOOD, 422, flow_name="-")
     assert [error["loc"] for error in answer["errors"]] == [["body", "flow_name"]]
+    answer = await send(small, GOOD, 422, flow_name="")
+    assert [(error["type"], error["loc"]) for error in answer["errors"]] == [
+        ("string_too_short", ["body", "flow_name"])
+    ]
     for content, kind in ((b"x", "text/plain"), (b"--x\r\n", "multipart/form-data"), (b"{}", "application/json")):
         sent = await small.client.post("/runs/yaml", content=content, headers={"content-type": kind})
         assert sent.status_code == 422
     sent = await small.client.post("/runs/yaml", data={"flow_name": "x"})
     assert [error["loc"] for error in sent.json()["errors"]] == [["body", "workflow"]]
+
+
+async def test_an_idempotency_key_belongs_to_one_text(small: House) -> None:
+    codes = []
+    for text in (GOOD, GOOD, f"{GOOD}# another one\n"):
+        form = {"flow_name": "report", "workflow": text}
+        sent = await small.client.post("/runs/yaml", data=form, headers={"Idempotency-Key": "once"})
+        codes.append((sent.status_code, sent.json().get("number")))
+    assert codes == [(200, 1), (200, 1), (422, None)]
 
 
 async def test_a_workflow_may_have_262144_bytes_and_not_one_more(house: House) -> None:

@@ -1,7 +1,7 @@
 """How routes read bodies and write answers: JSON by msgspec, bodies up to a limit and within a time."""
 
 import asyncio
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from fastapi import Request
@@ -62,8 +62,10 @@ async def read(request: Request, kind: type[Body], most: int, *, optional: bool 
 
 def takes(kind: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """Says in OpenAPI what a body looks like that the route reads by itself."""
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
-    return {"requestBody": {"required": required, "content": content}}
+    said: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}
+    if isinstance(extra := kind.model_config.get("json_schema_extra"), dict) and (given := extra.get("examples")):
+        said["example"] = cast("list[Any]", given)[0]
+    return {"requestBody": {"required": required, "content": {"application/json": said}}}
 
 
 _WHEN: Final = {

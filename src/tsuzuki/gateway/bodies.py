@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation
 
 TAG: Final = r"^[A-Za-z0-9_-]+$"
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
@@ -70,14 +70,11 @@ class SubmitBatch(BaseModel):
     )
 
     runs: Annotated[
-        list[Any],
+        list[SkipValidation[SubmitRun | Any]],  # each is read on its own, by the route
         Field(
             min_length=1,
             max_length=1000,
             description="Each as `POST /runs` takes it; one that does not fit is refused, and the others are not.",
-            json_schema_extra={
-                "items": {"anyOf": [{"$ref": "#/components/schemas/SubmitRun"}, {"description": "Is refused."}]}
-            },
         ),
     ]
 

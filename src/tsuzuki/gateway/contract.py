@@ -8,7 +8,8 @@ from pydantic.json_schema import models_json_schema
 from starlette.routing import BaseRoute
 
 from tsuzuki import __version__
-from tsuzuki.gateway import bodies, models
+from tsuzuki.gateway import bodies, glossary, models
+from tsuzuki.gateway.examples import ANSWERS
 from tsuzuki.gateway.session import session_of
 
 TITLE: Final = "Tsuzuki"
@@ -50,6 +51,7 @@ def _document(app: FastAPI, header: str) -> dict[str, Any]:
     parts["securitySchemes"] = {
         "ApiKey": {"type": "apiKey", "in": "header", "name": header, "description": "Asked for where auth is on."}
     }
+    _show(document)
     for path, method in protected(app):
         document["paths"][path][method]["security"] = [{}, {"ApiKey": []}]
     for path, operations in document["paths"].items():
@@ -57,6 +59,39 @@ def _document(app: FastAPI, header: str) -> dict[str, Any]:
             for operation in operations.values():
                 operation["security"] = [{}, {"ApiKey": []}]
     return document
+
+
+def _show(document: dict[str, Any]) -> None:
+    """Puts words to every field of our own routes, and an example to every answer; applications have their own."""
+    shapes = document["components"]["schemas"]
+    own = {path: operations for path, operations in document["paths"].items() if not path.startswith("/api/")}
+    glossary.describe({name: shapes[name] for name in reachable(own, shapes)})
+    for name, kind in vars(models).items():
+        if name in shapes and isinstance(extra := getattr(kind, "model_config", {}).get("json_schema_extra"), dict):
+            shapes[name] |= extra  # as they were written: FastAPI leaves out what is null in them
+    for path, operations in own.items():
+        for method, operation in operations.items():
+            for said in operation["responses"]["200"]["content"].values():
+                name = said["schema"].get("$ref", "").rpartition("/")[2]
+                examples = shapes.get(name, {}).get("examples", [None])
+                said["example"] = ANSWERS.get(f"{method.upper()} {path}", examples[0])
+
+
+def reachable(part: Any, shapes: dict[str, Any]) -> set[str]:
+    """Gives the names of the shapes that a part of the document leads to."""
+    found, ahead = set[str](), _references(part)
+    while ahead:
+        name = ahead.pop()
+        found.add(name)
+        ahead |= _references(shapes[name]) - found
+    return found
+
+
+def _references(part: Any) -> set[str]:
+    if isinstance(part, dict):
+        own = {part["$ref"].rpartition("/")[2]} if isinstance(part.get("$ref"), str) else set[str]()
+        return own.union(*map(_references, part.values()))
+    return set[str]().union(*map(_references, part)) if isinstance(part, list) else set()
 
 
 def _described(app: FastAPI) -> list[BaseRoute]:

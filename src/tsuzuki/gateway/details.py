@@ -11,13 +11,14 @@ from tsuzuki import facts as f
 from tsuzuki.errors import BadRequest, RunNotFound
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import Item
+from tsuzuki.gateway.runs import RunId
 from tsuzuki.gateway.session import InSession
-from tsuzuki.gateway.watch import RunId
 from tsuzuki.overview import shown_item
 from tsuzuki.yamlflow import Workflow, parse
 
 router: Final = APIRouter(tags=["items"])
 
+Position = Annotated[int, Path(ge=1, le=2**53, description="Its position in the journal.")]
 MOST_VALUE: Final = 262_144
 """A value above so many bytes is left out: it is too large to look at."""
 
@@ -59,7 +60,7 @@ class GraphView(BaseModel):
 @router.get(
     "/runs/{run_id}/items/{position}", summary="Get one outcome", response_model=Outcome, responses=problems(404)
 )
-async def outcome(run_id: RunId, session: InSession, position: Annotated[int, Path(ge=1, le=2**53)]) -> Response:
+async def outcome(run_id: RunId, session: InSession, position: Position) -> Response:
     """Gives a step or an item with its value, or what it failed of; by its position in the journal."""
     row = await session.run(run_id)
     entries = await session.overview.facts(row.id, after=position - 1, limit=1)
@@ -91,7 +92,7 @@ async def facts(
     run_id: RunId,
     session: InSession,
     after: Annotated[int, Query(ge=0, le=2**53, description="Begins after this position.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 200,
 ) -> Response:
     """Gives facts in order, a page at a time; `/events` sends the same as they come. Values are left out."""
     row = await session.run(run_id)

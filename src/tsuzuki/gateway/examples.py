@@ -95,3 +95,169 @@ LETTER: Final[dict[str, Any]] = {
     "num_delivered": 1,
     "subject": "work.default",
 }
+
+ACCEPTED: Final[dict[str, Any]] = {"run_id": RUN_ID, "status": "PENDING", "number": 12}
+
+RECORD: Final[dict[str, Any]] = {
+    "state": "SUCCEEDED",
+    "started_at": 1767225600.02,
+    "ended_at": 1767225600.34,
+    "duration_ms": 320.0,
+    "error": None,
+    "traceback": None,
+    "inputs": None,
+    "output": ["https://a.example/1", "https://a.example/2"],
+    "artifacts": [],
+    "done": 1,
+    "failed": 0,
+    "skipped": 0,
+    "total": None,
+    "busy_ms": 320.0,
+    "strip": None,
+}
+
+WORKER: Final[dict[str, Any]] = {
+    "worker_id": "worker-1",
+    "instance_id": "b1b5f6c2",
+    "state": "RUNNING",
+    "hidden": False,
+    "tags": ["default"],
+    "flows": ["crawl"],
+    "last_seen_at": 1767225612.0,
+    "last_heartbeat_at": 1767225612.0,
+    "heartbeat_at": 1767225612.0,
+    "started_at": 1767220000.0,
+    "current_run_id": RUN_ID,
+    "last_run_id": None,
+    "last_run_status": None,
+    "last_run_started_at": None,
+    "last_run_finished_at": None,
+    "stopped_at": None,
+    "stop_reason": None,
+    "updated_at": 1767225612.0,
+    "wheel_sync": {
+        "enabled": False,
+        "last_result": "disabled",
+        "last_attempt_at": None,
+        "last_success_at": None,
+        "last_synced_at": None,
+        "last_error": None,
+        "selected_count": 0,
+        "updated_count": 0,
+        "removed_count": 0,
+        "skipped_incompatible_count": 0,
+        "selected_wheels": [],
+        "updated_wheels": [],
+        "removed_wheels": [],
+        "skipped_incompatible": [],
+        "installed_wheels": [],
+    },
+}
+
+CURSOR: Final = "eyJ1IjoxNzY3MjI1NjEyLjI1LCJyIjoiNmYxZTBiM2MifQ"
+FACT: Final = {"position": 41, "kind": "ItemFailed", "at": 1767225607.25, "step": "b1946ac9", "key": "17", "tries": 3}
+
+WATCH: Final = f"""event: snapshot
+data: {{"run_id":"{RUN_ID}","snapshot":{{"status":"RUNNING","tasks":{{"fetch":"RUNNING"}}}},"ts":1767225612.3}}
+
+event: heartbeat
+data: {{"run_id":"{RUN_ID}","ts":1767225614.8}}
+
+"""
+EVENTS: Final = f"""id: 1
+event: fact
+data: {{"position":1,"kind":"Submitted","at":1767225600.0,"flow":"crawl","params":{{"site":"a"}}}}
+
+id: 2
+event: fact
+data: {{"position":2,"kind":"Claimed","at":1767225600.01,"worker":"worker-1"}}
+
+event: end
+data: {{"run_id":"{RUN_ID}","status":"COMPLETED","position":2}}
+
+"""
+METRICS: Final = """# HELP tsuzuki_runs_total Runs in the store, by status.
+# TYPE tsuzuki_runs_total gauge
+tsuzuki_runs_total{status="PENDING"} 0.0
+tsuzuki_runs_total{status="RUNNING"} 1.0
+"""
+
+ANSWERS: Final[dict[str, Any]] = {
+    "GET /runs": [SUMMARY],
+    "POST /runs/batch": {
+        "items": [
+            {"run_id": RUN_ID, "number": 12, "status": "PENDING", "error": None, "error_id": None},
+            {
+                "run_id": None,
+                "number": None,
+                "status": None,
+                "error": "invalid request: runs.1.flow_name: String should have at least 1 character",
+                "error_id": "ERR-TSUZUKI-0002",
+                "errors": [
+                    {
+                        "type": "string_too_short",
+                        "loc": ["body", "runs", 1, "flow_name"],
+                        "msg": "String should have at least 1 character",
+                    }
+                ],
+            },
+        ],
+        "accepted": 1,
+        "refused": 1,
+    },
+    "GET /runs/{run_id}/tasks": {
+        "run_id": RUN_ID,
+        "flow_name": "crawl",
+        "status": "RUNNING",
+        "tasks": {"plan": "SUCCEEDED"},
+        "task_records": {"plan": RECORD},
+        "task_records_truncated": False,
+    },
+    "GET /runs/{run_id}/result": {"ok": 498, "failed": 2},
+    "GET /runs/{run_id}/watch": WATCH,
+    "GET /runs/{run_id}/events": EVENTS,
+    "GET /runs/{run_id}/items": {"items": [ITEM], "next_cursor": CURSOR},
+    "GET /runs/{run_id}/items/{position}": ITEM
+    | {
+        "output": None,
+        "output_bytes": 4,
+        "output_truncated": False,
+        "traceback": "Traceback (most recent call last): …",
+        "artifacts": [],
+    },
+    "GET /runs/{run_id}/facts": {"items": [FACT], "next_after": 41},
+    "GET /runs/{run_id}/graph": {
+        "nodes": [
+            {"name": "load", "callable": "lab:load", "needs": [], "stage": 0, "mapped": False},
+            {"name": "count", "callable": "lab:count", "needs": ["load"], "stage": 1, "mapped": False},
+        ],
+        "workflow": "flow:\n  graph: load >> count\ntasks: …\n",
+    },
+    "GET /runs/{run_id}/logs": {"items": [LOG_LINE], "next_after": 3},
+    "GET /workers": [WORKER],
+    "GET /flows": [FLOW],
+    "GET /dlq": {"items": [LETTER], "next_cursor": None},
+    "DELETE /dlq/{letter_id}": {"id": "7", "deleted": True},
+    "POST /dlq/{letter_id}/replay": ACCEPTED,
+    "GET /overview": {
+        "runs": {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0},
+        "at_least": False,
+        "workers_alive": 1,
+        "dead_letters": 0,
+        "queue_age": 0.0,
+        "tenant": None,
+        "now": 1767225612.5,
+    },
+    "GET /config": [
+        {
+            "name": "TSUZUKI_DEFAULT_TAG",
+            "value": "gpu",
+            "from": ".env",
+            "means": "the tag of runs and workers that name none",
+            "refusal": None,
+        }
+    ],
+    "GET /metrics": METRICS,
+    "GET /apps": [{"name": "commits", "title": {"en": "Commits", "ja": "コミット"}, "module": "/apps/commits/main.js"}],
+}
+"""Examples of answers that no single shape has, by their route."""

@@ -12,8 +12,8 @@ from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import ItemPage, LogPage
 from tsuzuki.gateway.problems import no_word
+from tsuzuki.gateway.runs import RunId
 from tsuzuki.gateway.session import InSession
-from tsuzuki.gateway.watch import RunId
 from tsuzuki.overview import OUTCOMES, ItemFilter
 
 router: Final = APIRouter(tags=["items"])

@@ -22,7 +22,7 @@ LetterId = Annotated[str, Path(max_length=256, description="The id of a dead let
 @router.get("/dlq", summary="List dead letters", response_model=LetterPage, responses=problems())
 async def list_letters(
     session: InSession,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    limit: Annotated[int, Query(ge=1, le=500, description="At most so many.")] = 100,
     cursor: Annotated[str | None, Query(max_length=256, description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """Lists dead letters, the newest first."""

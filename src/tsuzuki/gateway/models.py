@@ -12,7 +12,7 @@ from tsuzuki.taskfold import TaskState
 class Accepted(BaseModel):
     """A run that was accepted: it will be executed."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": examples.RUN_ID, "status": "PENDING"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.ACCEPTED]})
 
     run_id: str
     status: Status

@@ -22,12 +22,9 @@ from tsuzuki.errors import (
     KeyRefused,
     KeyRequired,
     LetterNotFound,
-    MethodRefused,
-    NoSuchPath,
     RunNotFound,
     StoreError,
     TooBusy,
-    TooLarge,
     TsuzukiError,
     WorkerNotFound,
 )
@@ -173,20 +170,21 @@ def refused_fields(request: Request, error: RequestValidationError) -> TsuzukiEr
     return kind(f"{SHORT.get(kind, 'invalid request')}: {fields_told(found)}", found)
 
 
-PROTOCOL: Final[Mapping[int, type[BadRequest]]] = {404: NoSuchPath, 405: MethodRefused}
+NO_PATH, NO_METHOD = 404, 405
+PROTOCOL: Final = {NO_PATH: "ERR-TSUZUKI-0106", NO_METHOD: "ERR-TSUZUKI-0107"}
 """What has an id of its own among the errors that the web framework tells of."""
 
 
 def refused_by_protocol(request: Request, error: HTTPException) -> Response:
     """Says an error of the web framework: nothing there, a method that is not taken, and what applications raise."""
     status, said, headers = error.status_code, str(error.detail).lower(), dict(error.headers or {})
-    kind = PROTOCOL.get(status, TooLarge)
-    if status == MethodRefused.http_status:
+    error_id = PROTOCOL.get(status, BadRequest.error_id) if status < TsuzukiError.http_status else INTERNAL
+    if status == NO_METHOD:
         headers["Allow"] = ", ".join(sorted(_allowed(request))) or "GET, HEAD"
         said = f"{said}: {request.method}; this path takes {headers['Allow']}"
-    elif status == NoSuchPath.http_status and said == "not found":
+    elif status == NO_PATH and said == "not found":
         said = "not found: there is nothing at this path; /openapi.json has every route"
-    return answer(status, said, kind.error_id if status < TsuzukiError.http_status else INTERNAL, headers=headers)
+    return answer(status, said, error_id, headers=headers)
 
 
 def _allowed(request: Request) -> set[str]:

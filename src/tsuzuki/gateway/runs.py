@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import ValidationError, WithJsonSchema
 from starlette.responses import Response
 
@@ -35,6 +35,7 @@ RESULT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/json": {"schema": {}}}, "description": "The JSON that the flow returned."}
 }
 
+RunId = Annotated[str, Path(description="The id of a run, or its number.")]
 Include = Annotated[
     list[str] | None,
     Query(
@@ -183,7 +184,7 @@ async def list_runs(
     cursor: Annotated[
         str | None, Query(max_length=512, description="`next_cursor` of the page before; may be empty.")
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="At most so many.")] = 50,
     include: Include = None,
 ) -> Response:
     """Lists runs, the one that changed last first.
@@ -234,7 +235,7 @@ async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Se
 
 
 @router.get("/runs/{run_id}", summary="Get a run", response_model=RunSnapshot, responses=problems(404))
-async def get(run_id: str, session: InSession, include: Include = None) -> Response:
+async def get(run_id: RunId, session: InSession, include: Include = None) -> Response:
     """Gives a run as it is now, by its id or its number.
 
     Above `TSUZUKI_MAX_RUN_SNAPSHOT_BYTES` (256 KiB) `task_records` is `{}`, then a large `result` is null and large
@@ -248,7 +249,7 @@ async def get(run_id: str, session: InSession, include: Include = None) -> Respo
 
 
 @router.get("/runs/{run_id}/tasks", summary="Get the tasks of a run", response_model=RunTasks, responses=problems(404))
-async def tasks(run_id: str, session: InSession) -> Response:
+async def tasks(run_id: RunId, session: InSession) -> Response:
     """Gives the tasks of a run with what is recorded of them; over 256 KiB without the records."""
     return answer(await session.gateway.snapshots.tasks(await session.run(run_id)))
 
@@ -258,7 +259,7 @@ async def tasks(run_id: str, session: InSession) -> Response:
     summary="Get the result of a run",
     responses=RESULT | problems(404),
 )
-async def result(run_id: str, session: InSession) -> Response:
+async def result(run_id: RunId, session: InSession) -> Response:
     """Gives what the flow returned, however large; `null` while there is none."""
     return raw(await session.runs.result_data(await session.run(run_id)))
 
@@ -270,7 +271,7 @@ async def result(run_id: str, session: InSession) -> Response:
     responses=problems(404, 413),
     openapi_extra=takes(CancelRun, required=False),
 )
-async def cancel(run_id: str, request: Request, session: InSession) -> Response:
+async def cancel(run_id: RunId, request: Request, session: InSession) -> Response:
     """Asks for a run to be cancelled; where nobody executes it, it is at once. A run that has ended stays as it is."""
     row = await session.run(run_id)
     asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
@@ -286,7 +287,7 @@ async def cancel(run_id: str, request: Request, session: InSession) -> Response:
     responses=problems(404, 409, 413),
     openapi_extra=takes(ResumeRun, required=False),
 )
-async def resume(run_id: str, request: Request, session: InSession) -> Response:
+async def resume(run_id: RunId, request: Request, session: InSession) -> Response:
     """Lets a run that failed or was cancelled go on; what had finished is not done again."""
     row = await session.run(run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
@@ -296,7 +297,7 @@ async def resume(run_id: str, request: Request, session: InSession) -> Response:
 
 
 @router.delete("/runs/{run_id}", summary="Remove a run", response_model=Removed, responses=problems(404, 409))
-async def remove(run_id: str, session: InSession) -> Response:
+async def remove(run_id: RunId, session: InSession) -> Response:
     """Removes a run that has ended, with its journal, log and results."""
     row = await session.run(run_id)
     await session.overview.remove(row)

@@ -3,6 +3,7 @@
 Folds are kept for the runs that somebody looked at last, with the position they reached: no fact is read twice.
 """
 
+import contextlib
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from tsuzuki.gateway.fitting import fitted
 from tsuzuki.lifecycle import Run
 from tsuzuki.overview import Overview
 from tsuzuki.taskfold import TaskFold
-from tsuzuki.yamlflow import parse
+from tsuzuki.yamlflow import parse, shown_input
 
 MOST_WEIGHT: Final = 16_000_000
 """Folds are kept up to about so many bytes."""
@@ -81,7 +82,7 @@ class Snapshots:
     async def _records(self, row: Run, document: dict[str, Any], fold: TaskFold, most: int) -> dict[str, Any]:
         for name, blob in fold.blobs().items():
             fold.put_output(name, blob, await self._overview.blob(row.id, blob))
-        whole = {"task_records": fold.records(), "task_records_truncated": False}
+        whole = {"task_records": _with_inputs(fold.records(), row, fold), "task_records_truncated": False}
         if fold.too_large or len(msgspec.json.encode(document | whole)) > most:
             return {"task_records": {}, "task_records_truncated": True}
         return whole
@@ -93,16 +94,27 @@ def _feed(fold: TaskFold, entries: list[Entry]) -> None:
         if entry.position > fold.position:
             fold.feed(entry.position, entry.fact)
     if fold.workflow:
-        fold.list_nodes(_nodes(fold.workflow))
+        _list_nodes(fold, fold.workflow)
         fold.workflow = ""
 
 
-def _nodes(workflow: str) -> tuple[str, ...]:
-    """Gives the tasks of a YAML flow; one that a newer version accepted shows those that have begun."""
-    try:
-        return parse(workflow).nodes
-    except BadRequest:
-        return ()
+def _list_nodes(fold: TaskFold, text: str) -> None:
+    """Names the tasks of a YAML flow; one that a newer version accepted shows those that have begun."""
+    with contextlib.suppress(BadRequest):
+        workflow = parse(text)
+        fold.list_nodes(workflow.nodes, {name: workflow.tasks[name].inputs for name in workflow.nodes})
+
+
+def _with_inputs(records: dict[str, dict[str, Any]], row: Run, fold: TaskFold) -> dict[str, dict[str, Any]]:
+    """Adds what the tasks of a YAML flow were given, as far as the journal tells: literals, params, earlier outputs."""
+    if not fold.inputs:
+        return records
+    params = msgspec.json.decode(row.params)
+    outputs = {name: msgspec.json.decode(one["output"]) for name, one in records.items() if one["output"] is not None}
+    for name, record in records.items():
+        if record["started_at"] is not None and name in fold.inputs:
+            record["inputs"] = shown_input(dict(fold.inputs[name]), params, outputs)
+    return records
 
 
 def summary(row: Run) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from tsuzuki import facts as f
@@ -14,7 +14,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.gateway.answers import problems
 from tsuzuki.gateway.options import HEARTBEAT
 from tsuzuki.gateway.problems import Invalid
-from tsuzuki.gateway.runs import RECORDS, Include, included
+from tsuzuki.gateway.runs import RECORDS, Include, RunId, included
 from tsuzuki.gateway.scenes import Scene
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.streams import event
@@ -22,7 +22,6 @@ from tsuzuki.lifecycle import TERMINAL, Run
 
 router: Final = APIRouter(tags=["watching"])
 
-RunId = Annotated[str, Path(description="The id of a run, or its number.")]
 _PAGE: Final = 500
 _FIRST_PAGE: Final = 16
 LUMP: Final = 131_072

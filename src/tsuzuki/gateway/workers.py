@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
@@ -17,6 +17,7 @@ from tsuzuki.gateway.session import InSession
 
 router: Final = APIRouter(tags=["workers"])
 
+WorkerId = Annotated[str, Path(description="The name of a worker.")]
 StateWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [state.value for state in WorkerState]})]
 
 NO_WHEELS: Final[dict[str, Any]] = {
@@ -103,7 +104,7 @@ def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
     responses=problems(404, 413),
     openapi_extra=takes(PatchWorker),
 )
-async def patch(worker_id: str, request: Request, session: InSession) -> Response:
+async def patch(worker_id: WorkerId, request: Request, session: InSession) -> Response:
     """Sets whether a worker is shown; nothing else about it changes, and its heartbeats keep it."""
     try:
         asked = await read(request, PatchWorker, session.gateway.options.max_request_bytes)

@@ -6,6 +6,7 @@ from tsuzuki.yamlflow.callables import Callables
 from tsuzuki.yamlflow.flaws import Flaw
 from tsuzuki.yamlflow.parsing import MOST_BYTES, check, parse
 from tsuzuki.yamlflow.picture import draw, mermaid
+from tsuzuki.yamlflow.references import shown_input
 from tsuzuki.yamlflow.walk import WorkflowFlow, workflow_flow
 from tsuzuki.yamlflow.workflow import Workflow, YamlTask
 
@@ -26,5 +27,6 @@ __all__ = [
     "draw",
     "mermaid",
     "parse",
+    "shown_input",
     "workflow_flow",
 ]

@@ -144,6 +144,30 @@ def resolve(value: Any, sight: Sight) -> Any:
             return value
 
 
+def shown_input(value: Any, params: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
+    """Gives an input for people who look at a run: what is not known stays the reference, and so do variables."""
+    match value:
+        case FromNode():
+            return _found(outputs, value.task, value.path, value.text)
+        case FromParams():
+            return _found(params, value.name, value.path, value.text)
+        case FromEnv():
+            return f"$env.{value.name}"
+        case list():
+            return [shown_input(item, params, outputs) for item in value]
+        case dict():
+            return {name: shown_input(item, params, outputs) for name, item in value.items()}
+        case _:
+            return value
+
+
+def _found(known: Mapping[str, Any], name: str, path: Sequence[str], text: str) -> Any:
+    try:
+        return field(known[name], path, text)
+    except (KeyError, BadUsage):
+        return text
+
+
 def with_variables(value: Any, exposed: frozenset[str]) -> Any:
     """Puts the variables of the environment in the place of their references."""
     match value:

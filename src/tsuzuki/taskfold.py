@@ -84,6 +84,8 @@ class TaskFold:
         self.workflow = ""
         self.inputs: Mapping[str, Any] = {}
         """What the text of a YAML flow says of the inputs of its tasks, by the task's name."""
+        self.cut: dict[str, int] | None = None
+        """What the cancel of a cancelled run cut off."""
         self.retried_from = 0
         """Failures before this position are tried again, or have been."""
         self._nodes = tuple(nodes)
@@ -126,6 +128,7 @@ class TaskFold:
                 self._resume(fact)
             case f.RunCompleted() | f.RunFailed() | f.RunCancelled():
                 self._ended, self.ended_at = type(fact), fact.at
+                self.cut = _cut(fact) if isinstance(fact, f.RunCancelled) else None
 
     def _task(self, name: str) -> TaskCalls:
         return self._tasks.setdefault(name, TaskCalls())
@@ -193,7 +196,7 @@ class TaskFold:
         self._open.clear()
 
     def _resume(self, fact: f.ResumeAsked) -> None:
-        self._ended, self.ended_at = None, None
+        self._ended, self.ended_at, self.cut = None, None, None
         self._interrupt()
         self.retried_from = self.position if fact.failed else self.retried_from
         for task in self._tasks.values() if fact.failed else ():
@@ -235,6 +238,11 @@ class TaskFold:
         states = self.states()
         waiting = TaskCalls()
         return {name: _record(state, self._tasks.get(name, waiting)) for name, state in states.items()}
+
+
+def _cut(fact: f.RunCancelled) -> dict[str, int]:
+    names = ("never_started", "finished_anyway", "interrupted")
+    return {name: getattr(fact, name) for name in names}
 
 
 def _record(state: str, task: TaskCalls) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -13,7 +12,7 @@ import msgspec
 
 from tsuzuki.backends import Line, Query, WorkerRecord
 from tsuzuki.cli import render
-from tsuzuki.cli.asking import Cut, cut_of
+from tsuzuki.cli.cuts import Cut, cut_of
 from tsuzuki.cli.overseeing import get_there, items_there, list_there
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.remote import here_or_over_http, reference
@@ -84,7 +83,7 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
         return _no_runs(f"none in {render.near(str(store.file)) if store.file else place} fit", as_json=False)
     waits = any(render.waits_for(row) for row in rows)
     head = (*_LIST, _WAITS) if waits else _LIST
-    shown = (_listed(row, gone, waited_for) + ((render.waits_for(row),) if waits else ()) for row in rows)
+    shown = [_listed(row, gone, waited_for) + ((render.waits_for(row),) if waits else ()) for row in rows]
     for line in render.table(head, shown, _NUMBERS):
         click.echo(line)
     return 0
@@ -241,19 +240,21 @@ def _line(line: Line) -> str:
 @click.command(short_help="Show the items of a run.")
 @reference
 @click.option("--failed", is_flag=True, help="Only what failed and has not succeeded since.")
+@click.option("--limit", type=click.IntRange(1), help="At most so many.")
 @json_option
 @here_or_over_http(items_there)
 @on_runs
-async def items(runs: Runs, reference: str, *, failed: bool, as_json: bool) -> int:
+async def items(runs: Runs, reference: str, *, failed: bool, limit: int | None, as_json: bool) -> int:
     """Show the steps and items of a run: how each ended, after how many tries, and how long it took.
 
     With --json it prints one object per line.
 
     \b
       tsuzuki items 1 --failed
+      tsuzuki items 1 --limit 20
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    found = runs.items(row.id, failed=failed)
+    found = _first(runs.items(row.id, failed=failed), limit)
     if as_json:
         async for item in found:
             render.put({**item, "outcome": _OUTCOMES.get(item["kind"], "failed")})
@@ -262,12 +263,21 @@ async def items(runs: Runs, reference: str, *, failed: bool, as_json: bool) -> i
     return 0
 
 
+async def _first(found: AsyncIterator[dict[str, Any]], limit: int | None) -> AsyncIterator[dict[str, Any]]:
+    count = 0
+    async for item in found:
+        yield item
+        count += 1
+        if count == limit:
+            return
+
+
 async def _print_items(found: AsyncIterator[dict[str, Any]]) -> int:
     """Prints a table a page at a time, so that a million items need no memory."""
-    count = 0
+    count, table = 0, render.Table(_ITEMS, _NUMBERS)
     async for page in _chunks(found):
-        lines = render.table(_ITEMS, map(_item, page), _NUMBERS)
-        for line in islice(lines, 1 if count else 0, None):
+        rows = list(map(_item, page))
+        for line in ([] if count else [table.head(rows)]) + list(table.lines(rows)):
             click.echo(line)
         count += len(page)
     return count

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tsuzuki.cli import render
+from tsuzuki.cli.cuts import Cancelled, Cut
 from tsuzuki.cli.remote import LIST, listed, output_option, over_http, reference, show, show_run
+from tsuzuki.lifecycle import TERMINAL, Status
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -33,9 +35,9 @@ def get_there(client: "Client", *, output: str, reference: str) -> int:
     return show_run(client.get_run(reference, include=["records", "params"] if output == "json" else None), output)
 
 
-def items_there(client: "Client", *, output: str, reference: str, failed: bool) -> int:
+def items_there(client: "Client", *, output: str, reference: str, failed: bool, limit: int | None) -> int:
     """Shows the items of a run of a gateway."""
-    items = client.list_items(reference, status="failed" if failed else None)
+    items = client.list_items(reference, status="failed" if failed else None, limit=limit)
     return show(items, output, _ITEMS, _item, f"run {reference} has no {'failed ' if failed else ''}items")
 
 
@@ -49,12 +51,20 @@ def cancel_there(
 ) -> int:
     """Asks for a run of a gateway to stop."""
     snapshot = client.cancel_run(reference, wait, timeout_sec, reason=reason or None)
+    status, ours = Status(snapshot["status"]), snapshot.get("cancel_requested_at") is not None
+    told = Cancelled(
+        name=f"run {snapshot.get('number', '')} of {snapshot['flow_name']}",
+        status=status,
+        counts=render.counts_of(snapshot.get("counts") or {}),
+        cut=Cut.there(snapshot),
+        late=status in TERMINAL and status is not Status.CANCELLED and not ours,
+        waited=(timeout_sec or 0.0) if wait and status not in TERMINAL else None,
+    )
     if output != "table":
         show_run(snapshot, output)
     else:
-        advice = "; `--wait` waits until it has stopped" if snapshot["status"] == "CANCELLING" and not wait else ""
-        click.echo(f"run {snapshot.get('number', '')} of {snapshot['flow_name']} is {snapshot['status']}{advice}")
-    return 0 if snapshot["status"] in ("CANCELLED", "CANCELLING") else 1
+        click.echo(f"{told}")
+    return told.exit_code
 
 
 def resume_there(client: "Client", *, output: str, reference: str, keep_failed: bool, **local: Any) -> int:
@@ -87,7 +97,13 @@ def tasks(client: "Client", *, reference: str, output: str) -> int:
         return 0
     records = found["task_records"]
     rows = [(name, state, records.get(name, {})) for name, state in found["tasks"].items()]
-    return show(rows, "table", ("TASK", "STATE", "TOOK", "ERROR"), _task, f"run {reference} has no tasks yet")
+    return show(rows, "table", ("TASK", "STATE", "TOOK", "ERROR"), _task, _no_tasks(found))
+
+
+def _no_tasks(found: Any) -> str:
+    """Says that there are no tasks: a run that has ended will have none."""
+    over = found["status"] in TERMINAL
+    return f"run {found['run_id']} of {found['flow_name']} {'called no tasks' if over else 'has no tasks yet'}"
 
 
 def _task(row: tuple[str, str, Any]) -> tuple[str, ...]:

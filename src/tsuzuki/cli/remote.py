@@ -9,6 +9,8 @@ import msgspec
 
 from tsuzuki import settings
 from tsuzuki.cli import render
+from tsuzuki.cli.cuts import Cut
+from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import debug_option
 from tsuzuki.errors import BadUsage
 
@@ -122,7 +124,7 @@ def show(
         for record in records:
             render.put(record)
     else:
-        lines = list(render.table(head, (row(record) for record in records), NUMBERS))
+        lines = list(render.table(head, [row(record) for record in records], NUMBERS))
         for line in lines if len(lines) > 1 or not empty else ():
             click.echo(line)
         if len(lines) == 1 and empty:
@@ -156,19 +158,40 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     yield "flow", snapshot["flow_name"]
     yield "status", snapshot["status"] + (f" (worker {snapshot['worker_id']})" if snapshot.get("worker_id") else "")
     yield "params", render.shown_json(msgspec.json.encode(snapshot["params"]))
+    if snapshot.get("params_truncated"):
+        yield "", "(shortened: -o json has all params)"
+    for name in ("key", "continues"):
+        if snapshot.get(name):
+            yield name, render.shortened(snapshot[name])
     yield "tags", ", ".join([snapshot["tag"], *(tag for tag in snapshot["tags"] if tag != snapshot["tag"])])
     for name, key in (("created", "created_at"), ("started", "started_at"), ("finished", "finished_at")):
         if snapshot.get(key):
-            yield name, render.local(snapshot[key])
-    if snapshot.get("cancel_requested_at"):
-        by = snapshot.get("cancel_requested_by") or "somebody"
-        yield "cancel", f"asked at {render.local(snapshot['cancel_requested_at'])} by {by}"
+            yield name, render.local(snapshot[key]) + (f", attempt {snapshot['attempt']}" if name == "started" else "")
+    yield "items", render.counts_of(snapshot.get("counts") or {})
+    yield from _cancel_of(snapshot)
+    for step in snapshot.get("progress") or ():
+        yield "progress", step_line(step, None, bar=True)
     for task, state in snapshot["tasks"].items():
         yield "task", f"{state:<10} {task}"
     if snapshot.get("error"):
         yield "error", snapshot["error"]
     if snapshot["status"] == "COMPLETED":
-        yield "result", render.result_text(msgspec.json.encode(snapshot.get("result")))
+        yield "result", _result_of(snapshot)
+
+
+def _cancel_of(snapshot: Any) -> Iterable[tuple[str, str]]:
+    if snapshot.get("cancel_requested_at"):
+        why = f": {snapshot['cancel_reason']}" if snapshot.get("cancel_reason") else ""
+        by = snapshot.get("cancel_requested_by") or "somebody"
+        yield "cancel", f"asked at {render.local(snapshot['cancel_requested_at'])} by {by}{why}"
+    if (cut := Cut.there(snapshot)) is not None:
+        yield "cut off", f"{cut}"
+
+
+def _result_of(snapshot: Any) -> str:
+    if snapshot.get("result_truncated") or snapshot.get("result_blob"):
+        return f"(large: GET /runs/{snapshot['run_id']}/result gives it)"
+    return render.result_text(msgspec.json.encode(snapshot.get("result")))
 
 
 def show_run(snapshot: Any, output: str) -> int:

@@ -5,9 +5,9 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO
 from unicodedata import east_asian_width
@@ -123,9 +123,13 @@ def waits_for(run: Run) -> str:
 
 def counts(run: Run) -> str:
     """Gives what a run has done: 998 done, 2 failed."""
-    told = [f"{run.done:,} done"] if run.done else []
-    told += [f"{number:,} {word}" for word, number in (("failed", run.failed), ("skipped", run.skipped)) if number]
-    told += [counted(run.steps, "step")] if run.steps else []
+    return counts_of({"done": run.done, "failed": run.failed, "skipped": run.skipped, "steps": run.steps})
+
+
+def counts_of(numbers: Mapping[str, int]) -> str:
+    """Gives the same of a run that a gateway tells of."""
+    told = [f"{numbers[word]:,} {word}" for word in ("done", "failed", "skipped") if numbers.get(word)]
+    told += [counted(numbers["steps"], "step")] if numbers.get("steps") else []
     return ", ".join(told) or "no items"
 
 
@@ -135,23 +139,50 @@ def recorded(run: Run) -> int:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Gives the lines of a table; its columns are as wide as its first rows need, so that it can stream.
+    """Gives the lines of a table: of a list its columns are as wide as all rows need, of a stream as those so far."""
+    shape, source = Table(head, right), iter(rows)
+    page = list(source) if isinstance(rows, list) else list(islice(source, _SAMPLE))
+    yield shape.head(page)
+    while page:
+        yield from shape.lines(page)
+        page = list(islice(source, _SAMPLE))
+
+
+class Table:
+    """A table that is printed a page at a time; its columns grow with what comes, and never shrink.
 
     What is long is shortened in the middle, the last column less than the others; programs read --json.
     """
-    last = len(head) - 1
-    source = ([shortened(cell, _WIDEST if at < last else _WIDEST_LAST) for at, cell in enumerate(row)] for row in rows)
-    sample = list(islice(source, _SAMPLE))
-    widths = [max(columns(row[at]) for row in (head, *sample)) for at in range(len(head))]
 
-    def line(row: Sequence[str]) -> str:
-        cells = [padded(cell, width, right=name in right) for name, cell, width in zip(head, row, widths, strict=True)]
+    def __init__(self, head: Sequence[str], right: frozenset[str] = frozenset()) -> None:
+        self._head, self._right = head, right
+        self._widths = [columns(name) for name in head]
+
+    def head(self, page: Iterable[Sequence[str]]) -> str:
+        """Gives the line above the first page."""
+        self._grow([self._short(row) for row in page])
+        return self._line(self._head)
+
+    def lines(self, page: Iterable[Sequence[str]]) -> Iterator[str]:
+        """Gives the lines of a page."""
+        rows = [self._short(row) for row in page]
+        self._grow(rows)
+        for row in rows:
+            words = [cell for cell in row if cell in COLOURS]
+            yield painted(self._line(row), words[0], sys.stdout) if words else self._line(row)
+
+    def _grow(self, rows: list[list[str]]) -> None:
+        for row in rows:
+            self._widths = list(map(max, self._widths, map(columns, row)))
+
+    def _short(self, row: Sequence[str]) -> list[str]:
+        last = len(self._head) - 1
+        return [shortened(cell, _WIDEST if at < last else _WIDEST_LAST) for at, cell in enumerate(row)]
+
+    def _line(self, row: Sequence[str]) -> str:
+        parts = zip(self._head, row, self._widths, strict=True)
+        cells = [padded(cell, width, right=name in self._right) for name, cell, width in parts]
         return fitted("  ".join(cells).rstrip())
-
-    yield line(head)
-    for row in chain(sample, source):
-        words = [cell for cell in row if cell in COLOURS]
-        yield painted(line(row), words[0], sys.stdout) if words else line(row)
 
 
 def shortened(text: str, width: int = NARROW) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from tsuzuki.cli.asking import Cut, cut_of
+from tsuzuki.cli.cuts import Cut, cut_of
 from tsuzuki.cli.loading import load_flow
 from tsuzuki.cli.overseeing import resume_there
 from tsuzuki.cli.params import read_params

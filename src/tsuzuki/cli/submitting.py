@@ -16,7 +16,7 @@ from tsuzuki.errors import BadUsage
 if TYPE_CHECKING:
     from tsuzuki.client import Client
 
-_FORMS: Final = ("table", "json", "status")
+_FORMS: Final = ("table", "json", "jsonl", "status")
 
 
 def params_of(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def submit_yaml(
 
 
 def _accepted(client: "Client", run: Any, output: str, *, watch: bool) -> int:
-    if output == "json":
+    if output in ("json", "jsonl"):
         render.put(run)
     elif output == "status":
         click.echo(run["status"])

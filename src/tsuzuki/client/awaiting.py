@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from tsuzuki import settings
 from tsuzuki.client import calls, shapes
-from tsuzuki.client.calls import PAGE, Call, RunFilters, Words
+from tsuzuki.client.calls import ITEMS, PAGE, Call, RunFilters, Words
 from tsuzuki.client.failures import HTTPStatusError, failure, unreachable
 from tsuzuki.client.streams import LARGEST_EVENT, SILENCE, Following, Notice, Stream, Taken, Watching
 
@@ -208,13 +208,18 @@ class AsyncClient:
         status: str | None = None,
         error: str | None = None,
         step: str | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[shapes.Item]:
         """Gives the recorded steps and items of a run, page by page: by status, part of an error, or step."""
-        cursor: str | None = None
-        while True:
-            page = await self._send(calls.list_items(run_id, status=status, error=error, step=step, cursor=cursor))
+        left, cursor = limit, None
+        while left is None or left > 0:
+            most = ITEMS if left is None else min(left, ITEMS)
+            page = await self._send(
+                calls.list_items(run_id, status=status, error=error, step=step, cursor=cursor, limit=most)
+            )
             for item in page["items"]:
                 yield item
+            left = None if left is None else left - len(page["items"])
             if (cursor := page["next_cursor"]) is None:
                 return
 

@@ -16,6 +16,10 @@ PAGE: Final = 200
 """How much is asked for at a time."""
 
 
+ITEMS: Final = 1000
+"""How many items are asked for at a time."""
+
+
 class RunFilters(TypedDict, total=False):
     """Which runs to list."""
 
@@ -159,7 +163,7 @@ def list_items(
     error: str | None = None,
     step: str | None = None,
     cursor: str | None = None,
-    limit: int = 1000,
+    limit: int = ITEMS,
 ) -> Call[shapes.ItemPage]:
     """Gets a page of items."""
     query = given(status=status, error=error, step=step, cursor=cursor, limit=limit)

@@ -51,6 +51,7 @@ class RunSnapshot(RunSummary):
     position: NotRequired[int]
     progress: NotRequired[Any]
     result: NotRequired[Any]
+    cut: NotRequired[dict[str, int] | None]
     params_truncated: NotRequired[bool]
     result_truncated: NotRequired[bool]
 

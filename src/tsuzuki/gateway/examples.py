@@ -31,6 +31,7 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "cancel_requested_at": None,
     "cancel_requested_by": None,
     "cancel_reason": None,
+    "cut": None,
     "params": {"site": "a", "pages": 500},
     "params_truncated": False,
     "tasks": {"plan": "SUCCEEDED", "fetch": "RUNNING"},

@@ -156,6 +156,7 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "cancel_requested_at": row.cancel_asked_at,
         "cancel_requested_by": row.cancel_asked_by or None,
         "cancel_reason": row.cancel_reason or None,
+        "cut": fold.cut,
         "params": row.params,
         "params_truncated": False,
         "tasks": fold.states(),

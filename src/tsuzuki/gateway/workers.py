@@ -11,9 +11,9 @@ from tsuzuki.crew import ALIVE, SeenWorker
 from tsuzuki.errors import BadWorkersRequest
 from tsuzuki.gateway.answers import answer, problems, read, takes
 from tsuzuki.gateway.bodies import PatchWorker
-from tsuzuki.gateway.models import FlowView, PatchedWorker, WorkerView
 from tsuzuki.gateway.problems import SHORT, Invalid, fields_told, no_word
 from tsuzuki.gateway.session import InSession
+from tsuzuki.gateway.worker_models import FlowView, PatchedWorker, WorkerView
 
 router: Final = APIRouter(tags=["workers"])
 

@@ -23,6 +23,7 @@ from tsuzuki.visits import Visit, visit
 
 _PROBLEM: Final[dict[str, Any]] = {"application/problem+json": {}}
 router: Final = APIRouter(responses={502: {"description": "The source could not be asked", "content": _PROBLEM}})
+_TEXTS: Final = ("text/csv", "text/tab-separated-values", "image/svg+xml")
 _LOOK: Final = 0.25
 _HEARTBEAT: Final = 3.0
 _STREAM: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -271,7 +272,12 @@ def list_authors(desk: AtDesk, project_id: Number | None = None) -> list[str]:
     return author_names(desk.ledger, project_id)
 
 
-@router.get("/statistics", summary="Additions and deletions by month and author", response_model=None)
+@router.get(
+    "/statistics",
+    summary="Additions and deletions by month and author",
+    response_model=None,
+    responses={200: {"content": dict.fromkeys(_TEXTS, {"schema": {"type": "string"}})}},
+)
 def get_statistics(
     desk: AtDesk,
     *,

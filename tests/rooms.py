@@ -17,7 +17,7 @@ from tsuzuki import Run, Runs
 PATIENCE = 60.0
 Thing = TypeVar("Thing")
 FLOWS = """
-import asyncio, pathlib
+import asyncio, pathlib, time
 from tsuzuki import current, flow, task
 
 @task
@@ -30,6 +30,17 @@ async def gate(name: str) -> str:
 @flow
 async def waits(name: str) -> str:
     return await gate(name)
+
+@task
+def held(name: str) -> str:
+    pathlib.Path(f"{name}.began").touch()
+    while not pathlib.Path(f"{name}.open").exists():
+        time.sleep(0.01)
+    return name
+
+@flow
+def stubborn(name: str) -> str:
+    return held(name)
 
 @flow
 async def quick(number: int = 1) -> int:

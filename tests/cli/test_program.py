@@ -15,7 +15,7 @@ from tests.cli.conftest import Terminal
 from tsuzuki import __version__
 from tsuzuki.cli import main
 from tsuzuki.cli.progress import Pace, step_line
-from tsuzuki.cli.render import clipped, duration, shown_json, table
+from tsuzuki.cli.render import Table, clipped, duration, shown_json, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +67,15 @@ def test_every_command_has_help_and_names_its_store_or_server() -> None:
 def test_the_help_of_every_command_has_an_example() -> None:
     for path, command in commands(main):
         assert f"tsuzuki {path}" in (command.help or "").replace("$ ", ""), f"tsuzuki {path} --help shows no example"
+
+
+def test_no_help_shows_what_is_meant_for_the_program_that_formats_it() -> None:
+    groups = [name for name, command in main.commands.items() if isinstance(command, click.Group)]
+    for path in ["", *groups, *(path for path, _ in commands(main))]:
+        shown = CliRunner().invoke(main, [*path.split(), "--help"])
+        assert shown.exit_code == 0, path
+        assert "\\b" not in shown.output, f"tsuzuki {path} --help"
+        assert "\b" not in shown.output, f"tsuzuki {path} --help"
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -195,6 +204,14 @@ def test_short_json_stays_on_one_line() -> None:
 
 def test_a_table_lines_up() -> None:
     assert list(table(("N", "NAME"), [("1", "a"), ("20", "b")], frozenset("N"))) == [" N  NAME", " 1  a", "20  b"]
+
+
+def test_the_columns_of_a_table_do_not_move_from_page_to_page() -> None:
+    rows = [(f"{10**power}", "x") for power in range(4) for _ in range(200)]
+    assert {line.index("x") for line in table(("N", "NAME"), rows) if "x" in line} == {6}
+    shape = Table(("N", "NAME"))
+    assert [shape.head([("1", "a")]), *shape.lines([("1", "a")])] == ["N  NAME", "1  a"]
+    assert [*shape.lines([("1000", "b")]), *shape.lines([("1", "c")])] == ["1000  b", "1     c"]
 
 
 def test_wide_signs_take_two_columns_and_control_signs_steer_nothing() -> None:

@@ -52,6 +52,7 @@ def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
     assert run_id in {run["run_id"] for run in parsed(place, "list", "--flow", "quick", "-o", "json")}
     assert parsed(place, "list-vnext", "--limit", "1", "-o", "json").keys() == {"items", "next_cursor"}
     assert parsed(place, "tasks", run_id, "-o", "json")["status"] == "COMPLETED"
+    assert "of quick called no tasks" in ended(place, "tasks", run_id).said
 
 
 def test_a_failed_run_ends_a_watch_with_its_exit_code_and_is_a_dead_letter(place: Place) -> None:
@@ -67,10 +68,23 @@ def test_a_failed_run_ends_a_watch_with_its_exit_code_and_is_a_dead_letter(place
 def test_a_cancel_waits_and_a_resume_goes_on(place: Place) -> None:
     run_id = said(place, "submit", "waits", "-p", "name=commands").split()[0]
     place.until_began("commands")
-    assert "is CANCELLED" in said(place, "cancel", "--run-id", run_id, "--wait", "--timeout-sec", "60")
+    assert "is CANCELLED: 0 never started, 0 finished anyway, 1 interrupted" in said(
+        place, "cancel", "--run-id", run_id, "--wait", "--timeout-sec", "60"
+    )
+    assert "cut off     0 never started" in said(place, "get", run_id)
     place.open_gate("commands")
     said(place, "resume", run_id)
     assert said(place, "watch", run_id) == "COMPLETED\n"
+
+
+def test_a_cancel_that_waits_in_vain_says_so(place: Place) -> None:
+    run_id = parsed(place, "submit", "stubborn", "-p", "name=stubborn", "-o", "jsonl")["run_id"]
+    place.until_began("stubborn")
+    assert "is still CANCELLING after 0.2s" in said(place, "cancel", run_id, "--wait", "--timeout-sec", "0.2", code=1)
+    place.open_gate("stubborn")
+    with Client(place.server) as client:
+        *_, last = client.watch_run(run_id)
+    assert last["status"] in ("CANCELLED", "COMPLETED")
 
 
 def test_ctrl_c_stops_watching_and_the_run_goes_on(place: Place) -> None:
@@ -92,6 +106,8 @@ def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
     failed = [json.loads(line) for line in said(place, "items", run_id, "--failed", "-o", "jsonl").splitlines()]
     assert sorted(item["key"] for item in failed) == ["0", "3", "6"]
     assert said(place, "items", run_id).splitlines()[0].split() == ["KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR"]
+    assert len(said(place, "items", run_id, "--limit", "2").splitlines()) == 3
+    assert "items       6 done, 3 failed" in said(place, "get", run_id)
     [worker] = parsed(place, "workers", "-o", "json")
     assert "is hidden" in said(place, "workers", "--hide", worker["worker_id"])
     assert "no workers" in ended(place, "workers").said
@@ -124,6 +140,12 @@ def test_a_yaml_flow_is_submitted_or_refused_with_line_and_column(place: Place) 
         (("list", "--server", "localhost"), "for example --server http://127.0.0.1:8000"),
         (("list", "--server", "http://127.0.0.1:9", "--data-dir", "x"), "say one of them"),
         (("list", "--server", "http://127.0.0.1:9"), "is it up (`tsuzuki up`)?"),
+        (("--server", "http://127.0.0.1:9", "list"), "is it up (`tsuzuki up`)?"),
+        (("--server", "http://127.0.0.1:8", "list", "--server", "http://127.0.0.1:9"), "gateway at http://127.0.0.1:9"),
+        (("--server", "http://127.0.0.1:9", "--api-key", "k", "watch", "1"), "gateway at http://127.0.0.1:9"),
+        (("dlq", "--server", "http://127.0.0.1:9", "list"), "gateway at http://127.0.0.1:9"),
+        (("--server", "http://127.0.0.1:9", "list", "--data-dir", "x"), "say one of them"),
+        (("--server", "http://127.0.0.1:9", "keys", "list"), "works on a store and not on a gateway"),
     ],
 )
 def test_bad_arguments_are_one_line_with_a_hint_and_exit_code_1(arguments: tuple[str, ...], words: str) -> None:

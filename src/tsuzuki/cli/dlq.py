@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tsuzuki.cli import render
-from tsuzuki.cli.remote import output_option, over_http, show
+from tsuzuki.cli.remote import output_option, over_http, server_options_before, show
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -14,6 +14,7 @@ _HEAD: Final = ("LETTER", "AT", "REASON", "FLOW", "RUN ID", "ERROR")
 
 
 @click.group(short_help="Look after the runs that failed.")
+@server_options_before
 def dlq() -> None:
     """Look after dead letters: the runs that failed, kept until somebody has seen to them.
 

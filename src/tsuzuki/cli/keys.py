@@ -17,13 +17,13 @@ _COLUMNS: Final = ("KEY", "TENANT", "NAME", "CREATED", "STATE")
 
 @click.group(short_help="Make, list and revoke API keys.")
 def keys() -> None:
-    r"""Make, list and revoke the API keys of a store.
+    """Make, list and revoke the API keys of a store.
 
     \b
     For example:
       tsuzuki keys create --tenant lab
       TSUZUKI_HTTP_AUTH=api_key tsuzuki serve
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
 
 
 @keys.command(short_help="Make a key; it is shown once.")
@@ -32,11 +32,11 @@ def keys() -> None:
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @store_options
 def create(store: Store, *, tenant: str, name: str, as_json: bool) -> int:
-    r"""Make a key and show it, this once: only a salted hash of it is kept.
+    """Make a key and show it, this once: only a salted hash of it is kept.
 
     \b
       tsuzuki keys create --tenant lab --name laptop
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
 
     async def made() -> tuple[str, KeyRecord]:
         async with store.open() as runs:
@@ -55,11 +55,11 @@ def create(store: Store, *, tenant: str, name: str, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @on_runs
 async def list_keys(runs: Runs, *, as_json: bool) -> int:
-    r"""Show the keys of the store; never the keys themselves.
+    """Show the keys of the store; never the keys themselves.
 
     \b
       tsuzuki keys list
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     records = await Keyring(runs.backend).list()
     if as_json:
         render.put([_shown(record) for record in records])
@@ -76,11 +76,11 @@ async def list_keys(runs: Runs, *, as_json: bool) -> int:
 @click.argument("key_id", metavar="KEY")
 @on_runs
 async def revoke(runs: Runs, *, key_id: str) -> int:
-    r"""Let a key hold no more, by its id; every gateway refuses it within a second.
+    """Let a key hold no more, by its id; every gateway refuses it within a second.
 
     \b
       tsuzuki keys revoke 3f9c0a1b2d4e
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     record = await Keyring(runs.backend).revoke(key_id)
     if record is None:
         raise BadUsage(f"there is no key {key_id!r}; `tsuzuki keys list` shows them")

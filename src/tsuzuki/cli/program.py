@@ -28,6 +28,7 @@ from tsuzuki.cli import (
     worker,
     workers,
 )
+from tsuzuki.cli.remote import server_options_before
 from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
@@ -44,7 +45,8 @@ A first evening:
   tsuzuki resume 1                            try only that again
 
 Runs are kept in .tsuzuki/ in the current folder; --data-dir or TSUZUKI_DATA_DIR choose another one.
-RUN is the number of a run, its id, or the beginning of its id.
+RUN is the number of a run, its id, or the beginning of its id. Commands that speak to a gateway find it by --server
+or TSUZUKI_SERVER, before the command or behind it.
 
 \b
 Exit codes: 0 ok, 1 error or bad arguments, 5 the run failed, 6 it completed but some items failed,
@@ -145,6 +147,7 @@ def _reader_left() -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, message="tsuzuki %(version)s")
+@server_options_before
 @click.option("--end-with-parent", is_flag=True, hidden=True, help="End when whoever holds our stdin is gone.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), hidden=True, help="As TSUZUKI_LOG_FORMAT.")
 @click.pass_context

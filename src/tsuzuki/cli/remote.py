@@ -11,7 +11,7 @@ from tsuzuki import settings
 from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cut
 from tsuzuki.cli.progress import step_line
-from tsuzuki.cli.store import debug_option
+from tsuzuki.cli.store import API_KEY, SERVER, debug_option
 from tsuzuki.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -39,11 +39,35 @@ def spoken(client: "Client", command: str, *, store: bool = False) -> str:
     return f"`{render.ourselves()} {command}{'' if known else f' --server {client.server}'}`"
 
 
+_SERVER: Final = "The gateway [default: TSUZUKI_SERVER, or on this machine]."
+_KEY: Final = "The API key [default: TSUZUKI_API_KEY]."
+
+
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that name the gateway."""
-    key = click.option("--api-key", metavar="KEY", help="The API key [default: TSUZUKI_API_KEY].")
-    server = click.option("--server", metavar="URL", help="The gateway [default: TSUZUKI_SERVER, or on this machine].")
+    """Adds the options that name the gateway; said before the command they hold too, unless it says others."""
+    key = click.option("--api-key", metavar="KEY", default=_noted(API_KEY), help=_KEY)
+    server = click.option("--server", metavar="URL", default=_noted(SERVER), help=_SERVER)
     return server(key(command))
+
+
+def server_options_before(group: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the same options to a group: they hold for the command that follows."""
+    key = click.option("--api-key", metavar="KEY", expose_value=False, callback=_note(API_KEY), help=_KEY)
+    server = click.option("--server", metavar="URL", expose_value=False, callback=_note(SERVER), help=_SERVER)
+    return server(key(group))
+
+
+def _noted(name: str) -> Callable[[], Any]:
+    return lambda: click.get_current_context().meta.get(name)
+
+
+def _note(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def note(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        del parameter
+        if value:
+            ctx.meta[name] = value
+
+    return note
 
 
 def output_option(*forms: str, default: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:

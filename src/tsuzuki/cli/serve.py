@@ -19,13 +19,13 @@ from tsuzuki.errors import BadUsage
 @strict_option
 @store_options
 def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, allow_unauthenticated: bool) -> int:
-    r"""Serve the runs of a store over HTTP, without workers; it logs JSON lines on stdout.
+    """Serve the runs of a store over HTTP, without workers; it logs JSON lines on stdout.
 
     \b
     For example:
       tsuzuki serve --port 8000
       curl -s localhost:8000/runs
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     # Only this command needs a web server: the others start without loading one.
     try:
         from tsuzuki.gateway.options import from_environment  # noqa: PLC0415 - an extra

@@ -11,13 +11,16 @@ from typing import Any, Final
 import click
 
 from tsuzuki import settings
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.redact import redact
 from tsuzuki.runs import Runs
 
 DEBUG: Final = "tsuzuki.debug"
 ARGUMENTS: Final = "tsuzuki.arguments"
 """Where a context keeps the command line as it was written."""
+SERVER: Final = "tsuzuki.server"
+API_KEY: Final = "tsuzuki.api-key"
+"""Where a context keeps the gateway that was named before the command, and the key for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,9 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @debug_option
     @functools.wraps(command)
     def opened(data_dir: str | None, backend: str | None, **options: Any) -> Any:
+        ctx = click.get_current_context()
+        if server := ctx.meta.get(SERVER):  # those that can also speak to a gateway do not come here
+            raise BadUsage(f"`{ctx.command_path}` works on a store and not on a gateway; leave --server {server} out")
         said = (("--data-dir", data_dir), ("--backend", backend))
         flags = tuple(word for name, value in said if value for word in (name, value))
         with settings.flagged(TSUZUKI_DATA_DIR=data_dir, TSUZUKI_BACKEND=backend):

@@ -276,7 +276,7 @@ def list_authors(desk: AtDesk, project_id: Number | None = None) -> list[str]:
     "/statistics",
     summary="Additions and deletions by month and author",
     response_model=None,
-    responses={200: {"content": dict.fromkeys(_TEXTS, {"schema": {"type": "string"}})}},
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in _TEXTS}}},
 )
 def get_statistics(
     desk: AtDesk,

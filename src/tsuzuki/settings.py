@@ -21,6 +21,9 @@ from tsuzuki.redact import redact
 
 logger: Final = logging.getLogger("tsuzuki.settings")
 
+ACK_PROGRESS: Final = "TSUZUKI_ACK_PROGRESS_INTERVAL_SEC"
+ACK_WAIT: Final = "TSUZUKI_CONSUMER_ACK_WAIT_SEC"
+
 MASKED: Final = "••••••"
 
 _OPTIONS: Final = {
@@ -81,15 +84,30 @@ def flagged(**flags: str | None) -> Iterator[None]:
 
 def check() -> None:
     """Raises BadUsage where something that is set makes no sense, instead of going on with a default."""
-    refused = [found.refusal for found in effective() if found.refusal]
+    refused = [found.refusal for found in effective() if found.refusal] + contradictions()
     if refused:
         raise BadUsage(f"the configuration makes no sense (--strict-config): {'; '.join(refused)}")
+
+
+def contradictions() -> list[str]:
+    """Says which settings make sense one by one and not together, and what holds instead."""
+    often, patience = (_effective(SETTINGS[name]).value for name in (ACK_PROGRESS, ACK_WAIT))
+    if often < patience:
+        return []
+    holds = f"a third of that ({patience / 3:g} s) holds"
+    return [f"{ACK_PROGRESS}={often:g} is not below {ACK_WAIT}={patience:g}: {holds}; set a lower one"]
 
 
 def strangers() -> dict[str, str]:
     """Gives the variables that begin like ours but are none, with the one that was perhaps meant."""
     names = {name for name in (*os.environ, *_dotenv()[0]) if name.startswith(PREFIX)} - SETTINGS.keys()
-    return {name: next(iter(difflib.get_close_matches(name, SETTINGS, 1)), "") for name in sorted(names)}
+    return {name: _meant(name.removeprefix(PREFIX)) for name in sorted(names)}
+
+
+def _meant(word: str) -> str:
+    """Gives the setting that a word was perhaps meant as; what all of them begin with makes none of them alike."""
+    known = {name.removeprefix(PREFIX): name for name in SETTINGS}
+    return next((known[close] for close in difflib.get_close_matches(word, known, 1, cutoff=0.75)), "")
 
 
 def is_set(name: str) -> bool:

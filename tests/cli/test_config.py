@@ -34,12 +34,16 @@ def test_it_shows_only_what_was_changed_when_asked(terminal: Terminal) -> None:
 
 
 def test_a_bad_value_is_told_and_refused_when_strict(terminal: Terminal) -> None:
-    (terminal.folder / ".env").write_text("TSUZUKI_LOG_LEVEL=loud\nTSUZUKI_LOG_LEVLE=INFO\n")
+    odd = "TSUZUKI_LOG_LEVEL=loud\nTSUZUKI_LOG_LEVLE=INFO\nTSUZUKI_BOGUS=1\nTSUZUKI_ACK_PROGRESS_INTERVAL_SEC=60\n"
+    (terminal.folder / ".env").write_text(odd)
     said = terminal.tsuzuki("config").stderr
     assert "TSUZUKI_LOG_LEVEL='loud' is ignored, its default (INFO) holds" in said
     assert "TSUZUKI_LOG_LEVLE is no setting of Tsuzuki; did you mean TSUZUKI_LOG_LEVEL?" in said
+    assert "TSUZUKI_BOGUS is no setting of Tsuzuki\n" in said
+    assert "TSUZUKI_ACK_PROGRESS_INTERVAL_SEC=60 is not below TSUZUKI_CONSUMER_ACK_WAIT_SEC=30: a third" in said
     refused = terminal.tsuzuki("config", "--strict-config", code=1)
     assert "TSUZUKI_LOG_LEVEL='loud'" in refused.stderr
+    assert "is not below TSUZUKI_CONSUMER_ACK_WAIT_SEC" in refused.stderr
     assert "ERR-TSUZUKI-0018" in refused.stderr
 
 

@@ -109,6 +109,8 @@ async def test_the_journal_comes_with_ids_and_an_end(house: House) -> None:
     assert [e.number for e in late if e.name == "fact"] == [e.number for e in facts[2:]]
     after = [e async for e in house.events(f"/runs/{run_id}/events", after=len(facts))]
     assert [e.name for e in after] == ["end"]
+    beyond = [e async for e in house.events(f"/runs/{run_id}/events", headers={"Last-Event-ID": "99999"})]
+    assert [(e.name, e.data["position"]) for e in beyond] == [("end", len(facts))]
 
 
 async def test_a_silent_journal_has_a_heartbeat(house: House) -> None:

@@ -37,6 +37,8 @@ def config(*, data_dir: str | None, backend: str | None, changed: bool, as_json:
     for one in found:
         if one.refusal:
             click.echo(f"warning: {one.refusal}", err=True)
+    for contradiction in settings.contradictions():
+        click.echo(f"warning: {contradiction}", err=True)
     for name, meant in settings.strangers().items():
         advice = f"; did you mean {meant}?" if meant else ""
         click.echo(f"warning: {name} is no setting of Tsuzuki{advice}", err=True)

@@ -76,7 +76,7 @@ async def list_keys(runs: Runs, *, as_json: bool) -> int:
 @click.argument("key_id", metavar="KEY")
 @on_runs
 async def revoke(runs: Runs, *, key_id: str) -> int:
-    """Let a key hold no more, by its id; every gateway refuses it within a second.
+    """Let a key hold no more, by its id; every gateway refuses it, and ends what is open with it, within a second.
 
     \b
       tsuzuki keys revoke 3f9c0a1b2d4e

@@ -238,7 +238,6 @@ ANSWERS: Final[dict[str, Any]] = {
     "GET /workers": [WORKER],
     "GET /flows": [FLOW],
     "GET /dlq": {"items": [LETTER], "next_cursor": None},
-    "DELETE /dlq/{letter_id}": {"id": "7", "deleted": True},
     "POST /dlq/{letter_id}/replay": ACCEPTED,
     "GET /overview": {
         "runs": {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0},

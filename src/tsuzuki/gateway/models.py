@@ -326,5 +326,7 @@ class LetterPage(BaseModel):
 class DroppedLetter(BaseModel):
     """A dead letter that was dropped."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "7", "deleted": True}]})
+
     id: str
     deleted: bool

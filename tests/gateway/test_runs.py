@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
+from tsuzuki.gateway import snapshots
 
 FIELDS = {
     *("run_id", "flow_name", "tag", "tags", "tenant_id", "api_key_id", "workflow_yaml_sha256", "workflow_yaml_bytes"),
@@ -287,7 +288,9 @@ async def test_a_waiting_run_is_cancelled_without_any_worker(house: House) -> No
     assert again["cancel_requested_at"] == run["cancel_requested_at"]
 
 
-async def test_a_running_run_is_cancelled_while_its_only_task_runs(house: House) -> None:
+async def test_a_running_run_is_cancelled_while_its_only_task_runs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await house.work()
     run_id = await house.submit("hangs")
     await house.until(run_id, lambda run: run["tasks"] == {"waits": "RUNNING"})
@@ -297,6 +300,10 @@ async def test_a_running_run_is_cancelled_while_its_only_task_runs(house: House)
     after = await house.ended(run_id, "CANCELLED")
     assert after["cancel_requested_at"] == run["cancel_requested_at"]
     assert after["tasks"] == {"waits": "CANCELLED"}
+    assert after["cut"] == {"never_started": 0, "finished_anyway": 0, "interrupted": 1}
+    monkeypatch.setattr(snapshots, "MOST_PAGES", 0)  # as of a journal that is too long for one look
+    house.app.state.gateway.snapshots.forget(run_id)
+    assert (await house.get(f"/runs/{run_id}"))["cut"] == after["cut"]
 
 
 async def test_a_cancel_between_short_tasks_is_not_lost(house: House) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.fitting import fitted
-from tsuzuki.lifecycle import Run
+from tsuzuki.lifecycle import Run, Status
 from tsuzuki.overview import Overview
 from tsuzuki.taskfold import TaskFold
 from tsuzuki.yamlflow import parse, shown_input
@@ -22,6 +22,8 @@ MOST_WEIGHT: Final = 16_000_000
 MOST_PAGES: Final = 25
 """One look folds no more pages than this: of a very long journal the next look folds the rest."""
 _PAGE: Final = 2000
+_LAST: Final = 3
+"""So many facts at the end of a cancelled run tell what was cut off."""
 
 
 class Snapshots:
@@ -67,11 +69,19 @@ class Snapshots:
         """
         limit = self._most_bytes if most is None else min(most, self._most_bytes)
         fold = await self.fold(row) if row.position > 1 else TaskFold()
-        document = _document(row, fold)
+        document = _document(row, fold) | {"cut": await self._cut(row, fold)}
         if records:
             measured = document | {"params": {}, "result": None} if params else document
             document |= await self._records(row, measured, fold, limit)
         return document if params else document | fitted(document, limit)
+
+    async def _cut(self, row: Run, fold: TaskFold) -> dict[str, int] | None:
+        """Gives what the cancel of a run cut off; of a journal too long for one look, from its end."""
+        if row.status is not Status.CANCELLED or fold.position >= row.position:
+            return fold.cut
+        end = TaskFold()
+        _feed(end, await self._overview.facts(row.id, after=max(row.position - _LAST, 0), limit=_LAST))
+        return end.cut
 
     async def tasks(self, row: Run) -> dict[str, Any]:
         """Gives only the tasks of a run, with their records."""
@@ -156,7 +166,6 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "cancel_requested_at": row.cancel_asked_at,
         "cancel_requested_by": row.cancel_asked_by or None,
         "cancel_reason": row.cancel_reason or None,
-        "cut": fold.cut,
         "params": row.params,
         "params_truncated": False,
         "tasks": fold.states(),

@@ -45,8 +45,8 @@ A first evening:
   tsuzuki resume 1                            try only that again
 
 Runs are kept in .tsuzuki/ in the current folder; --data-dir or TSUZUKI_DATA_DIR choose another one.
-RUN is the number of a run, its id, or the beginning of its id. Commands that speak to a gateway find it by --server
-or TSUZUKI_SERVER, before the command or behind it.
+RUN is the number of a run, its id, or the beginning of its id. Commands that speak to a gateway find it by
+TSUZUKI_SERVER, or by --server before the command or behind it.
 
 \b
 Exit codes: 0 ok, 1 error or bad arguments, 5 the run failed, 6 it completed but some items failed,

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tsuzuki import Run, Runs, Status
 from tsuzuki.apps.commits import flows
@@ -15,7 +15,7 @@ from tsuzuki.apps.commits.bulkruns import BulkRuns
 from tsuzuki.apps.commits.collecting import open_sources
 from tsuzuki.apps.commits.ledger import Ledger, ledger_of
 from tsuzuki.apps.commits.projects import Projects
-from tsuzuki.apps.commits.records import Branch, Connection, FoundProject, Project, Summary, Target
+from tsuzuki.apps.commits.records import DESCRIBED, Branch, Connection, FoundProject, Project, Summary, Target
 from tsuzuki.apps.commits.refusals import (
     BranchBusy,
     BulkRunning,
@@ -49,9 +49,14 @@ ACTIVE: Final = (Status.PENDING, Status.RUNNING, Status.CANCELLING)
 class Started:
     """A bulk run that was started, or goes on."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = DESCRIBED
+
     run_id: str
+    """The id of the bulk run."""
     total_targets: int
+    """How many targets it has."""
     resumed: bool = False
+    """Whether it goes on with an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """The values that this application speaks of: connections, projects, branches, commits, targets and how they went."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
+
+DESCRIBED: Final[dict[str, Any]] = {"use_attribute_docstrings": True}
+"""Lets pydantic tell over HTTP what is said of each field here."""
 
 
 class Commit(NamedTuple):
@@ -21,11 +24,18 @@ class Commit(NamedTuple):
 class Connection:
     """Where projects come from: a GitLab server by its address, or a local repository by its path."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = DESCRIBED
+
     connection_id: int
+    """The number of the connection."""
     kind: str
+    """`gitlab` or `git`."""
     address: str
+    """The address of the server, or the path of the repository."""
     token_from: str
+    """Where its token is kept; the token itself is never shown."""
     created_at_utc: str
+    """When it was made (UTC)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +51,22 @@ class FoundProject:
 class Project:
     """A project that is known here; `project_id` is ours, `source_key` its source's."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = DESCRIBED
+
     project_id: int
+    """The number of the project here."""
     connection_id: int | None
+    """The connection that it came from; null where that is gone."""
     source_key: str
+    """What its source calls it."""
     name: str
+    """What people call it."""
     default_branch: str
+    """The branch that its source names first."""
     synced_at_utc: str
+    """When its source last told of it (UTC)."""
     collected_branches: int = 0
+    """How many of its branches have been collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +111,43 @@ class Span:
 class Summary:
     """How a bulk run stands."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = DESCRIBED
+
     run_id: str
+    """The id of the bulk run."""
     started_at_utc: str
+    """When it began (UTC)."""
     completed_at_utc: str | None
+    """When it ended (UTC); null until then."""
     run_status: str
+    """`running`, `completed` or `cancelled`."""
     total_targets: int
+    """How many targets it has."""
     success_count: int
+    """How many were collected."""
     failed_count: int
+    """How many failed."""
     pending_count: int
+    """How many are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
     """How a target of a bulk run stands, for people."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = DESCRIBED
+
     project_id: int
+    """The number of the project."""
     project_name: str
+    """What people call the project."""
     branch_name: str
+    """The branch."""
     status: str
+    """`pending`, `success` or `failed`."""
     new_commits_count: int | None
+    """How many commits were new."""
     error_message: str | None
+    """Why it failed."""
     processed_at_utc: str | None
+    """When it was settled (UTC)."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tsuzuki import Run, settings
 from tsuzuki.apps.commits.desk import Desk, Standing, Started
@@ -44,48 +44,68 @@ async def desk(visit: Annotated[Visit, Depends(visit)]) -> Desk:
 AtDesk = Annotated[Desk, Depends(desk)]
 
 
-class NewConnection(BaseModel):
+class Body(BaseModel):
+    """What a request brings; what is said of each field here is told over HTTP too."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class NewConnection(Body):
     """A GitLab server by its `base_url`, or a local repository by its `path`."""
 
     base_url: str = ""
+    """The address of a GitLab server."""
     path: str = ""
+    """The path of a local repository."""
     token: SecretStr | None = None
+    """The token for the server; it is kept in a file that only its owner reads."""
 
 
-class Collection(BaseModel):
+class Collection(Body):
     """Which branches to collect: those that are named, all, or the default one."""
 
     project_id: Number
+    """The number of the project."""
     branches: list[str] = Field(default_factory=list, max_length=10_000)
+    """The branches to collect."""
     all: bool = False
+    """All branches instead."""
     since: str = ""
+    """Only commits from this time on."""
     until: str = ""
+    """Only commits up to this time."""
     concurrency: int = Field(default=1, ge=1, le=64)
+    """How many at a time."""
 
 
-class Politeness(BaseModel):
+class Politeness(Body):
     """How gently a bulk run asks."""
 
     pause: float = Field(default=0.1, ge=0, le=60)
+    """How long to wait between two requests (seconds)."""
     concurrency: int = Field(default=1, ge=1, le=64)
+    """How many targets at a time."""
 
 
 class BulkStart(Politeness):
     """A bulk run; `fresh` starts anew where a cancelled one could go on."""
 
     fresh: bool = False
+    """Start anew where a cancelled one could go on."""
 
 
 class Retry(Politeness):
     """A retry of what failed in a bulk run, the last one unless named."""
 
     run_id: str = ""
+    """The bulk run whose failures are tried again; empty: the last one."""
 
 
-class Cancel(BaseModel):
+class Cancel(Body):
     """A cancel of the bulk run that is running; with an id, of that one and no other."""
 
     run_id: str = ""
+    """The bulk run; empty: the one that is running."""
 
 
 # Connections and projects

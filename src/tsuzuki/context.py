@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 from tsuzuki import options
 from tsuzuki.errors import BadUsage
+from tsuzuki.facts import Spent
 from tsuzuki.results import Collected, Counts, Failure
 
 OnError: TypeAlias = Literal["fail", "collect"]
@@ -89,6 +90,10 @@ class Context(Protocol):
     @property
     def cancelled(self) -> bool: ...
     @property
+    def for_good(self) -> bool: ...
+    @property
+    def resumed(self) -> bool: ...
+    @property
     def log(self) -> Log: ...
     @property
     def artifacts(self) -> Artifacts: ...
@@ -110,6 +115,7 @@ class Frame(Protocol):
     def stream(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any: ...
+    def spend(self, spent: Spent) -> None: ...
 
 
 class Loose:
@@ -172,6 +178,9 @@ class Loose:
             raise BadUsage(f"{task.name}.stream: an async iterable needs an async flow")
         return (_attempt(task, item, shared, how) for item in items)
 
+    def spend(self, spent: Spent) -> None:
+        """Has nobody to tell."""
+
 
 class LooseContext:
     """The context outside any run: lines go to the standard logger, nothing is ever cancelled."""
@@ -180,6 +189,8 @@ class LooseContext:
     attempt = 1
     tenant = ""
     cancelled = False
+    for_good = False
+    resumed = False
 
     @property
     def log(self) -> Log:

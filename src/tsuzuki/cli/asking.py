@@ -7,6 +7,7 @@ from typing import Final, Self
 
 import click
 
+from tsuzuki import llm
 from tsuzuki.cli import render
 from tsuzuki.cli.overseeing import cancel_there
 from tsuzuki.cli.remote import here_or_over_http, reference
@@ -64,7 +65,8 @@ async def cancel(
     """Ask for a run to stop; what has finished is kept, and `tsuzuki resume` can go on with it.
 
     It says whether the run is CANCELLED, or CANCELLING because somebody still executes it. Where the run
-    had ended in another way already, the exit code is 1.
+    had ended in another way already, the exit code is 1. Where it waited for a batch of language models, the
+    provider is asked to end that.
 
     \b
       tsuzuki cancel 3 --reason "too dear" --wait
@@ -72,6 +74,8 @@ async def cancel(
     answer, row = await runs.cancel(reference, reason=reason, by="cli")
     cut = None
     late = answer is RunUpdateResult.ALREADY_TERMINAL
+    at_once = not late and row.status is Status.CANCELLED
+    ended = await llm.end_batches(runs, row) if at_once and row.not_before else []
     if wait and row.status is Status.CANCELLING:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_sec):
@@ -79,9 +83,12 @@ async def cancel(
         row = await runs.get(row.id)
     if as_json:
         told = {"run_id": row.id, "number": row.number, "status": row.status, "had_ended": late}
-        render.put({**told, "cut": None if cut is None else asdict(cut)})
+        batches = [asdict(batch) for batch in ended]
+        render.put({**told, "cut": None if cut is None else asdict(cut), "batches": batches})
     else:
         click.echo(_told(row, cut, late=late))
+        for batch in ended:
+            click.echo(f"{batch}", err=bool(batch.error))
     return 0 if row.status in (Status.CANCELLED, Status.CANCELLING) else 1
 
 

@@ -163,6 +163,7 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     if snapshot.get("cancel_requested_at"):
         by = snapshot.get("cancel_requested_by") or "somebody"
         yield "cancel", f"asked at {render.local(snapshot['cancel_requested_at'])} by {by}"
+    yield from render.usage_lines(snapshot.get("usage"))
     for task, state in snapshot["tasks"].items():
         yield "task", f"{state:<10} {task}"
     if snapshot.get("error"):

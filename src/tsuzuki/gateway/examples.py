@@ -23,6 +23,8 @@ SUMMARY: Final[dict[str, Any]] = {
     "counts": {"done": 311, "failed": 2, "skipped": 0, "steps": 1},
     "attempt": 1,
     "progress": [{"step": "fetch", "name": "fetch", "total": 500, "done": 311, "failed": 2, "running": 8, "eta": 4.2}],
+    "usage": None,
+    "cost": None,
 }
 
 SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {

@@ -70,6 +70,30 @@ class StepProgress(BaseModel):
     text: str = ""
 
 
+class UsageSums(BaseModel):
+    """What was used of language models."""
+
+    requests: Annotated[int, Field(description="How often models were asked, also in vain.")]
+    cached: Annotated[int, Field(description="How many of these were answered by kept answers.")]
+    unpriced: Annotated[int, Field(description="How many have no price that is known.")]
+    input_tokens: int
+    output_tokens: int
+    cost: Annotated[float | None, Field(description="US dollars, of those whose price is known.")]
+
+
+class ModelUsage(UsageSums):
+    """What was used of one model."""
+
+    provider: str
+    model: str
+
+
+class Usage(UsageSums):
+    """What was used of language models, all together and by model; failed answers count: they are paid for."""
+
+    models: list[ModelUsage]
+
+
 class RunSummary(BaseModel):
     """A run in a list."""
 
@@ -93,6 +117,8 @@ class RunSummary(BaseModel):
     counts: Counts
     attempt: int
     progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
+    usage: Annotated[Usage | None, Field(description="What it used of language models; null: it asked none.")]
+    cost: Annotated[float | None, Field(description="What that cost (US dollars); null: not known.")]
 
 
 class Strip(BaseModel):

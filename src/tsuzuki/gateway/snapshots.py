@@ -12,6 +12,7 @@ from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
 from tsuzuki.lifecycle import Run
 from tsuzuki.overview import Overview
+from tsuzuki.spending import usage
 from tsuzuki.taskfold import TaskFold
 from tsuzuki.yamlflow import parse
 
@@ -118,6 +119,8 @@ def summary(row: Run) -> dict[str, Any]:
         "counts": {"done": row.done, "failed": row.failed, "skipped": row.skipped, "steps": row.steps},
         "attempt": row.attempt,
         "progress": row.progress,
+        "usage": (used := usage(row.spent)),
+        "cost": None if used is None else used["cost"],
     }
 
 

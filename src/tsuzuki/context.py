@@ -8,6 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
@@ -116,6 +117,7 @@ class Frame(Protocol):
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any: ...
     def spend(self, spent: Spent) -> None: ...
+    def staying(self) -> AbstractContextManager[None]: ...
 
 
 class Loose:
@@ -180,6 +182,10 @@ class Loose:
 
     def spend(self, spent: Spent) -> None:
         """Has nobody to tell."""
+
+    def staying(self) -> AbstractContextManager[None]:
+        """Has nobody who would wait."""
+        return nullcontext()
 
 
 class LooseContext:

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -100,6 +101,15 @@ class RunFrame:
         if self.spent is None:
             self.spent = []
         self.spent.append(spent)
+
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        """Lets the end of a run that is being stopped wait for what is done inside, as it does for calls."""
+        entered = self.run.enter(asyncio.current_task())
+        try:
+            yield
+        finally:
+            self.run.leave(entered)
 
     def take_record(self, record: logging.LogRecord) -> None:
         """Takes a line that was written with standard logging."""

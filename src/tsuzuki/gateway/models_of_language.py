@@ -7,21 +7,15 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from tsuzuki.backends import Query as RunQuery
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import RunSummary, Usage
 from tsuzuki.gateway.session import InSession
 from tsuzuki.gateway.snapshots import summary
-from tsuzuki.lifecycle import Run
 from tsuzuki.llm.queue import looking
 from tsuzuki.presence import this_host
 from tsuzuki.spending import usage
 
 router: Final = APIRouter(tags=["language models"])
-
-MOST_SUMMED: Final = 20_000
-"""What so many runs have used is added up."""
-_PAGE: Final = 500
 
 
 class UsageView(BaseModel):
@@ -81,28 +75,15 @@ async def used(
     limit: Annotated[int, Query(ge=0, le=200, description="How many of the latest runs are listed.")] = 50,
 ) -> Response:
     """Adds up what runs have used of models and what that cost, from their journals; with a key those of its tenant."""
-    rows, more = await _spenders(session, updated_after)
+    found = await session.overview.spenders(tenant=session.tenant, updated_after=updated_after)
     return answer(
         {
-            "usage": usage(spent for row in rows for spent in row.spent),
-            "runs": len(rows),
-            "at_least": more,
-            "latest": [summary(row) for row in rows[:limit]],
+            "usage": usage(spent for row in found.rows for spent in row.spent),
+            "runs": len(found.rows),
+            "at_least": found.more,
+            "latest": [summary(row) for row in found.rows[:limit]],
         }
     )
-
-
-async def _spenders(session: InSession, updated_after: float | None) -> tuple[list[Run], bool]:
-    rows: list[Run] = []
-    before = None
-    while len(rows) < MOST_SUMMED:
-        query = RunQuery(spent=True, tenant=session.tenant, updated_after=updated_after, before=before, limit=_PAGE)
-        page = await session.runs.list(query)
-        rows += page
-        if len(page) < _PAGE:
-            return rows, False
-        before = (page[-1].updated_at, page[-1].id)
-    return rows, True
 
 
 @router.get("/llm/jobs", summary="The job queue of this machine", response_model=QueueView, responses=problems())

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar, overload
 from pydantic import BaseModel
 from typing_extensions import Unpack
 
-from tsuzuki.context import current, in_async_code
+from tsuzuki.context import FRAME, current, in_async_code
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import task
 from tsuzuki.llm.ending import end_here
@@ -131,13 +131,14 @@ async def _replies(questions: list[Question], at: dict[str, str], how: dict[str,
 async def _in_batches(
     questions: list[Question], keys: list[str], plan: dict[str, Any], decided: Plan
 ) -> list[dict[str, Any]]:
-    try:
-        replies: list[dict[str, Any]] = await batch_step.keyed(decided.process_id)(plain(questions), keys, plan)
-        return replies
-    except asyncio.CancelledError:
-        if current().for_good:
-            await asyncio.shield(end_here(decided.address, decided.process_id))
-        raise
+    with FRAME.get().staying():
+        try:
+            replies: list[dict[str, Any]] = await batch_step.keyed(decided.process_id)(plain(questions), keys, plan)
+        except asyncio.CancelledError:
+            if current().for_good:
+                await asyncio.shield(end_here(decided.address, decided.process_id))
+            raise
+    return replies
 
 
 async def _one_by_one(

@@ -16,6 +16,7 @@ from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import BadRequest, MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
 from tsuzuki.runs import Runs
+from tsuzuki.spending import usage
 from tsuzuki.tallies import Histogram, Odometer, Tallies
 
 OUTCOMES: Final = {
@@ -46,12 +47,15 @@ class ItemFilter:
     step: str | None = None
     failed_after: int = 0
     """Failures before this position were tried again; they are not listed as failed."""
+    spent: bool = False
+    """Only what has spent something on models."""
 
     def fits(self, item: dict[str, Any]) -> bool:
         """Tells whether an item is asked for."""
         return (
             (self.status is None or item["status"] == self.status)
             and (self.status != "failed" or item["position"] > self.failed_after)
+            and (not self.spent or item["usage"] is not None)
             and (self.step is None or self.step in (item["task"], item["step"]))
             and (self.error is None or self.error.lower() in str(item.get("error", "")).lower())
         )
@@ -217,6 +221,7 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
         "at": stamp(fact.at),
         "ended_at": fact.at,
         "error": None,
+        "usage": usage(fact.spent) if fact.spent else None,
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"

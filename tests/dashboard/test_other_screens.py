@@ -62,6 +62,29 @@ def test_dead_letters_are_looked_at_replayed_and_dropped(window: Window, scene: 
     assert scene.run(two)["attempt"] == 1
 
 
+def test_language_models_are_shown_with_what_they_cost(window: Window, scene: Scene) -> None:
+    number = scene.submit("asks", count=7)
+    assert scene.ended(number) == "COMPLETED"
+    plain = scene.submit("report", name="without")
+    assert scene.ended(plain) == "COMPLETED"
+    window.go(f"/runs/{plain}")
+    window.sees('[data-tab="items"]')
+    assert window.find('[data-tab="llm"]').count() == 0
+    window.go(f"/runs/{number}")
+    window.find('[data-tab="llm"]').click()
+    row = window.find('tr[data-row="offline/rules"]')
+    for text in ("rules", "offline", "7", "$0.00"):
+        expect(row).to_contain_text(text)
+    expect(window.find(".long-frame .long-row")).to_have_count(7)
+    window.page.get_by_role("link", name="What all runs used").click()
+    expect(window.find("h1")).to_have_text("LLM")
+    expect(window.find('tr[data-row="offline/rules"]')).to_contain_text("$0.00")
+    window.sees("tr", f"#{number}")
+    expect(window.find('[data-queue="empty"]')).to_be_visible()
+    assert scene.run(number)["usage"]["requests"] == 7
+    assert [item["usage"]["requests"] for item in scene.get(f"/runs/{number}/items", spent="true")["items"]] == [1] * 7
+
+
 def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     scene.ended(scene.submit("report", name="metrics"))
     window.go("/metrics?span=1h")

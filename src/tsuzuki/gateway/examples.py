@@ -59,6 +59,7 @@ ITEM: Final[dict[str, Any]] = {
     "at": "2026-01-01T00:00:07+00:00",
     "ended_at": 1767225607.25,
     "error": "TimeoutError: timed out after 60 s",
+    "usage": None,
 }
 
 LOG_LINE: Final[dict[str, Any]] = {

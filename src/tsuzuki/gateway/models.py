@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.gateway import examples
+from tsuzuki.gateway.usage import Usage
 from tsuzuki.lifecycle import Status
 from tsuzuki.taskfold import TaskState
 
@@ -68,30 +69,6 @@ class StepProgress(BaseModel):
     running: int = 0
     eta: Annotated[float | None, Field(description="Seconds that it may take yet.")] = None
     text: str = ""
-
-
-class UsageSums(BaseModel):
-    """What was used of language models."""
-
-    requests: Annotated[int, Field(description="How often models were asked, also in vain.")]
-    cached: Annotated[int, Field(description="How many of these were answered by kept answers.")]
-    unpriced: Annotated[int, Field(description="How many have no price that is known.")]
-    input_tokens: int
-    output_tokens: int
-    cost: Annotated[float | None, Field(description="US dollars, of those whose price is known.")]
-
-
-class ModelUsage(UsageSums):
-    """What was used of one model."""
-
-    provider: str
-    model: str
-
-
-class Usage(UsageSums):
-    """What was used of language models, all together and by model; failed answers count: they are paid for."""
-
-    models: list[ModelUsage]
 
 
 class RunSummary(BaseModel):
@@ -212,6 +189,7 @@ class Item(BaseModel):
     at: str
     ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
+    usage: Annotated[Usage | None, Field(description="What it used of language models; null: nothing.")]
 
 
 class ItemPage(BaseModel):

@@ -8,9 +8,10 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from tsuzuki.gateway.answers import answer, problems
-from tsuzuki.gateway.models import RunSummary, Usage
+from tsuzuki.gateway.models import RunSummary
 from tsuzuki.gateway.session import InSession
 from tsuzuki.gateway.snapshots import summary
+from tsuzuki.gateway.usage import Usage
 from tsuzuki.llm.queue import looking
 from tsuzuki.presence import this_host
 from tsuzuki.spending import usage

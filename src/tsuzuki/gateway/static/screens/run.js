@@ -14,9 +14,11 @@ import { Bar, Tally } from "../parts/progress.js";
 import { RunLog } from "../parts/runlog.js";
 import { Waiting } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
+import { dollars } from "../parts/usage.js";
 import { EventsTab } from "./run-events.js";
 import { GraphTab } from "./run-graph.js";
 import { ItemsTab } from "./run-items.js";
+import { ModelsTab } from "./run-llm.js";
 import { ParamsTab } from "./run-params.js";
 import { StepsTab } from "./run-steps.js";
 
@@ -47,7 +49,7 @@ export function RunScreen({ run: reference, tab = "steps" }) {
 
 /** @param {RunSnapshot} run */
 function tabsOf(run) {
-  const names = ["steps", ...(run.workflow_yaml_sha256 ? ["graph"] : []), "items", "logs", "events", "params"];
+  const names = ["steps", ...(run.workflow_yaml_sha256 ? ["graph"] : []), "items", ...(run.usage ? ["llm"] : []), "logs", "events", "params"];
   const { done, failed, skipped, steps } = run.counts;
   const figures = /** @type {Record<string, number>} */ ({ steps: Object.keys(run.tasks).length, items: done + failed + skipped + steps, events: run.position });
   return names.map((name) => ({
@@ -60,6 +62,7 @@ function tabsOf(run) {
 /** @param {{run: RunSnapshot, tab: string}} props */
 function Body({ run, tab }) {
   if (tab === "items") return html`<${ItemsTab} run=${run} />`;
+  if (tab === "llm") return html`<${ModelsTab} run=${run} />`;
   if (tab === "graph") return html`<${GraphTab} run=${run} />`;
   if (tab === "logs") return html`<${RunLog} run=${run.run_id} live=${ACTIVE.has(run.status)} />
     <${CommandLine} line=${commands.watch(run.number)} />`;
@@ -98,8 +101,7 @@ function Header({ run }) {
     <${Fact} name=${t("column.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">
       ${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
     <${Fact} name=${t("column.done")}><${Tally} counts=${run.counts} /><//>
-    ${run.cost !== null && run.cost !== undefined && html`<${Fact} name=${t("fact.cost")}>
-      ${number(run.cost, { style: "currency", currency: "USD" })}<//>`}
+    ${run.usage && html`<${Fact} name=${t("fact.cost")}><a href=${link(`/runs/${run.number}/llm`)}>${dollars(run.cost)}</a><//>`}
     ${run.not_before && run.status === "PENDING" && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
     ${run.key && html`<${Fact} name=${t("column.key")}><code>${run.key}</code><//>`}
     ${run.continues && html`<${Fact} name=${t("fact.continues")}><${RunLink} run=${run.continues}>${run.continues.slice(0, 8)}<//><//>`}

@@ -19,6 +19,7 @@ export const entries = signal([
   { path: "/runs", title: "nav.runs", icon: "runs", figure: (glance) => glance.runs.RUNNING + glance.runs.CANCELLING },
   { path: "/workers", title: "nav.workers", icon: "workers", figure: (glance) => glance.workers_alive },
   { path: "/letters", title: "nav.letters", icon: "letters", figure: (glance) => glance.dead_letters },
+  { path: "/llm", title: "nav.llm", icon: "llm" },
   { path: "/metrics", title: "nav.metrics", icon: "metrics" },
   { path: "/settings", title: "nav.settings", icon: "settings" },
 ]);

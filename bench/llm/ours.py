@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import httpx2
+
 from bench.process import Figures
 from tsuzuki import llm
 
@@ -58,6 +60,7 @@ def sync(folder: Path, count: int, concurrency: int) -> Figures:
             grown = _peak() - before
             left = await queue.delete_process(mine)
             assert left == count
+            assert await queue.processes() == []
         return {"per_s": rate, "grown_mb": grown}
 
     with answering() as url:
@@ -65,7 +68,7 @@ def sync(folder: Path, count: int, concurrency: int) -> Figures:
 
 
 def client(folder: Path, count: int, concurrency: int) -> Figures:
-    """The same questions without a queue: what the HTTP client alone can do."""
+    """The same questions without a queue: what a provider over our own connections can do."""
     del folder
     os.environ["OPENAI_API_KEY"] = "sk-nobody-0000000000"
 
@@ -82,6 +85,29 @@ def client(folder: Path, count: int, concurrency: int) -> Figures:
         rate = count / (time.perf_counter() - started)
         await provider.close()
         return rate
+
+    with answering() as url:
+        return {"per_s": asyncio.run(work(url))}
+
+
+def library(folder: Path, count: int, concurrency: int) -> Figures:
+    """The same requests with nothing but the HTTP library: one client, and nothing around it."""
+    del folder
+
+    async def work(url: str) -> float:
+        numbers = iter(range(count))
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=concurrency)
+        async with httpx2.AsyncClient(limits=limits, timeout=120.0) as http:
+
+            async def lane() -> None:
+                for number in numbers:
+                    body = {"model": "m", "messages": [{"role": "user", "content": f"question {number}"}]}
+                    response = await http.post(f"{url}/chat/completions", json=body)
+                    assert response.json()["choices"]
+
+            started = time.perf_counter()
+            await asyncio.gather(*(lane() for _ in range(concurrency)))
+            return count / (time.perf_counter() - started)
 
     with answering() as url:
         return {"per_s": asyncio.run(work(url))}

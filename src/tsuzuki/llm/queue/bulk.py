@@ -8,6 +8,7 @@ import msgspec
 
 from tsuzuki.errors import LLMError
 from tsuzuki.llm.answering import attempted
+from tsuzuki.llm.cached import wanted
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.questions import Question, Reply, failed
 from tsuzuki.llm.queue.jobs import Job, JobQueue
@@ -30,13 +31,14 @@ async def execute_bulk_sync(
         counts = await queue.counts(process_id)
         tally = Tally(process_id, sum(counts.values()), counts.get("COMPLETED", 0), counts.get("FAILED", 0), telling)
         tally.tell()
+        kept = wanted() if cache is None else cache
         async with asyncio.TaskGroup() as lanes:
             for _ in range(max(1, min(concurrency, counts.get("PENDING", 0)))):
-                lanes.create_task(_lane(queue, process_id, provider, tally, cache))
+                lanes.create_task(_lane(queue, process_id, provider, tally, kept))
         result.update({"completed": tally.done, "failed": tally.failed})
 
 
-async def _lane(queue: JobQueue, process_id: str, provider: Provider, tally: "Tally", cache: bool | None) -> None:
+async def _lane(queue: JobQueue, process_id: str, provider: Provider, tally: "Tally", cache: bool) -> None:
     job = await queue.claim(process_id)
     while job is not None:
         try:
@@ -52,7 +54,7 @@ def _kept(queue: JobQueue, job_id: str, reply: Reply, db: sqlite3.Connection) ->
     return keep(queue, db, job_id, reply)
 
 
-async def _asked(provider: Provider, job: Job, cache: bool | None) -> Reply:
+async def _asked(provider: Provider, job: Job, cache: bool) -> Reply:
     try:
         question = msgspec.json.decode(job.request_json, type=Question)
     except msgspec.DecodeError as error:

@@ -52,7 +52,9 @@ def sync(folder: Path, count: int, concurrency: int) -> Figures:
     async def work(url: str) -> Figures:
         mine = str(uuid.uuid4())
         async with llm.JobQueue(folder / "llm_jobs.db") as queue:
-            await queue.enqueue(mine, [llm.Question(f"question {number}") for number in range(count)])
+            for first in range(0, count, 1000):  # all at once would leave so much free memory that growth is not seen
+                last = min(first + 1000, count)
+                await queue.enqueue(mine, [llm.Question(f"question {number}") for number in range(first, last)])
             worker = llm.QueueWorker(queue, llm.Address("openai", url, "m"), concurrency=concurrency)
             async with _Memory() as memory:
                 started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A language model for tests: it answers as a test says, needs no network and no key, and remembers what it was asked."""
+"""A language model for tests: it answers as a test says, without network or key, and remembers what it was asked."""
 
 import asyncio
 import json

@@ -1,6 +1,7 @@
 """The routes of language models: what was used of each, by which runs; and the job queue of this machine."""
 
 import asyncio
+from socket import gethostname
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
@@ -13,7 +14,6 @@ from tsuzuki.gateway.session import InSession
 from tsuzuki.gateway.snapshots import summary
 from tsuzuki.gateway.usage import Usage
 from tsuzuki.llm.queue import looking
-from tsuzuki.presence import this_host
 from tsuzuki.spending import usage
 
 router: Final = APIRouter(tags=["language models"])
@@ -94,7 +94,7 @@ async def processes(session: InSession) -> Response:
     found: list[dict[str, Any]] = []
     if not hidden:
         found = await asyncio.to_thread(looking.processes, session.gateway.data_dir)
-    return answer({"host": this_host(), "hidden": hidden, "processes": found})
+    return answer({"host": gethostname(), "hidden": hidden, "processes": found})
 
 
 @router.get("/llm/jobs/{process_id}", summary="The jobs of a process", response_model=JobsView, responses=problems())
@@ -103,4 +103,4 @@ async def jobs(process_id: str, session: InSession, limit: Annotated[int, Query(
     found: list[dict[str, Any]] = []
     if session.tenant is None:
         found = await asyncio.to_thread(looking.jobs, session.gateway.data_dir, process_id, limit)
-    return answer({"host": this_host(), "items": found})
+    return answer({"host": gethostname(), "items": found})

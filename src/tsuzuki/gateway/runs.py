@@ -235,7 +235,7 @@ async def cancel(run_id: str, request: Request, session: InSession) -> Response:
     by = f"key:{session.key_id}" if session.key_id else "http"
     result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=by)
     answered = answer(await session.gateway.snapshots.document(row))
-    if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED and row.not_before:
+    if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
         answered.background = BackgroundTask(llm.end_batches, session.runs, row)
     return answered
 

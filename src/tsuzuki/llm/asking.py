@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from typing import Any, TypedDict, TypeVar, overload
 
@@ -14,6 +15,7 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.flow import task
 from tsuzuki.llm.ending import end_here
 from tsuzuki.llm.providers import Address
+from tsuzuki.llm.providers import shared as shared_provider
 from tsuzuki.llm.questions import Answer, Question, Reply, Request, Usage, answer_of, digest
 from tsuzuki.llm.queue.keeping import as_reply, tries_of
 from tsuzuki.llm.queue.worker import STRATEGIES, QueueWorker
@@ -122,7 +124,7 @@ async def _replies(questions: list[Question], at: dict[str, str], how: dict[str,
     if decided.strategy == "batch":
         replies = await _in_batches(questions, keys, plan, decided)
     else:
-        replies = await _one_by_one(questions, keys, plan, decided.concurrency)
+        replies = await _one_by_one(questions, keys, plan, decided)
     await delivered_step.keyed(decided.process_id)(decided.process_id)
     _tell(replies)
     return replies
@@ -142,12 +144,15 @@ async def _in_batches(
 
 
 async def _one_by_one(
-    questions: list[Question], keys: list[str], plan: dict[str, Any], concurrency: int
+    questions: list[Question], keys: list[str], plan: dict[str, Any], decided: Plan
 ) -> list[dict[str, Any]]:
     items = [{"key": key, "question": plain(question)} for key, question in zip(keys, questions, strict=True)]
-    async with shared_queue():  # held open for all of them
+    async with AsyncExitStack() as held:  # open for all of them, and so are the connections
+        await held.enter_async_context(shared_queue())
+        with suppress(BadUsage):  # its key is missing: whoever has to ask says so
+            await held.enter_async_context(shared_provider(decided.address))
         found = await request_step.map(
-            items, key=lambda item: item["key"], on_error="collect", concurrency=concurrency, plan=plan
+            items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
         )
     return [_failed(each) if isinstance(each, Failure) else each for each in found]
 

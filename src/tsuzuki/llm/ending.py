@@ -23,6 +23,11 @@ PATIENCE: Final = 10.0
 """How long a provider is asked to end a batch (seconds)."""
 
 
+MOST_READ: Final = 20_000
+"""So much of the end of a journal is looked through: a run that has a batch open does little else."""
+_PAGE: Final = 2000
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A batch that was open when its run was cancelled; `error` says why its provider could not be asked to end it."""
@@ -47,15 +52,17 @@ async def end_here(address: Address, process_id: str) -> None:
 
 
 async def end_batches(runs: Runs, row: Run) -> list[Ended]:
-    """Asks for the end of the batches for which a run was waiting when it was cancelled: its journal names them.
+    """Asks for the end of the batches that a run had open when it was cancelled at once: its journal names them.
 
-    Nobody executed it, so whoever cancelled it asks; the key of the provider has to be in the environment here.
+    Nobody executed it (it waited, or whoever did is dead), so whoever cancelled it asks; the key of the provider has to
+    be in the environment here.
     """
-    if not row.not_before:  # it did not wait
-        return []
     noted = _Noted()
-    async for entry in runs.journal(row.id):
-        noted.take(entry.fact)
+    position = max(row.position - MOST_READ, 0)
+    while entries := await runs.backend.read(row.id, after=position, limit=_PAGE):
+        for entry in entries:
+            noted.take(entry.fact)
+        position = entries[-1].position
     ended = [await _end(address, batch) for address, batch in noted.open()]
     for each in ended:
         logger.log(logging.WARNING if each.error else logging.INFO, "run %s: %s", row.number, each)

@@ -14,6 +14,7 @@ from tsuzuki.facts import Spent
 from tsuzuki.flow import task
 from tsuzuki.llm import providers
 from tsuzuki.llm.answering import answered
+from tsuzuki.llm.cached import wanted
 from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import Question, Reply, digest, failed
@@ -108,7 +109,7 @@ async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) ->
         concurrency = how["concurrency"] or concurrency_of(provider)
     place = f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
     process = str(uuid.uuid5(uuid.NAMESPACE_OID, place))
-    cache = how.get("cache")
+    cache = wanted() if how.get("cache") is None else how["cache"]
     return dict(plain(Plan(process, chosen, concurrency, at.provider, at.base_url, at.model, cache)))
 
 

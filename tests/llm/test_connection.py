@@ -11,7 +11,7 @@ import trustme
 
 from tests.llm.double import KEY, Double
 from tsuzuki import llm
-from tsuzuki.errors import ProviderUnavailable
+from tsuzuki.errors import BadUsage, ProviderUnavailable
 from tsuzuki.llm.connection import Connections
 from tsuzuki.llm.questions import Question
 from tsuzuki.llm.wire import Patience, Wire
@@ -123,6 +123,14 @@ async def test_silence_and_nobody_there_end_in_time() -> None:
         await connections(url).ask("GET", "/x", None, None)
     with pytest.raises(ValueError, match="line break"):
         Connections(url, {"x": "a\r\nb"}, 1.0, None)
+
+
+@pytest.mark.parametrize("key", ["sk-secret\n0123", "sk-秘密0123"])
+def test_a_key_that_cannot_be_one_is_refused_without_being_told(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(BadUsage, match="the key of openai has signs") as refused:
+        llm.opened(llm.Address("openai"))
+    assert "0123" not in str(refused.value)
 
 
 async def test_an_answer_that_keeps_coming_is_not_given_up() -> None:

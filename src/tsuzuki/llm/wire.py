@@ -21,7 +21,7 @@ import httpx2
 import msgspec
 
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.errors import LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
+from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
 from tsuzuki.llm.connection import KEPT, Connections, Response
 from tsuzuki.llm.pacing import Pace
 from tsuzuki.redact import redact
@@ -80,7 +80,10 @@ class Wire:
         self._idle: list[httpx2.AsyncClient] = []
         self._connections: Connections | None = None
         if _is_plain(self.base_url):
-            self._connections = Connections(self.base_url, dict(headers), timeout, self._trusted())
+            try:
+                self._connections = Connections(self.base_url, dict(headers), timeout, self._trusted())
+            except ValueError:  # its text may tell the key
+                raise BadUsage(f"the key of {provider} has signs that no key has, such as a line break") from None
 
     def _trusted(self) -> ssl.SSLContext | None:
         return _trust() if self.base_url.startswith("https") else None

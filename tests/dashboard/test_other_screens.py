@@ -72,15 +72,19 @@ def test_language_models_are_shown_with_what_they_cost(window: Window, scene: Sc
     assert window.find('[data-tab="llm"]').count() == 0
     window.go(f"/runs/{number}")
     window.find('[data-tab="llm"]').click()
-    row = window.find('tr[data-row="offline/rules"]')
+    row = window.find("tbody tr", "rules")
     for text in ("rules", "offline", "7", "$0.00"):
         expect(row).to_contain_text(text)
-    expect(window.find(".long-frame .long-row")).to_have_count(7)
-    window.page.get_by_role("link", name="What all runs used").click()
+    window.find(".tab-body").get_by_role("link", name="LLM").click()
     expect(window.find("h1")).to_have_text("LLM")
-    expect(window.find('tr[data-row="offline/rules"]')).to_contain_text("$0.00")
-    window.sees("tr", f"#{number}")
-    expect(window.find('[data-queue="empty"]')).to_be_visible()
+    window.sees("tbody tr", "rules offline")
+    window.sees("tbody tr", f"asks #{number}")
+    window.sees("p.hint", "the machine of this gateway")
+    window.go(f"/runs/{number}/items?step=llm.request")
+    rows = window.find(".long-frame .long-row")
+    expect(rows).to_have_count(7)
+    rows.first.click()
+    expect(window.find("dialog")).to_contain_text("$0.00")
     assert scene.run(number)["usage"]["requests"] == 7
     assert [item["usage"]["requests"] for item in scene.get(f"/runs/{number}/items", spent="true")["items"]] == [1] * 7
 

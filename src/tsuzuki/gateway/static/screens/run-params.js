@@ -9,7 +9,7 @@ import { CommandLine } from "../parts/command.js";
 import { tell } from "../parts/dialog.js";
 import { Value } from "../parts/value.js";
 
-/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 export function ParamsTab({ run }) {
   const labels = run.tags.filter((tag) => tag !== run.tag);
   return html`<div class="pair">
@@ -22,7 +22,7 @@ export function ParamsTab({ run }) {
     <${CommandLine} line=${commands.submit({ flow: run.flow_name, params: run.params, tag: run.tag === "default" ? "" : run.tag, tags: labels })} />`;
 }
 
-/** A result that is too large to come with the run. @param {{run: import("../core/types.js").RunSnapshot}} props */
+/** A result that is too large to come with the run. @param {{run: Api.RunSnapshot}} props */
 function Large({ run }) {
   const [value, setValue] = useState(/** @type {any} */ (undefined));
   const path = `/runs/${run.run_id}/result`;

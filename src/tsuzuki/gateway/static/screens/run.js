@@ -14,15 +14,12 @@ import { Bar, Tally } from "../parts/progress.js";
 import { RunLog } from "../parts/runlog.js";
 import { Waiting } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
-import { dollars } from "../parts/usage.js";
 import { EventsTab } from "./run-events.js";
 import { GraphTab } from "./run-graph.js";
 import { ItemsTab } from "./run-items.js";
-import { ModelsTab } from "./run-llm.js";
+import { ModelsTab, dollars } from "./llm.js";
 import { ParamsTab } from "./run-params.js";
 import { StepsTab } from "./run-steps.js";
-
-/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
 
 /** @param {{run: string, tab?: string}} props */
 export function RunScreen({ run: reference, tab = "steps" }) {
@@ -47,7 +44,7 @@ export function RunScreen({ run: reference, tab = "steps" }) {
   <//>`;
 }
 
-/** @param {RunSnapshot} run */
+/** @param {Api.RunSnapshot} run */
 function tabsOf(run) {
   const names = ["steps", ...(run.workflow_yaml_sha256 ? ["graph"] : []), "items", ...(run.usage ? ["llm"] : []), "logs", "events", "params"];
   const { done, failed, skipped, steps } = run.counts;
@@ -59,7 +56,7 @@ function tabsOf(run) {
   }));
 }
 
-/** @param {{run: RunSnapshot, tab: string}} props */
+/** @param {{run: Api.RunSnapshot, tab: string}} props */
 function Body({ run, tab }) {
   if (tab === "items") return html`<${ItemsTab} run=${run} />`;
   if (tab === "llm") return html`<${ModelsTab} run=${run} />`;
@@ -77,7 +74,7 @@ function Connection({ state, gone }) {
   return html`<p class=${`connection link-${name}`} role="status" data-link=${name}><i aria-hidden="true"></i>${t(`link.${name}`)}</p>`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Actions({ run }) {
   return html`
     ${mayBe("cancel", run) && html`<button class="button" data-act="cancel" onClick=${() => askFor("cancel", [run])}>
@@ -89,7 +86,7 @@ function Actions({ run }) {
       onClick=${() => askFor("remove", [run], () => go("/runs"))}><${Icon} name="bin" />${t("action.remove")}</button>`}`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Header({ run }) {
   const over = !ACTIVE.has(run.status);
   return html`<dl class="facts">
@@ -112,7 +109,7 @@ function Header({ run }) {
   </dl>`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Trouble({ run }) {
   const failed = Object.entries(run.task_records ?? {}).find(([, record]) => record.traceback);
   return html`<section class="trouble" role="alert">
@@ -127,7 +124,7 @@ function Trouble({ run }) {
   </section>`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Progress({ run }) {
   const steps = ACTIVE.has(run.status) ? run.progress ?? [] : [];
   if (!steps.length) return null;

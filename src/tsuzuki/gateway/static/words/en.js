@@ -267,7 +267,7 @@ export default {
   "llm.unpriced": "Without {n} of unknown price.",
   "llm.none": "No model was asked",
   "llm.queue": "Job queue",
-  "llm.queue.text": "On {host}, the machine of this gateway; others have their own.",
+  "llm.queue.text": "The queue of {host}, the machine of this gateway; others have their own.",
   "metrics.span": "Time",
   "metrics.span.1h": "1 hour",
   "metrics.span.24h": "24 hours",

@@ -267,7 +267,7 @@ export default {
   "llm.unpriced": "価格が不明な {n} 件を除く",
   "llm.none": "モデルは使われていません",
   "llm.queue": "ジョブキュー",
-  "llm.queue.text": "ゲートウェイのマシン {host} のものです。ほかのマシンは別に持ちます。",
+  "llm.queue.text": "ゲートウェイのマシン {host} のキューです。ほかのマシンは別に持ちます。",
   "metrics.span": "期間",
   "metrics.span.1h": "1 時間",
   "metrics.span.24h": "24 時間",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.llm.double import KEY, Double, Stage, running
+from tests.llm.double import KEY, Double, Stage, staged
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,7 @@ def stage() -> Iterator[Stage]:
     """One server for all tests of this process. What was imported for them need not be looked at after each."""
     gc.collect()
     gc.freeze()
-    with running() as stage:
+    with staged() as stage:
         yield stage
     gc.unfreeze()
 

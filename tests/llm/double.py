@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from tests.llm.double_answers import KEY, Batch, Plan, message
 from tests.llm.double_batches import Batching
 
-__all__ = ["KEY", "Double", "Plan", "Stage", "running"]
+__all__ = ["KEY", "Double", "Plan", "Stage", "running", "staged"]
 
 
 class Double(Batching):
@@ -128,7 +128,14 @@ class Stage:
 
 
 @contextmanager
-def running() -> Iterator[Stage]:
+def running() -> Iterator[Double]:
+    """Runs a double on a free port, for whoever wants one alone."""
+    with staged() as stage:
+        yield stage.play()
+
+
+@contextmanager
+def staged() -> Iterator[Stage]:
     """Runs a stage on a free port, in a thread."""
     stage = Stage()
     server = uvicorn.Server(uvicorn.Config(stage, host="127.0.0.1", port=0, log_level="error", lifespan="off"))

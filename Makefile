@@ -41,7 +41,7 @@ up: $(RUNTIME)
 demo: $(RUNTIME)
 	@$(BIN)/python -m tsuzuki.demo
 
-test: $(DEV) browser
+test: $(DEV) $(NODE) browser
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 check: $(DEV) $(NODE)

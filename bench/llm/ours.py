@@ -1,6 +1,7 @@
 """What is measured of the job queue, each in a process of its own."""
 
 import asyncio
+import gc
 import os
 import resource
 import sqlite3
@@ -11,6 +12,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Self
+
+import httpx2
 
 from bench.process import Figures
 from tsuzuki import llm
@@ -48,24 +52,26 @@ def sync(folder: Path, count: int, concurrency: int) -> Figures:
     async def work(url: str) -> Figures:
         mine = str(uuid.uuid4())
         async with llm.JobQueue(folder / "llm_jobs.db") as queue:
-            await queue.enqueue(mine, [llm.Question(f"question {number}") for number in range(count)])
-            before = _peak()
-            started = time.perf_counter()
+            for first in range(0, count, 1000):  # all at once would leave so much free memory that growth is not seen
+                last = min(first + 1000, count)
+                await queue.enqueue(mine, [llm.Question(f"question {number}") for number in range(first, last)])
             worker = llm.QueueWorker(queue, llm.Address("openai", url, "m"), concurrency=concurrency)
-            counts = await worker.process(mine, "sync")
-            rate = count / (time.perf_counter() - started)
+            async with _Memory() as memory:
+                started = time.perf_counter()
+                counts = await worker.process(mine, "sync")
+                rate = count / (time.perf_counter() - started)
             assert counts == {"COMPLETED": count}
-            grown = _peak() - before
             left = await queue.delete_process(mine)
             assert left == count
-        return {"per_s": rate, "grown_mb": grown}
+            assert await queue.processes() == []
+        return {"per_s": rate, "grown_mb": memory.grown}
 
     with answering() as url:
         return asyncio.run(work(url))
 
 
 def client(folder: Path, count: int, concurrency: int) -> Figures:
-    """The same questions without a queue: what the HTTP client alone can do."""
+    """The same questions without a queue: what a provider over our own connections can do."""
     del folder
     os.environ["OPENAI_API_KEY"] = "sk-nobody-0000000000"
 
@@ -82,6 +88,29 @@ def client(folder: Path, count: int, concurrency: int) -> Figures:
         rate = count / (time.perf_counter() - started)
         await provider.close()
         return rate
+
+    with answering() as url:
+        return {"per_s": asyncio.run(work(url))}
+
+
+def library(folder: Path, count: int, concurrency: int) -> Figures:
+    """The same requests with nothing but the HTTP library: one client, and nothing around it."""
+    del folder
+
+    async def work(url: str) -> float:
+        numbers = iter(range(count))
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=concurrency)
+        async with httpx2.AsyncClient(limits=limits, timeout=120.0) as http:
+
+            async def lane() -> None:
+                for number in numbers:
+                    body = {"model": "m", "messages": [{"role": "user", "content": f"question {number}"}]}
+                    response = await http.post(f"{url}/chat/completions", json=body)
+                    assert response.json()["choices"]
+
+            started = time.perf_counter()
+            await asyncio.gather(*(lane() for _ in range(concurrency)))
+            return count / (time.perf_counter() - started)
 
     with answering() as url:
         return {"per_s": asyncio.run(work(url))}
@@ -110,5 +139,27 @@ def _pages(file: Path) -> float:
     return float(pages * size / KILOBYTE)
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KILOBYTE
+class _Memory:
+    """How much larger the process became in between (megabytes), looked at ten times a second; `async with` it."""
+
+    grown = 0.0
+
+    async def __aenter__(self) -> Self:
+        gc.collect()
+        self._before = _resident()
+        self._looking = asyncio.create_task(self._look())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._looking.cancel()
+        self.grown = max(self.grown, _resident() - self._before)
+
+    async def _look(self) -> None:
+        while True:
+            self.grown = max(self.grown, _resident() - self._before)
+            await asyncio.sleep(0.1)
+
+
+def _resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / KILOBYTE / KILOBYTE

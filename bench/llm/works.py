@@ -17,13 +17,15 @@ def llm(bench: Bench) -> list[Row]:
     for _ in range(bench.rounds):
         bench.take("llm enqueue", lambda: measure("bench.llm.ours:enqueue", ENQUEUED // bench.scale))
         bench.take("llm client", lambda: measure("bench.llm.ours:client", ASKED // bench.scale, AT_ONCE))
+        bench.take("llm library", lambda: measure("bench.llm.ours:library", ASKED // bench.scale, AT_ONCE))
         bench.take("llm sync", lambda: measure("bench.llm.ours:sync", ASKED // bench.scale, AT_ONCE))
     bench.take("llm many", lambda: measure("bench.llm.ours:sync", MANY // bench.scale, AT_ONCE))
     bench.take("llm cycles", lambda: measure("bench.llm.ours:cycles", 100))
     return [
         attempt("llm enqueue", lambda: _rate(bench, "llm enqueue", "jobs enqueued in bulk", 5_000)),
         attempt("llm sync", lambda: _rate(bench, "llm sync", f"jobs by sync, {AT_ONCE} at once", 2_000)),
-        attempt("llm client", lambda: Row("  the HTTP client alone", f"{bench.middle('llm client', 'per_s'):,.0f}/s")),
+        attempt("llm client", lambda: _compared(bench, "llm client", "  the provider without a queue")),
+        attempt("llm library", lambda: _compared(bench, "llm library", "  the HTTP library alone")),
         attempt("llm many", lambda: _grown(bench)),
         attempt("llm cycles", lambda: _size(bench)),
     ]
@@ -32,6 +34,11 @@ def llm(bench: Bench) -> list[Row]:
 def _rate(bench: Bench, name: str, work: str, goal: int) -> Row:
     rate = bench.middle(name, "per_s")
     return bench.judged(work, f"{rate:,.0f}/s", f">= {goal:,}/s", reached=rate >= goal)
+
+
+def _compared(bench: Bench, name: str, work: str) -> Row:
+    alone = bench.middle(name, "per_s")
+    return Row(work, f"{alone:,.0f}/s; jobs by sync are {bench.middle('llm sync', 'per_s') / alone:.2f} × that")
 
 
 def _grown(bench: Bench) -> Row:

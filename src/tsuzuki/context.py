@@ -8,6 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
@@ -15,6 +16,7 @@ from weakref import WeakSet
 
 from tsuzuki import options
 from tsuzuki.errors import BadUsage
+from tsuzuki.facts import Spent
 from tsuzuki.results import Collected, Counts, Failure
 
 OnError: TypeAlias = Literal["fail", "collect"]
@@ -89,6 +91,10 @@ class Context(Protocol):
     @property
     def cancelled(self) -> bool: ...
     @property
+    def for_good(self) -> bool: ...
+    @property
+    def resumed(self) -> bool: ...
+    @property
     def log(self) -> Log: ...
     @property
     def artifacts(self) -> Artifacts: ...
@@ -110,6 +116,8 @@ class Frame(Protocol):
     def stream(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any: ...
+    def spend(self, spent: Spent) -> None: ...
+    def staying(self) -> AbstractContextManager[None]: ...
 
 
 class Loose:
@@ -172,6 +180,13 @@ class Loose:
             raise BadUsage(f"{task.name}.stream: an async iterable needs an async flow")
         return (_attempt(task, item, shared, how) for item in items)
 
+    def spend(self, spent: Spent) -> None:
+        """Has nobody to tell."""
+
+    def staying(self) -> AbstractContextManager[None]:
+        """Has nobody who would wait."""
+        return nullcontext()
+
 
 class LooseContext:
     """The context outside any run: lines go to the standard logger, nothing is ever cancelled."""
@@ -180,6 +195,8 @@ class LooseContext:
     attempt = 1
     tenant = ""
     cancelled = False
+    for_good = False
+    resumed = False
 
     @property
     def log(self) -> Log:

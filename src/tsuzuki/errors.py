@@ -297,6 +297,8 @@ class LLMError(TsuzukiError):
 
     error_id = "ERR-TSUZUKI-0160"
     http_status = 502
+    reply: object = None
+    """The last answer that was given all the same, with what all tries took: it is paid for."""
 
 
 class ProviderUnavailable(LLMError):

@@ -30,6 +30,21 @@ class Artifact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     size: int
 
 
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What was used of a model that somebody may have to pay for: requests, tokens, US dollars."""
+
+    provider: str
+    model: str
+    requests: int = 0
+    cached: int = 0
+    """How many of the requests were answered by what had been kept, and used nothing."""
+    unpriced: int = 0
+    """How many of them have no price that is known: the cost is without them."""
+    input: int = 0
+    output: int = 0
+    cost: float = 0.0
+
+
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="kind", gc=False):
     """Something that happened to a run, at a time (Unix seconds), in an attempt.
 
@@ -94,6 +109,8 @@ class Outcome(_Named, frozen=True, kw_only=True):
 
     took: float = 0.0
     tries: int = 1
+    spent: tuple[Spent, ...] = ()
+    """What it used that is paid for, also where it failed."""
 
 
 class _Success(Outcome, frozen=True, kw_only=True):
@@ -248,6 +265,7 @@ class Tally(msgspec.Struct, frozen=True):
     failed: int
     skipped: int
     steps: int
+    spent: tuple[Spent, ...] = ()
 
     @property
     def outcomes(self) -> int:
@@ -258,6 +276,7 @@ class Tally(msgspec.Struct, frozen=True):
 def tally(facts: Sequence[Fact]) -> Tally:
     """Counts the outcomes in a batch of facts: items done, failed, skipped, and steps."""
     done = failed = skipped = steps = 0
+    spent: list[Spent] = []
     for fact in facts:
         cls = type(fact)
         if cls is ItemDone:
@@ -268,4 +287,8 @@ def tally(facts: Sequence[Fact]) -> Tally:
             skipped += 1
         elif cls is StepDone or cls is StepFailed:
             steps += 1
-    return Tally(done, failed, skipped, steps)
+        else:
+            continue
+        if fact.spent:  # type: ignore[attr-defined] # an outcome; to ask for that takes twenty times as long
+            spent += fact.spent  # type: ignore[attr-defined] # the same
+    return Tally(done, failed, skipped, steps, tuple(spent))

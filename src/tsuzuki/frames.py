@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -53,6 +54,7 @@ class RunFrame:
         "run",
         "saved",
         "since",
+        "spent",
         "step",
         "tries",
     )
@@ -71,6 +73,7 @@ class RunFrame:
         self.depth = 0
         """How many steps lie around it in the asyncio task that they share."""
         self.saved: list[f.Artifact] = []
+        self.spent: list[f.Spent] | None = None
         self.owner: asyncio.Task[Any] | None = None
         self._made: dict[tuple[str | bytes, ...], int] | None = None
         self._unnamed: dict[tuple[str, str], asyncio.Task[Any]] | None = None
@@ -92,6 +95,21 @@ class RunFrame:
         """Calls the function of another flow as a part of this one."""
         del is_async
         return function(*args, **kwargs)
+
+    def spend(self, spent: f.Spent) -> None:
+        """Takes note of what the call has used that is paid for: it becomes a part of its outcome."""
+        if self.spent is None:
+            self.spent = []
+        self.spent.append(spent)
+
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        """Lets the end of a run that is being stopped wait for what is done inside, as it does for calls."""
+        entered = self.run.enter(asyncio.current_task())
+        try:
+            yield
+        finally:
+            self.run.leave(entered)
 
     def take_record(self, record: logging.LogRecord) -> None:
         """Takes a line that was written with standard logging."""

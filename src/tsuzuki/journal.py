@@ -48,6 +48,11 @@ class Replay:
     def __len__(self) -> int:
         return len(self._index)
 
+    @property
+    def retried(self) -> bool:
+        """Whether the run was resumed, and what had failed is tried again."""
+        return self._retried_before > 0
+
     @classmethod
     async def load(cls, backend: Backend, run_id: str, *, items_only: bool = False, expected: int = 0) -> "Replay":
         """Reads the outcomes of a run, in batches, without their values; about as many as are expected."""

@@ -15,6 +15,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.errors import MoveRefused
+from tsuzuki.spending import added
 
 MOST_CLAIMS: Final = 20
 """A run that was claimed so often without one new outcome kills its workers, and is failed."""
@@ -135,6 +136,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     failed: int = 0
     skipped: int = 0
     steps: int = 0
+    spent: tuple[f.Spent, ...] = ()
+    """What it used that is paid for, added up by model."""
     barren: int = 0
     fingerprint: str = ""
     error: f.Problem | None = None
@@ -224,6 +227,7 @@ def counted(run: Run, tally: f.Tally) -> Run:
         failed=run.failed + tally.failed,
         skipped=run.skipped + tally.skipped,
         steps=run.steps + tally.steps,
+        spent=added((*run.spent, *tally.spent)) if tally.spent else run.spent,
         barren=0 if tally.outcomes else run.barren,
     )
 

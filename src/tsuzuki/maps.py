@@ -18,7 +18,7 @@ from tsuzuki.journal import LARGE, Recorded, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
 from tsuzuki.results import Collected, Counts, Failure
-from tsuzuki.steps import Call, CallFrame, Failed, decoded, failure, interruption, leave_if_stopping, perform
+from tsuzuki.steps import Call, CallFrame, Failed, decoded, failure, interruption, leave_if_stopping, perform, spent_in
 from tsuzuki.streams import END, CountOnly, KeepAll, Sink, Source, Window
 
 BATCH: Final = 500
@@ -217,7 +217,7 @@ class Map:
         try:
             done = await perform(run, task, call)
         except Failed as failed:
-            await self._fail(number, key, step, failed)
+            await self._fail(number, key, step, failed, spent_in(frame))
             call.leave_if_interrupted()
             return
         finally:
@@ -236,6 +236,7 @@ class Map:
                 result=msgspec.Raw(data),
                 blob=blob,
                 artifacts=tuple(frame.saved),
+                spent=spent_in(frame),
             )
         )
         progress.done += 1
@@ -256,9 +257,9 @@ class Map:
             while lane.cancelling():
                 lane.uncancel()
 
-    async def _fail(self, number: int, key: str, step: str, failed: Failed) -> None:
-        kept = problem(failed.error)
-        fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=failed.took, tries=failed.tries)
+    async def _fail(self, number: int, key: str, step: str, failed: Failed, spent: tuple[f.Spent, ...]) -> None:
+        kept, took = problem(failed.error), failed.took
+        fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=took, tries=failed.tries, spent=spent)
         await self._run.journal.record(fact)
         self._progress.seconds += failed.took
         self._progress.timed += 1

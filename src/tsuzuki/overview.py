@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tsuzuki import facts as f
-from tsuzuki.backends import Entry, Line, WorkerRecord
+from tsuzuki.backends import Entry, Line, Query, WorkerRecord
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
 from tsuzuki.runs import Runs
+from tsuzuki.spending import usage
 from tsuzuki.tallies import Histogram, Odometer, Tallies
 
 OUTCOMES: Final = {
@@ -27,6 +30,9 @@ OUTCOMES: Final = {
 FLOWS: Final = "flow"
 """The kind of the records in which workers publish their flows."""
 DAY: Final = 86_400
+MOST_SPENDERS: Final = 20_000
+"""What so many runs have spent is added up."""
+_SPENDERS: Final = 500
 _PAGE: Final = 2000
 _MOST_READ: Final = 50_000
 """A page of items looks at no more facts than this; with a rare filter it is short, and its cursor goes on."""
@@ -41,12 +47,15 @@ class ItemFilter:
     step: str | None = None
     failed_after: int = 0
     """Failures before this position were tried again; they are not listed as failed."""
+    spent: bool = False
+    """Only what has spent something on models."""
 
     def fits(self, item: dict[str, Any]) -> bool:
         """Tells whether an item is asked for."""
         return (
             (self.status is None or item["status"] == self.status)
             and (self.status != "failed" or item["position"] > self.failed_after)
+            and (not self.spent or item["usage"] is not None)
             and (self.step is None or self.step in (item["task"], item["step"]))
             and (self.error is None or self.error.lower() in str(item.get("error", "")).lower())
         )
@@ -64,6 +73,14 @@ class Figures:
     """For how long the run that waits longest has waited (seconds)."""
     tallies: Tallies
     """What all workers have counted, and what this process has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spenders:
+    """The runs that have spent something on models, the newest first; `more`: there are others."""
+
+    rows: list[Run]
+    more: bool
 
 
 class Overview:
@@ -96,6 +113,18 @@ class Overview:
     async def lines(self, run_id: str, *, after: int, limit: int) -> list[Line]:
         """Gives log lines after a number."""
         return await self._backend.read_log(run_id, after=after, limit=limit)
+
+    async def spenders(self, *, tenant: str | None = None, updated_after: float | None = None) -> Spenders:
+        """Gives the runs that have spent something on models, the newest of them."""
+        rows: list[Run] = []
+        query = Query(spent=True, tenant=tenant, updated_after=updated_after, limit=_SPENDERS)
+        while len(rows) < MOST_SPENDERS:
+            page = await self._runs.list(query)
+            rows += page
+            if len(page) < _SPENDERS:
+                return Spenders(rows, more=False)
+            query = replace(query, before=(page[-1].updated_at, page[-1].id))
+        return Spenders(rows, more=True)
 
     async def items(
         self, row: Run, wanted: ItemFilter, *, after: int, limit: int, names: "dict[str, str]"
@@ -192,6 +221,7 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
         "at": stamp(fact.at),
         "ended_at": fact.at,
         "error": None,
+        "usage": usage(fact.spent) if fact.spent else None,
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"

@@ -57,6 +57,16 @@ class RunContext:
         return self._run.stopping is not None
 
     @property
+    def for_good(self) -> bool:
+        """Whether it is being stopped because somebody cancelled it, and not to go on elsewhere."""
+        return self._run.stopping == "cancel"
+
+    @property
+    def resumed(self) -> bool:
+        """Whether somebody let the run go on after it had ended, trying again what had failed."""
+        return self._run.replay.retried
+
+    @property
     def log(self) -> "StepLog":
         """Writes into the run's log."""
         return StepLog(self._run, self._place)

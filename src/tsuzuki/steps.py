@@ -18,6 +18,7 @@ from tsuzuki.flow import Flow, Task
 from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
+from tsuzuki.spending import added
 from tsuzuki.threads import Work
 
 
@@ -28,6 +29,7 @@ class CallFrame(Frame, Protocol):
     key: str
     name: str
     saved: list[f.Artifact]
+    spent: list[f.Spent] | None
     owner: "asyncio.Task[Any] | None"
     since: int
 
@@ -98,7 +100,8 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         done = await perform(run, task, work)
     except Failed as failed:
         kept = problem(failed.error)
-        outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries)
+        used = spent_in(frame)
+        outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries, spent=used)
         await run.journal.conclude(outcome, begun, alone=run.alone)
         work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
@@ -115,6 +118,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
             took=done.took,
             tries=done.tries,
             artifacts=tuple(frame.saved),
+            spent=spent_in(frame),
         ),
         begun,
         alone=run.alone,
@@ -122,6 +126,11 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     leave_if_stopping(run)
     work.leave_if_interrupted()
     return done.value
+
+
+def spent_in(frame: CallFrame) -> tuple[f.Spent, ...]:
+    """Gives what a call has used that is paid for, in all its tries."""
+    return added(frame.spent) if frame.spent else ()
 
 
 async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, position: int, *, failed: bool) -> Any:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from tsuzuki import Retry, current, flow, task
+from tsuzuki import Retry, current, flow, llm, task
 
 
 @task
@@ -123,3 +123,15 @@ def double(rows: int) -> int:
 @task
 def add(left: int, right: int) -> int:
     return left + right
+
+
+@llm.offline.register()
+def shout(question: llm.Question) -> str:
+    return question.prompt.upper()
+
+
+@flow
+async def asks(count: int = 5) -> list[str]:
+    """Asks a language model that needs no network."""
+    answers = await llm.ask_all([llm.Request(f"question {number}") for number in range(count)], provider="offline")
+    return [answer.text for answer in answers]

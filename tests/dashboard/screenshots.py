@@ -31,9 +31,11 @@ def furnish(scene: Scene) -> dict[str, int]:
     for number in (crawl, failed, yaml, cancelled):
         scene.ended(number)
     scene.post("/runs", {"flow_name": "train", "params": {"epochs": 3}, "tag": "gpu"})
+    asks = scene.submit("asks", count=12)
+    scene.ended(asks)
     busy = scene.submit("crawl", site="example.org", pages=3000, seconds=0.3)
     scene.waiting("long")
-    return {"crawl": crawl, "failed": failed, "yaml": yaml, "busy": busy}
+    return {"crawl": crawl, "failed": failed, "yaml": yaml, "busy": busy, "asks": asks}
 
 
 def places(runs: dict[str, int]) -> Iterator[tuple[str, str]]:
@@ -48,7 +50,8 @@ def places(runs: dict[str, int]) -> Iterator[tuple[str, str]]:
     yield ("run-graph", f"/runs/{runs['yaml']}/graph")
     yield from ((f"run-{tab}", f"/runs/{crawl}/{tab}") for tab in ("items", "logs", "events", "params"))
     yield ("run-item", f"/runs/{crawl}/items?status=failed&item=12")
-    yield from ((name, f"/{name}") for name in ("workers", "letters", "metrics", "settings"))
+    yield from ((name, f"/{name}") for name in ("workers", "letters", "llm", "metrics", "settings"))
+    yield ("run-llm", f"/runs/{runs['asks']}/llm")
     yield ("not-found", "/runs/999999")
 
 

@@ -62,6 +62,33 @@ def test_dead_letters_are_looked_at_replayed_and_dropped(window: Window, scene: 
     assert scene.run(two)["attempt"] == 1
 
 
+def test_language_models_are_shown_with_what_they_cost(window: Window, scene: Scene) -> None:
+    number = scene.submit("asks", count=7)
+    assert scene.ended(number) == "COMPLETED"
+    plain = scene.submit("report", name="without")
+    assert scene.ended(plain) == "COMPLETED"
+    window.go(f"/runs/{plain}")
+    window.sees('[data-tab="items"]')
+    assert window.find('[data-tab="llm"]').count() == 0
+    window.go(f"/runs/{number}")
+    window.find('[data-tab="llm"]').click()
+    row = window.find("tbody tr", "rules")
+    for text in ("rules", "offline", "7", "$0.00"):
+        expect(row).to_contain_text(text)
+    window.find(".tab-body").get_by_role("link", name="LLM").click()
+    expect(window.find("h1")).to_have_text("LLM")
+    window.sees("tbody tr", "rules offline")
+    window.sees("tbody tr", f"asks #{number}")
+    window.sees("p.hint", "the machine of this gateway")
+    window.go(f"/runs/{number}/items?step=llm.request")
+    rows = window.find(".long-frame .long-row")
+    expect(rows).to_have_count(7)
+    rows.first.click()
+    expect(window.find("dialog")).to_contain_text("$0.00")
+    assert scene.run(number)["usage"]["requests"] == 7
+    assert [item["usage"]["requests"] for item in scene.get(f"/runs/{number}/items", spent="true")["items"]] == [1] * 7
+
+
 def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     scene.ended(scene.submit("report", name="metrics"))
     window.go("/metrics?span=1h")

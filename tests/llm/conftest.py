@@ -6,13 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.llm.double import KEY, Double, running
+from tests.llm.double import KEY, Double, Stage, staged
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """One server for all tests of this process. What was imported for them need not be looked at after each."""
+    gc.collect()
+    gc.freeze()
+    with staged() as stage:
+        yield stage
+    gc.unfreeze()
 
 
 @pytest.fixture
-def double() -> Iterator[Double]:
-    with running() as double:
-        yield double
+def double(stage: Stage) -> Double:
+    return stage.play()
 
 
 @pytest.fixture(autouse=True)

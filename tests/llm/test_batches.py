@@ -19,8 +19,9 @@ from tsuzuki.llm.capability import BatchLimits
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import Question
-from tsuzuki.llm.queue.batches import BatchWork, NoLedger, Waiting, pause
+from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.jobs import JobQueue
+from tsuzuki.llm.queue.submissions import NoLedger, Waiting, pause
 from tsuzuki.llm.queue.worker import QueueWorker
 from tsuzuki.llm.wire import Patience
 

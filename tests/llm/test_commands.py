@@ -13,7 +13,8 @@ from tests.llm.test_queue import questions
 from tsuzuki import llm
 from tsuzuki.cli import main
 from tsuzuki.llm.providers import Address
-from tsuzuki.llm.queue.batches import BatchWork, NoLedger, Waiting
+from tsuzuki.llm.queue.batches import BatchWork
+from tsuzuki.llm.queue.submissions import NoLedger, Waiting
 
 
 def tsuzuki(*arguments: str) -> Result:

@@ -71,6 +71,7 @@ async def test_another_machine_goes_on_without_a_second_batch(
                     assert found.status in (Status.PENDING, Status.RUNNING), found.error
                     await asyncio.sleep(0.05)
             assert (await runs.result(row.id)) == [f"answer to q{n}" for n in range(4)]
+            assert [spent.requests for spent in found.spent] == [4]
         finally:
             second.kill()
     assert len(double.batches) == 1

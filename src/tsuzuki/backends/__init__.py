@@ -144,6 +144,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     """Words in the id, the flow's name or the message of the error, whatever their case."""
     holder: str | None = None
+    spent: bool | None = None
+    """Whether they have spent something on models."""
     finished_before: str | None = None
     updated_after: float | None = None
     before: tuple[float, str] | None = None

@@ -5,7 +5,19 @@ from typing import Any, Final
 from tsuzuki.backends import Query
 
 _ALWAYS: Final = 1e300
-_COMPARED: Final = ("flow", "tag", "label", "key", "tenant", "private", "digest", "number", "workflow", "holder")
+_COMPARED: Final = (
+    "flow",
+    "tag",
+    "label",
+    "key",
+    "tenant",
+    "private",
+    "digest",
+    "number",
+    "workflow",
+    "holder",
+    "spent",
+)
 
 
 def filters(query: Query) -> dict[str, Any]:

@@ -106,6 +106,7 @@ def matches(run: Run, query: Query) -> bool:
             for wanted in (getattr(query, name),)
         )
         and (not query.status or run.status in query.status)
+        and (query.spent is None or bool(run.spent) is query.spent)
         and (query.label is None or query.label in run.tags)
         and run.id.startswith(query.id_prefix or "")
         and (query.text is None or _says(run, query.text.lower()))

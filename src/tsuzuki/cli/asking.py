@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from tsuzuki import llm
 from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cancelled, Cut
 from tsuzuki.cli.overseeing import cancel_there
@@ -31,7 +32,8 @@ async def cancel(
     """Ask for a run to stop; what has finished is kept, and `tsuzuki resume` can go on with it.
 
     It says whether the run is CANCELLED, or CANCELLING because somebody still executes it. Where the run
-    had ended in another way already, or --wait waited in vain, the exit code is 1.
+    had ended in another way already, or --wait waited in vain, the exit code is 1. Where it waited for a batch of
+    language models, the provider is asked to end that.
 
     \b
       tsuzuki cancel 3 --reason "too dear" --wait
@@ -39,6 +41,8 @@ async def cancel(
     answer, row = await runs.cancel(reference, reason=reason, by="cli")
     cut = None
     late = answer is RunUpdateResult.ALREADY_TERMINAL
+    at_once = not late and row.status is Status.CANCELLED
+    ended = await llm.end_batches(runs, row) if at_once else []
     if wait and row.status is Status.CANCELLING:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_sec):
@@ -48,9 +52,12 @@ async def cancel(
     told = Cancelled(f"run {row.number} of {row.flow}", row.status, render.counts(row), cut, late, in_vain)
     if as_json:
         shown = {"run_id": row.id, "number": row.number, "status": row.status, "had_ended": late}
-        render.put({**shown, "timed_out": in_vain is not None, "cut": None if cut is None else asdict(cut)})
+        shown |= {"timed_out": in_vain is not None, "cut": None if cut is None else asdict(cut)}
+        render.put({**shown, "batches": [asdict(batch) for batch in ended]})
     else:
         click.echo(f"{told}")
+        for batch in ended:
+            click.echo(f"{batch}", err=bool(batch.error))
     return told.exit_code
 
 

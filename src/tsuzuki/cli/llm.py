@@ -1,4 +1,4 @@
-"""The commands about language models: models, ask, jobs, doctor, cache."""
+"""The commands about language models: models, ask, cost, jobs, doctor, cache."""
 
 import asyncio
 import functools
@@ -11,14 +11,19 @@ import click
 from tsuzuki import llm as models_of_language
 from tsuzuki import settings
 from tsuzuki.cli import render
-from tsuzuki.cli.store import debug_option
+from tsuzuki.cli.store import debug_option, on_runs
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.overview import Overview
+from tsuzuki.runs import Runs
+from tsuzuki.spending import dollars, usage
 
 if TYPE_CHECKING:
     from tsuzuki.llm import Job, JobQueue
 
 _STATUSES: Final = ("PENDING", "IN_PROGRESS", "COMPLETED", "FAILED")
 _PROCESSES: Final = ("PROCESS", *_STATUSES, "BATCH", "CREATED")
+_COSTS: Final = ("PROVIDER", "MODEL", "REQUESTS", "TOKENS IN", "TOKENS OUT", "COST")
+_DAY: Final = 86_400.0
 _JOBS: Final = ("JOB", "STATUS", "BATCH", "UPDATED", "ERROR")
 
 
@@ -52,7 +57,7 @@ def run(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
     return ran
 
 
-@click.group("llm", short_help="Language models: models, ask, jobs, doctor, cache.")
+@click.group("llm", short_help="Language models: models, ask, cost, jobs, doctor, cache.")
 def llm() -> None:
     """Ask language models, and look after jobs and kept answers.
 
@@ -60,6 +65,7 @@ def llm() -> None:
       tsuzuki llm ask "Why is the sky blue?" --provider ollama --model llama3.2
       tsuzuki llm doctor --provider openai
       tsuzuki llm jobs list
+      tsuzuki llm cost --days 30
     """  # noqa: D301 - click reads \b as: keep these lines
 
 
@@ -121,6 +127,38 @@ async def doctor(at: "models_of_language.Address") -> int:
     finally:
         await provider.close()
     return 1 if bad else 0
+
+
+@llm.command("cost", short_help="What runs have used of models, and what that cost.")
+@click.option("--days", type=click.FloatRange(0), help="Only runs that changed in the last so many days.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@on_runs
+async def cost(runs: Runs, days: float | None, *, as_json: bool) -> int:
+    """Show what runs have used of each model, and what that cost, from their journals.
+
+    \b
+      tsuzuki llm cost --days 30
+    """  # noqa: D301 - click reads \b as: keep these lines
+    after = None if days is None else runs.now() - days * _DAY
+    found = await Overview(runs).spenders(updated_after=after)
+    used = usage(spent for row in found.rows for spent in row.spent)
+    if as_json:
+        render.put({"usage": used, "runs": len(found.rows), "at_least": found.more})
+        return 0
+    if used is None:
+        click.echo("no run has asked a language model", err=True)
+        return 0
+    lines = ((each["provider"], each["model"], *_figures(each)) for each in used["models"])
+    for line in render.table(_COSTS, (*lines, ("", "all", *_figures(used))), frozenset(_COSTS[2:])):
+        click.echo(line)
+    more = f" (the newest {len(found.rows):,} runs; there are more)" if found.more else ""
+    click.echo(f"{render.counted(len(found.rows), 'run')}{more}", err=True)
+    return 0
+
+
+def _figures(sums: dict[str, Any]) -> tuple[str, ...]:
+    price = "not known" if sums["cost"] is None else dollars(sums["cost"])
+    return (*(f"{sums[name]:,}" for name in ("requests", "input_tokens", "output_tokens")), price)
 
 
 @llm.group("jobs", short_help="The jobs of the queue: list, show, cancel.")

@@ -21,6 +21,7 @@ from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import ACTIVE, Run, Status
 from tsuzuki.presence import process_of
 from tsuzuki.runs import Runs
+from tsuzuki.spending import usage
 
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
 _WAITS: Final = "WAITS FOR"
@@ -182,6 +183,7 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
     if row.finished_at:
         yield "finished", f"{render.local(row.finished_at)}, after {render.took(row)}"
     yield "items", render.counts(row)
+    yield from render.usage_lines(usage(row.spent))
     if row.cancel_asked_at is not None:
         why = f": {row.cancel_reason}" if row.cancel_reason else ""
         yield "cancel", f"asked at {render.local(row.cancel_asked_at)} by {row.cancel_asked_by or 'somebody'}{why}"

@@ -195,6 +195,7 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     yield from _cancel_of(snapshot)
     for step in snapshot.get("progress") or ():
         yield "progress", step_line(step, None, bar=True)
+    yield from render.usage_lines(snapshot.get("usage"))
     for task, state in snapshot["tasks"].items():
         yield "task", f"{state:<10} {task}"
     if snapshot.get("error"):

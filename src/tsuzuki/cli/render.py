@@ -18,6 +18,7 @@ import msgspec
 from tsuzuki import settings
 from tsuzuki.lifecycle import ACTIVE, Run, Status
 from tsuzuki.runs import plain
+from tsuzuki.spending import told, usage
 
 NARROW: Final = 100
 """A JSON value that fits into so many columns is shown on one line."""
@@ -110,7 +111,21 @@ def status_word(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> s
 
 def record(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> dict[str, Any]:
     """Gives a row for programs."""
-    return {**plain(run), "interrupted": interrupted(run, gone, waited_for), "waits_for": waits_for(run)}
+    fields = plain(run)
+    fields["usage"] = usage(run.spent)
+    del fields["spent"]
+    return {**fields, "interrupted": interrupted(run, gone, waited_for), "waits_for": waits_for(run)}
+
+
+def usage_lines(sums: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Gives the lines that tell what was used of models: all together, and each where there are several."""
+    if sums is None:
+        return
+    several = len(sums["models"]) > 1
+    if several:
+        yield "usage", told(sums)
+    for model in sums["models"]:
+        yield "" if several else "usage", f"{model['provider']}/{model['model'] or '?'}: {told(model)}"
 
 
 def waits_for(run: Run) -> str:

@@ -15,7 +15,7 @@ from tsuzuki.cli.overseeing import resume_there
 from tsuzuki.cli.params import read_params
 from tsuzuki.cli.progress import Progress
 from tsuzuki.cli.remote import here_or_over_http, reference
-from tsuzuki.cli.render import counts, put, result_text, took, users_part
+from tsuzuki.cli.render import counts, put, result_text, took, usage_lines, users_part
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import Flow
@@ -23,6 +23,7 @@ from tsuzuki.leaving import run_to_the_end
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.runs import Runs, plain
 from tsuzuki.script import EndedRun, StartOptions, carry_on, checked, run_here
+from tsuzuki.spending import usage
 
 SOME_FAILED: Final = 6
 
@@ -175,6 +176,8 @@ async def _tell(runs: Runs, row: Run, progress: Progress, *, as_json: bool) -> N
         progress.say(f"run {row.number} of {row.flow} is {row.status}{lasted}: {counts(row)}{told}")
     if cut is not None:
         progress.say(f"run {row.number} of {row.flow} is {row.status}: {cut} ({counts(row)})")
+    for name, text in usage_lines(usage(row.spent)):
+        progress.say(f"{name:<6}{text}")
     if row.error is not None and row.error.traceback:
         click.echo(users_part(row.error.traceback), err=True)
     if as_json:
@@ -193,6 +196,7 @@ def _object(row: Run, data: bytes, cut: Cut | None, *, continued: bool) -> dict[
         "result": msgspec.Raw(data),
         "error": fields["error"],
         **{name: fields[name] for name in _SHOWN},
+        "usage": usage(row.spent),
         "continued": continued,
         "cut": cut,
     }

@@ -32,6 +32,8 @@ class RunSummary(TypedDict):
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
     counts: NotRequired[dict[str, int]]
+    usage: NotRequired[dict[str, Any] | None]
+    cost: NotRequired[float | None]
 
 
 class RunSnapshot(RunSummary):

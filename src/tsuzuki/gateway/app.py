@@ -15,6 +15,7 @@ from tsuzuki.gateway import (
     items,
     letters,
     metrics,
+    models_of_language,
     pages,
     panel,
     problems,
@@ -75,6 +76,7 @@ def create_app(
         letters.router,
         metrics.router,
         panel.router,
+        models_of_language.router,
         pages.router,
         applications.router,
     ):

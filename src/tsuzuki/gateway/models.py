@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.gateway import examples
+from tsuzuki.gateway.usage import Usage
 from tsuzuki.lifecycle import Status
 from tsuzuki.taskfold import TaskState
 
@@ -94,6 +95,8 @@ class RunSummary(BaseModel):
     counts: Counts
     attempt: int
     progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
+    usage: Annotated[Usage | None, Field(description="What it used of language models; null: it asked none.")]
+    cost: Annotated[float | None, Field(description="What that cost (US dollars); null: not known.")]
 
 
 class Strip(BaseModel):
@@ -198,6 +201,7 @@ class Item(BaseModel):
     at: str
     ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
+    usage: Annotated[Usage | None, Field(description="What it used of language models; null: nothing.")]
 
 
 class ItemPage(BaseModel):

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import ValidationError, WithJsonSchema
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from tsuzuki import settings
+from tsuzuki import llm, settings
 from tsuzuki.backends import Query as RunQuery
 from tsuzuki.codec import params_digest, plain_params, short
 from tsuzuki.errors import BadListQuery, BadParams, TsuzukiError
@@ -20,7 +21,7 @@ from tsuzuki.gateway.models import Accepted, BatchAnswer, Removed, RunPage, RunS
 from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplaced, no_word
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 
 router: Final = APIRouter(tags=["runs"])
 
@@ -272,12 +273,18 @@ async def result(run_id: RunId, session: InSession) -> Response:
     openapi_extra=takes(CancelRun, required=False),
 )
 async def cancel(run_id: RunId, request: Request, session: InSession) -> Response:
-    """Asks for a run to be cancelled; where nobody executes it, it is at once. A run that has ended stays as it is."""
+    """Asks for a run to be cancelled; where nobody executes it, it is at once. A run that has ended stays as it is.
+
+    Where it waited for a batch of language models, the provider is asked to end that.
+    """
     row = await session.run(run_id)
     asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
     by = f"key:{session.key_id}" if session.key_id else "http"
-    _, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=by)
-    return answer(await session.gateway.snapshots.document(row))
+    result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=by)
+    answered = answer(await session.gateway.snapshots.document(row))
+    if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
+        answered.background = BackgroundTask(llm.end_batches, session.runs, row)
+    return answered
 
 
 @router.post(

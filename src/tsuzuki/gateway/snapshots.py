@@ -14,6 +14,7 @@ from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.fitting import fitted
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.overview import Overview
+from tsuzuki.spending import usage
 from tsuzuki.taskfold import TaskFold
 from tsuzuki.yamlflow import parse, shown_input
 
@@ -148,6 +149,8 @@ def summary(row: Run) -> dict[str, Any]:
         "counts": {"done": row.done, "failed": row.failed, "skipped": row.skipped, "steps": row.steps},
         "attempt": row.attempt,
         "progress": row.progress,
+        "usage": (used := usage(row.spent)),
+        "cost": None if used is None else used["cost"],
     }
 
 

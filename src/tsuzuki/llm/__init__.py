@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tsuzuki.llm.asking import ask, ask_all
     from tsuzuki.llm.cached import Cache
     from tsuzuki.llm.capability import Capability
+    from tsuzuki.llm.ending import end_batches
     from tsuzuki.llm.examining import examined
     from tsuzuki.llm.providers import Address, offline, opened
     from tsuzuki.llm.questions import Answer, Question, Request, Usage
@@ -40,6 +41,7 @@ __all__ = [
     "Usage",
     "ask",
     "ask_all",
+    "end_batches",
     "examined",
     "offline",
     "opened",
@@ -61,6 +63,7 @@ _PLACES: Final = {
     "Usage": "questions",
     "ask": "asking",
     "ask_all": "asking",
+    "end_batches": "ending",
     "examined": "examining",
     "opened": "providers",
 }

@@ -6,39 +6,64 @@ from tsuzuki.errors import BadAnswer, LLMError
 from tsuzuki.llm.cached import key_of, shared_cache, wanted
 from tsuzuki.llm.prices import with_cost
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, failed
-from tsuzuki.llm.structured import asked, fitting, whole
+from tsuzuki.llm.questions import Question, Reply, after, failed
+from tsuzuki.llm.structured import TRIES, CutOff, asked, fitting, unfit, whole
 
 
-async def answered(provider: Provider, question: Question) -> Reply:
-    """Answers a question; raises where there is no answer."""
-    if not wanted():
-        return with_cost(provider.name, await asked(provider, question))
+async def answered(provider: Provider, question: Question, *, cache: bool | None = None) -> Reply:
+    """Answers a question; raises where there is no answer. `cache`: whether answers are kept, else as it is set."""
+    if not (wanted() if cache is None else cache):
+        return await _asked(provider, question)
     key = key_of(provider, question)
-    async with shared_cache() as cache:
-        reply = await cache.get(key)
+    async with shared_cache() as kept:
+        reply = await kept.get(key)
         if reply is None:
-            reply = with_cost(provider.name, await asked(provider, question))
-            await cache.put(key, reply)
+            reply = await _asked(provider, question)
+            await kept.put(key, reply)
         return reply
 
 
-async def attempted(provider: Provider, question: Question) -> Reply:
+async def _asked(provider: Provider, question: Question) -> Reply:
+    try:
+        return with_cost(provider.name, await asked(provider, question))
+    except LLMError as error:
+        if isinstance(error.reply, Reply):
+            error.reply = with_cost(provider.name, error.reply)
+        raise
+
+
+async def attempted(provider: Provider, question: Question, *, cache: bool | None = None) -> Reply:
     """Answers a question; what went wrong is told in the reply."""
     try:
-        return await answered(provider, question)
+        return await answered(provider, question, cache=cache)
     except LLMError as error:
         return failed(error)
 
 
-def judged(provider: Provider, question: Question, reply: Reply) -> Reply:
-    """Holds an answer that came from a batch to its schema: it cannot be asked again there."""
-    priced = with_cost(provider.name, reply, batch=True)
-    if reply.error:
-        return priced
+def judged(provider: Provider, question: Question, reply: Reply, before: Reply | None) -> tuple[Reply, str]:
+    """Holds an answer that came from a batch to its schema; gives it with all that it took so far.
+
+    Where it may be asked again, it also gives what is wrong with it.
+    """
+    told = after(before, with_cost(provider.name, reply, batch=True))
+    if reply.error or question.schema is None:
+        return _whole(told), ""
     try:
-        value = None if question.schema is None else fitting(whole(reply), question.schema)
-        whole(reply)
+        return msgspec.structs.replace(told, value=fitting(whole(told), question.schema)), ""
+    except CutOff:
+        return _whole(told), ""
     except BadAnswer as error:
-        return msgspec.structs.replace(priced, error=f"{type(error).__name__}: {error}")
-    return msgspec.structs.replace(priced, value=value)
+        if told.tries < TRIES:
+            return told, str(error)
+        return _wrong(told, unfit(provider.name, question, str(error))), ""
+
+
+def _whole(reply: Reply) -> Reply:
+    try:
+        return reply if reply.error else whole(reply)
+    except CutOff as error:
+        return _wrong(reply, error)
+
+
+def _wrong(reply: Reply, error: BadAnswer) -> Reply:
+    return msgspec.structs.replace(reply, error=f"{type(error).__name__}: {error}", finish="error")

@@ -1,19 +1,23 @@
 """`ask` and `ask_all`: questions as durable calls inside a run, and as plain calls outside one."""
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from typing import Any, TypedDict, TypeVar, overload
 
 from pydantic import BaseModel
 from typing_extensions import Unpack
 
-from tsuzuki.context import current, in_async_code
+from tsuzuki.context import FRAME, current, in_async_code
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import task
+from tsuzuki.llm.ending import end_here
 from tsuzuki.llm.providers import Address
+from tsuzuki.llm.providers import shared as shared_provider
 from tsuzuki.llm.questions import Answer, Question, Reply, Request, Usage, answer_of, digest
-from tsuzuki.llm.queue.bulk import as_reply
+from tsuzuki.llm.queue.keeping import as_reply, tries_of
 from tsuzuki.llm.queue.worker import STRATEGIES, QueueWorker
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.llm.steps import (
@@ -42,6 +46,7 @@ class Options(TypedDict, total=False):
     model: str
     temperature: float | None
     max_tokens: int | None
+    cache: bool
 
 
 @overload
@@ -52,12 +57,14 @@ def ask(schema: Any, prompt: str, **options: Unpack[Options]) -> Any:
     """Asks one question and gives an instance of a pydantic model, or text for `str`.
 
     In a run the answer is a fact: it is asked for once. Awaited in async code; a sync flow gets the value itself.
+    With `cache` the answer to an equal question may be an earlier one; unless it is set, it is not.
     """
     wanted = None if schema is str else schema
     at = asdict(Address(options.get("provider", ""), options.get("base_url", ""), options.get("model", "")))
     said = {name: options[name] for name in ("system", "model", "temperature", "max_tokens") if name in options}
     request = Request(prompt, schema=wanted, **said)  # type: ignore[arg-type] # each has its type above
-    return _then(ask_step(plain(request.question()), at), lambda reply: _single(reply, wanted))
+    more = {} if "cache" not in options else {"cache": options["cache"]}  # a step is known by its arguments
+    return _then(ask_step(plain(request.question()), at, **more), lambda reply: _single(reply, wanted))
 
 
 def _single(reply: Any, wanted: Any) -> Any:
@@ -74,18 +81,21 @@ def ask_all(
     model: str = "",
     concurrency: int | None = None,
     deadline: float | None = None,
+    cache: bool | None = None,
 ) -> Awaitable[list[Answer]]:
     """Asks many questions and gives their answers in order; one without an answer has its `error`.
 
     `strategy`: sync (directly, so many at once), batch (the provider's batches: cheaper, within a day), auto (batch
     where there are some and the `deadline`, in seconds, allows it); as set where none is given. In a run answers,
     intents and batches are facts: a crash asks at most what was under way again, and never creates a second batch.
+    `cache`: whether the answers to equal questions are kept and given again, where they are asked directly.
     """
     if strategy is not None and strategy not in STRATEGIES:
         raise BadUsage(f"ask_all(strategy=…) is one of {', '.join(STRATEGIES)}, not {strategy!r}")
     asked = list(requests)
     questions = [request.question() for request in asked]
     how = {"strategy": strategy, "deadline": deadline, "concurrency": concurrency}
+    how |= {} if cache is None else {"cache": cache}  # a step is known by its arguments: unsaid, it is none
     at = asdict(Address(provider, base_url, model))
     # A sync flow cannot await: there the whole is one step, which blocks. In an async flow answers are kept once only.
     work: Any = _replies(questions, at, how) if in_async_code() else all_step(plain(questions), at, how)
@@ -112,21 +122,37 @@ async def _replies(questions: list[Question], at: dict[str, str], how: dict[str,
     plan = await plan_step(digest(questions), at, how)
     decided: Plan = read(Plan, plan)
     if decided.strategy == "batch":
-        replies: list[dict[str, Any]] = await batch_step.keyed(decided.process_id)(plain(questions), keys, plan)
+        replies = await _in_batches(questions, keys, plan, decided)
     else:
-        replies = await _one_by_one(questions, keys, plan, decided.concurrency)
+        replies = await _one_by_one(questions, keys, plan, decided)
     await delivered_step.keyed(decided.process_id)(decided.process_id)
     _tell(replies)
     return replies
 
 
+async def _in_batches(
+    questions: list[Question], keys: list[str], plan: dict[str, Any], decided: Plan
+) -> list[dict[str, Any]]:
+    with FRAME.get().staying():
+        try:
+            replies: list[dict[str, Any]] = await batch_step.keyed(decided.process_id)(plain(questions), keys, plan)
+        except asyncio.CancelledError:
+            if current().for_good:
+                await asyncio.shield(end_here(decided.address, decided.process_id))
+            raise
+    return replies
+
+
 async def _one_by_one(
-    questions: list[Question], keys: list[str], plan: dict[str, Any], concurrency: int
+    questions: list[Question], keys: list[str], plan: dict[str, Any], decided: Plan
 ) -> list[dict[str, Any]]:
     items = [{"key": key, "question": plain(question)} for key, question in zip(keys, questions, strict=True)]
-    async with shared_queue():  # held open for all of them
+    async with AsyncExitStack() as held:  # open for all of them, and so are the connections
+        await held.enter_async_context(shared_queue())
+        with suppress(BadUsage):  # its key is missing: whoever has to ask says so
+            await held.enter_async_context(shared_provider(decided.address))
         found = await request_step.map(
-            items, key=lambda item: item["key"], on_error="collect", concurrency=concurrency, plan=plan
+            items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
         )
     return [_failed(each) if isinstance(each, Failure) else each for each in found]
 
@@ -140,9 +166,10 @@ async def _outside(questions: list[Question], at: dict[str, str], how: dict[str,
     process = str(uuid.uuid4())
     async with shared_queue() as queue:
         await queue.enqueue(process, questions)
-        worker = QueueWorker(queue, Address(**at), concurrency=how["concurrency"])
+        worker = QueueWorker(queue, Address(**at), concurrency=how["concurrency"], cache=how.get("cache"))
         await worker.process(process, how["strategy"], deadline=how["deadline"])
-        replies = [dict(plain(as_reply(job))) for job in await queue.get_results(process)]
+        tried = await tries_of(queue, process)
+        replies = [dict(plain(as_reply(job, tried))) for job in await queue.get_results(process)]
         await queue.delete_process(process)
     return replies
 

@@ -142,8 +142,22 @@ def answer_of(reply: Reply, schema: Schema | None) -> Answer:
 
 
 def failed(error: BaseException) -> Reply:
-    """Gives the reply that tells of a failure."""
-    return Reply(error=f"{type(error).__name__}: {error}", finish="error")
+    """Gives the reply that tells of a failure, with what the tries took that were answered."""
+    paid = getattr(error, "reply", None)
+    told = Reply(error=f"{type(error).__name__}: {error}", finish="error")
+    if not isinstance(paid, Reply):
+        return told
+    return msgspec.structs.replace(told, usage=paid.usage, model=paid.model, cost=paid.cost, tries=paid.tries)
+
+
+def after(before: Reply | None, reply: Reply) -> Reply:
+    """Gives a reply with what the tries before it took and cost."""
+    if before is None:
+        return reply
+    cost = None if reply.cost is None else reply.cost + (before.cost or 0.0)
+    used = before.usage + reply.usage
+    tries, model = before.tries + reply.tries, reply.model or before.model
+    return msgspec.structs.replace(reply, usage=used, cost=cost, tries=tries, model=model)
 
 
 def priced(reply: Reply, cost: float | None) -> Reply:

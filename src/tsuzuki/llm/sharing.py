@@ -41,7 +41,7 @@ class Sharing(Generic[Thing]):
     @asynccontextmanager
     async def __call__(self) -> AsyncIterator[Thing]:
         """Gives it, opened."""
-        path = (settings.data_dir() / self._file).resolve()
+        path = (settings.data_dir() / self._file).absolute()
         here = self._open.setdefault(asyncio.get_running_loop(), {})
         if path not in here:
             here[path] = _Open(self._make(path))

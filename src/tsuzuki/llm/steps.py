@@ -10,14 +10,17 @@ import msgspec
 from tsuzuki.clock import SystemClock
 from tsuzuki.context import FRAME, current
 from tsuzuki.errors import LLMError, ProviderUnavailable, ProviderUnclear
+from tsuzuki.facts import Spent
 from tsuzuki.flow import task
 from tsuzuki.llm import providers
 from tsuzuki.llm.answering import answered
+from tsuzuki.llm.cached import wanted
 from tsuzuki.llm.providers import Address
-from tsuzuki.llm.providers.interface import Intent
-from tsuzuki.llm.questions import Question, Reply, digest
-from tsuzuki.llm.queue.batches import FIRST_LOOK, BatchWork, Waiting, interval
-from tsuzuki.llm.queue.bulk import as_reply, as_stored
+from tsuzuki.llm.providers.interface import Intent, Provider
+from tsuzuki.llm.questions import Question, Reply, digest, failed
+from tsuzuki.llm.queue.batches import BatchWork
+from tsuzuki.llm.queue.keeping import as_reply, keep, tries_of
+from tsuzuki.llm.queue.submissions import FIRST_LOOK, Waiting, interval
 from tsuzuki.llm.queue.worker import choose, concurrency_of, stored
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.retry import Later
@@ -35,6 +38,8 @@ class Plan(msgspec.Struct, frozen=True):
     provider: str
     base_url: str
     model: str
+    cache: bool | None = None
+    """Whether answers are kept and given again; None: as it is set."""
 
     @property
     def address(self) -> Address:
@@ -56,12 +61,33 @@ def read(kind: Any, value: Any) -> Any:
 
 
 @task(name="llm.ask")
-async def ask_step(question: dict[str, Any], address: dict[str, str]) -> dict[str, Any]:
+async def ask_step(question: dict[str, Any], address: dict[str, str], cache: bool | None = None) -> dict[str, Any]:
     """Answers one question."""
     at = Address(**address)
     async with providers.shared(at) as provider:
-        reply = await answered(provider, read(Question, question))
-    return dict(plain(reply))
+        return dict(plain(await _paid(provider, read(Question, question), cache)))
+
+
+async def _paid(provider: Provider, question: Question, cache: bool | None) -> Reply:
+    """Answers a question, and notes with the step what that took, also where it came to nothing."""
+    try:
+        reply = await answered(provider, question, cache=cache)
+    except LLMError as error:
+        if isinstance(error.reply, Reply):
+            spend(provider.name, error.reply)
+        raise
+    spend(provider.name, reply)
+    return reply
+
+
+def spend(provider: str, reply: Reply) -> None:
+    """Notes with the step that is under way what an answer took."""
+    if reply.cached:
+        FRAME.get().spend(Spent(provider, reply.model, requests=1, cached=1))
+    elif reply.usage.input or reply.usage.output or not reply.error:
+        used, tries = reply.usage, reply.tries
+        unpriced, cost = (tries, 0.0) if reply.cost is None else (0, reply.cost)
+        FRAME.get().spend(Spent(provider, reply.model, tries, 0, unpriced, used.input, used.output, cost))
 
 
 # Many: the plan
@@ -83,7 +109,8 @@ async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) ->
         concurrency = how["concurrency"] or concurrency_of(provider)
     place = f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
     process = str(uuid.uuid5(uuid.NAMESPACE_OID, place))
-    return dict(plain(Plan(process, chosen, concurrency, at.provider, at.base_url, at.model)))
+    cache = wanted() if how.get("cache") is None else how["cache"]
+    return dict(plain(Plan(process, chosen, concurrency, at.provider, at.base_url, at.model, cache)))
 
 
 def keys_of(questions: Iterable[Question]) -> list[str]:
@@ -113,16 +140,19 @@ async def request_step(item: dict[str, Any], plan: dict[str, Any]) -> dict[str, 
     async with shared_queue() as queue, providers.shared(how.address) as provider:
         job = await queue.begin(how.process_id, job_id, item["question"])
         if job.status == "COMPLETED":
-            return dict(plain(as_reply(job)))
+            reply = as_reply(job)
+            spend(provider.name, reply)
+            return dict(plain(reply))
         try:
-            reply = await answered(provider, read(Question, item["question"]))
+            reply = await _paid(provider, read(Question, item["question"]), how.cache)
         except LLMError as error:
-            await queue.finish(job_id, None, f"{type(error).__name__}: {error}")
+            told = failed(error)
+            await queue.write(lambda db: keep(queue, db, job_id, told))
             raise
         except BaseException:
             await queue.put_back(job_id)
             raise
-        await queue.finish(job_id, *as_stored(reply))
+        await queue.write(lambda db: keep(queue, db, job_id, reply))
         return dict(plain(reply))
 
 
@@ -171,11 +201,14 @@ async def batch_step(questions: list[dict[str, Any]], keys: list[str], plan: dic
     async with shared_queue() as queue, providers.shared(how.address) as provider:
         await queue.enqueue(how.process_id, questions, ids=ids)
         try:
-            await BatchWork(queue, provider, RunLedger()).advance(how.process_id)
+            await BatchWork(queue, provider, RunLedger(), current().resumed).advance(how.process_id)
         except Waiting as waiting:
             current().progress(waiting.done, waiting.total or len(ids), waiting.text)
             raise Later(waiting.seconds, waiting.text) from None
-        found = {job.id: as_reply(job) async for job in queue.each_result(how.process_id)}
+        tried = await tries_of(queue, how.process_id)
+        found = {job.id: as_reply(job, tried) async for job in queue.each_result(how.process_id)}
+        for reply in found.values():
+            spend(provider.name, reply)
     lost = Reply(error="there is no answer", finish="error")
     return [dict(plain(found.get(each, lost))) for each in ids]
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.errors import BadAnswer, ProviderRefused
+from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
 from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, Usage
+from tsuzuki.llm.questions import Question, Reply, after
 
 TRIES: Final = 3
 DEEPEST: Final = 4
@@ -31,24 +31,34 @@ async def asked(provider: Provider, question: Question) -> Reply:
     """
     if question.schema is None:
         return whole(await provider.complete(question))
-    used, next_question = Usage(), question
-    wrong = ""
+    reply: Reply | None = None
+    next_question, wrong = question, ""
     rungs = list(provider.capability.rungs)
-    for tries in range(1, TRIES + 1):
-        reply = await _on_the_ladder(provider, next_question, rungs)
-        used = used + reply.usage
-        try:
-            value = fitting(whole(reply), question.schema)
-        except _CutOff:
-            raise
-        except BadAnswer as error:
-            wrong = str(error)
-            next_question = question.after(reply.text, _again(wrong))
-        else:
-            return msgspec.structs.replace(reply, value=value, usage=used, tries=tries)
-    raise BadAnswer(
-        f"{provider.name} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}"
-    )
+    try:
+        for _ in range(TRIES):
+            reply = after(reply, await _on_the_ladder(provider, next_question, rungs))
+            try:
+                return msgspec.structs.replace(reply, value=fitting(whole(reply), question.schema))
+            except CutOff:
+                raise
+            except BadAnswer as error:
+                wrong = str(error)
+                next_question = again(question, reply.text, wrong)
+        raise unfit(provider.name, question, wrong)
+    except LLMError as error:
+        error.reply = reply
+        raise
+
+
+def unfit(provider: str, question: Question, wrong: str) -> BadAnswer:
+    """Says that no answer fits, and what is wrong with the last one."""
+    return BadAnswer(f"{provider} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}")
+
+
+def again(question: Question, answer: str, wrong: str) -> Question:
+    """Gives the question that follows an answer that does not fit: it says what is wrong with it."""
+    hint = f"That does not fit: {wrong}. Answer again with one JSON value alone that fits the schema."
+    return msgspec.structs.replace(question, turns=()).after(answer, hint)
 
 
 async def _on_the_ladder(provider: Provider, question: Question, rungs: list[Rung]) -> Reply:
@@ -66,17 +76,19 @@ def _about_the_format(text: str) -> bool:
     return any(word in text.lower() for word in ("response_format", "json_schema", "output_config", "schema", "format"))
 
 
-class _CutOff(BadAnswer):
+class CutOff(BadAnswer):
     """The answer was cut off."""
 
 
 def whole(reply: Reply) -> Reply:
     """Gives a reply that was not cut off; one that was is no answer."""
     if reply.finish == "length":
-        raise _CutOff(
+        cut = CutOff(
             "the answer was cut off at its greatest length (finish_reason length): allow more with max_tokens=, "
             "or ask for less"
         )
+        cut.reply = reply
+        raise cut
     return reply
 
 
@@ -89,10 +101,6 @@ def fitting(reply: Reply, schema: Mapping[str, Any]) -> Any:
         except BadAnswer as error:
             wrong = wrong or error
     raise wrong or BadAnswer("there is no JSON in the answer")
-
-
-def _again(wrong: str) -> str:
-    return f"That does not fit: {wrong}. Answer again with one JSON value alone that fits the schema."
 
 
 def ranked(found: Iterator[Any], schema: Mapping[str, Any]) -> list[Any]:

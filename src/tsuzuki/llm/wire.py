@@ -1,20 +1,28 @@
-"""HTTP to a provider: tried again where that helps, at the pace of the process, without a word of its key."""
+"""HTTP to a provider: tried again where that helps, at the pace of the process, without a word of its key.
 
+Questions and answers as JSON go over connections of our own; files, streams and whatever a proxy is asked for go
+through the HTTP library.
+"""
+
+import asyncio
 import functools
 import random
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 import msgspec
 
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.errors import LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
+from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
+from tsuzuki.llm.connection import KEPT, Connections, Response
 from tsuzuki.llm.pacing import Pace
 from tsuzuki.redact import redact
 
@@ -26,8 +34,7 @@ TOO_MANY: Final = 429
 CLIENT_ERROR: Final = 400
 LONGEST_PAUSE: Final = 60.0
 LONGEST_MESSAGE: Final = 500
-KEPT: Final = 60.0
-"""How long a connection is kept for the next request (seconds)."""
+Answered = TypeVar("Answered", Response, httpx2.Response)
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -71,6 +78,15 @@ class Wire:
         self.pace, self._patience = pace or Pace(), patience or Patience()
         self.clock: Clock = clock or SystemClock()
         self._idle: list[httpx2.AsyncClient] = []
+        self._connections: Connections | None = None
+        if _is_plain(self.base_url):
+            try:
+                self._connections = Connections(self.base_url, dict(headers), timeout, self._trusted())
+            except ValueError:  # its text may tell the key
+                raise BadUsage(f"the key of {provider} has signs that no key has, such as a line break") from None
+
+    def _trusted(self) -> ssl.SSLContext | None:
+        return _trust() if self.base_url.startswith("https") else None
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[httpx2.AsyncClient]:
@@ -86,12 +102,14 @@ class Wire:
 
     def _made(self) -> httpx2.AsyncClient:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEPT)
-        verify = _trust() if self.base_url.startswith("https") else False
-        headers = dict(self._headers)
+        headers, verify = dict(self._headers), self._trusted() or False
         return httpx2.AsyncClient(headers=headers, timeout=self._timeout, limits=limits, verify=verify)
 
     async def close(self) -> None:
         """Ends the connections."""
+        if self._connections is not None:
+            self._connections.close()
+            await asyncio.sleep(0)  # the loop lets go of their sockets
         while self._idle:
             await self._idle.pop().aclose()
 
@@ -113,23 +131,22 @@ class Wire:
         not taken; where that is not known, `ProviderUnclear` is raised.
         """
         content = None if body is None else msgspec.json.encode(body)
-        async with self._client() as http:
-            request = functools.partial(
-                http.build_request,
-                method,
-                f"{self.base_url}{path}",
-                content=content,
-                params=params,
-                files=files,
-                data=fields,
-                headers=None if content is None else _JSON,
-            )
-            response = await self._sent(http, request, weight, once=once, stream=False)
+        if self._connections is not None and files is None:
+            ask = functools.partial(self._connections.ask, method, path, dict(params or {}), content)
+            response: Response | httpx2.Response = await self._sent(ask, weight, once=once)
+        else:
+            async with self._client() as http:
+                headers = None if content is None else _JSON
+                request = functools.partial(http.build_request, method, f"{self.base_url}{path}", headers=headers)
+                make = functools.partial(request, content=content, params=params, files=files, data=fields)
+                response = await self._sent(lambda: http.send(make()), weight, once=once)
         try:
             return msgspec.json.decode(response.content)
         except msgspec.DecodeError:
             kind = ProviderUnclear if once else ProviderUnavailable
-            raise kind(f"{self._name} answered something that is not JSON: {self.clean(response.text)}") from None
+            raise kind(
+                f"{self._name} answered something that is not JSON: {self.clean(text_of(response.content))}"
+            ) from None
 
     @asynccontextmanager
     async def lines(self, method: str, path: str, body: Any = None, *, weight: int | None = None) -> AsyncIterator[Any]:
@@ -138,8 +155,8 @@ class Wire:
         url = path if path.startswith("http") else f"{self.base_url}{path}"
         headers = None if content is None else _JSON
         async with self._client() as http:
-            request = functools.partial(http.build_request, method, url, content=content, headers=headers)
-            response = await self._sent(http, request, weight, once=False, stream=True)
+            make = functools.partial(http.build_request, method, url, content=content, headers=headers)
+            response = await self._sent(lambda: http.send(make(), stream=True), weight, once=False)
             try:
                 yield self._lines(response)
             finally:
@@ -152,9 +169,7 @@ class Wire:
         except httpx2.TransportError as error:
             raise ProviderUnavailable(f"{self._name} broke off in the middle: {self._told(error)}") from None
 
-    async def _sent(
-        self, http: httpx2.AsyncClient, make: Any, weight: int | None, *, once: bool, stream: bool
-    ) -> httpx2.Response:
+    async def _sent(self, send: Callable[[], Awaitable[Answered]], weight: int | None, *, once: bool) -> Answered:
         tries = 0
         while True:
             tries += 1
@@ -162,7 +177,7 @@ class Wire:
                 await self.pace.turn(self.clock, weight)
             asked = None
             try:
-                response = await http.send(make(), stream=stream)
+                response = await send()
                 if response.status_code < CLIENT_ERROR:
                     return response
                 error: LLMError = await self._refusal(response, once=once)
@@ -180,15 +195,17 @@ class Wire:
         """Takes note of tokens that were used beyond what was thought."""
         self.pace.used(more)
 
-    async def _refusal(self, response: httpx2.Response, *, once: bool) -> LLMError:
+    async def _refusal(self, response: Response | httpx2.Response, *, once: bool) -> LLMError:
         status = response.status_code
         try:
-            await response.aread()
+            if isinstance(response, httpx2.Response):
+                await response.aread()
             said = self.clean(message_of(response.content))
         except httpx2.TransportError as error:
             said = self._told(error)
         finally:
-            await response.aclose()
+            if isinstance(response, httpx2.Response):
+                await response.aclose()
         text = f"{self._name} answered HTTP {status}: {said}"
         if status not in PASSING or "insufficient_quota" in said:
             hint = "; look at the key in the environment" if status in (401, 403) else ""
@@ -209,12 +226,26 @@ class Wire:
         return redact(text[:LONGEST_MESSAGE])
 
 
+def _is_plain(base_url: str) -> bool:
+    """Tells whether connections of our own do for a place: no password in it, and no proxy that is set for it."""
+    place = urlsplit(base_url)
+    if place.scheme not in ("http", "https") or place.username or not base_url.isascii():
+        return False
+    proxies = getproxies()
+    return not (proxies.get(place.scheme) or proxies.get("all")) or bool(proxy_bypass(place.hostname or ""))
+
+
+def text_of(content: bytes) -> str:
+    """Gives a body as text."""
+    return content.decode(errors="replace")
+
+
 def message_of(content: bytes) -> str:
     """Gives the message in the body of a refusal, in whatever form providers put it."""
     try:
         found = msgspec.json.decode(content)
     except msgspec.DecodeError:
-        return content.decode(errors="replace")
+        return text_of(content)
     for key in ("error", "message", "detail"):
         if isinstance(found, dict) and found.get(key):
             found = found[key]

@@ -1,5 +1,6 @@
 """Tools for tests of flows and of backends, for users as much as for ourselves."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.backends.memory import MemoryBackend
@@ -9,12 +10,24 @@ from tsuzuki.testing.running import FinishedRun, run_flow
 
 if TYPE_CHECKING:
     from tsuzuki.testing.contract import BackendContract
+    from tsuzuki.testing.models import FakeLLM
 
-__all__ = ["BackendContract", "Crash", "FakeClock", "FaultyBackend", "FinishedRun", "MemoryBackend", "run_flow"]
+__all__ = [
+    "BackendContract",
+    "Crash",
+    "FakeClock",
+    "FakeLLM",
+    "FaultyBackend",
+    "FinishedRun",
+    "MemoryBackend",
+    "run_flow",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the contract when it is asked for: it needs pytest, and the other tools do not."""
+    """Imports what is heavy when it is asked for: the contract needs pytest, the model HTTP; the other tools do not."""
+    if name == "FakeLLM":
+        return import_module("tsuzuki.testing.models").FakeLLM
     if name != "BackendContract":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import pytest  # noqa: PLC0415 - an optional extra

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS runs (
     version     INTEGER NOT NULL,
     workflow    TEXT    NOT NULL,
     error       TEXT,
+    spent       INTEGER NOT NULL,
     row         BLOB    NOT NULL
 );
 CREATE INDEX IF NOT EXISTS runs_held ON runs (holder, updated_at DESC) WHERE holder IS NOT NULL;
@@ -85,7 +86,7 @@ DELETE FROM labels
     WHERE label IN (SELECT value FROM json_each(old.tags)) AND updated_at = old.updated_at AND id = old.id
 
 -- layout: The version of this layout; a file with another one is built anew.
-1
+2
 
 -- layout_found: Tells the layout of a file.
 PRAGMA user_version;
@@ -100,6 +101,7 @@ CREATE INDEX IF NOT EXISTS runs_by_tag ON runs (tag, updated_at DESC);
 CREATE INDEX IF NOT EXISTS runs_by_flow_and_tag ON runs (flow, tag, updated_at DESC);
 CREATE INDEX IF NOT EXISTS runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
 CREATE INDEX IF NOT EXISTS runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_spent ON runs (updated_at DESC) WHERE spent;
 CREATE INDEX IF NOT EXISTS runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
 COMMIT;
 
@@ -131,10 +133,11 @@ SELECT created, seq, mark, at, latest FROM about;
 UPDATE about SET seq = :seq, mark = :mark, at = :at, latest = max(latest, :latest) WHERE seq <= :seq;
 
 -- put: Sets the row of a run, unless a newer one is known.
-INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
     holder = excluded.holder, not_before = excluded.not_before, finished_at = excluded.finished_at,
-    updated_at = excluded.updated_at, version = excluded.version, error = excluded.error, row = excluded.row
+    updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
+    spent = excluded.spent, row = excluded.row
 WHERE excluded.seq > runs.seq;
 
 -- known: Tells which message of a chain is known, and the status in it.
@@ -206,6 +209,7 @@ INSERT OR REPLACE INTO params VALUES (?, ?);
     AND (:finished_before IS NULL OR runs.finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(runs.id, 1, length(:prefix)) = :prefix)
     AND (:workflow IS NULL OR runs.workflow = :workflow)
+    AND (:spent IS NULL OR runs.spent = :spent)
     AND (:text IS NULL OR instr(lower(runs.id), :text) OR instr(lower(runs.flow), :text)
         OR instr(lower(coalesce(runs.error, '')), :text))
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE value = :label))
@@ -253,6 +257,9 @@ SELECT {columns} FROM {joined} WHERE runs.flow = :flow AND runs.tag = :tag {rest
 
 -- list_by_tag: Lists runs with a tag.
 SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
+
+-- list_by_spent: Lists runs that have spent something.
+SELECT {columns} FROM {joined} WHERE runs.spent {rest};
 
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};

@@ -18,10 +18,13 @@ from tsuzuki.backends.sqlite.rows import (
     fact_columns,
     folded,
     run_from,
+    spent_from,
+    spent_text,
     text,
 )
 from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction
 from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes, stamp
+from tsuzuki.spending import added
 
 
 class Errand:
@@ -117,6 +120,8 @@ def append_outcomes(transaction: Transaction, batches: Sequence[Append]) -> list
         raise claim_lost(claim)
     position = found[0][0] - len(facts)
     columns = [columns for batch in batches for columns in batch.columns]
+    if tally.spent:
+        _spend(transaction, number, tally.spent)
     insert(transaction, number, position, columns)
     transaction.runs.add(claim.run.id)
     settled: list[Settled] = []
@@ -124,6 +129,11 @@ def append_outcomes(transaction: Transaction, batches: Sequence[Append]) -> list
         position += len(batch.facts)
         settled.append((batch, position, None))
     return settled
+
+
+def _spend(transaction: Transaction, number: int, spent: tuple[f.Spent, ...]) -> None:
+    [(before,)] = transaction.execute(SQL["spent"], (number,)).fetchall()
+    transaction.execute(SQL["spend"], (spent_text(added((*spent_from(before), *spent))), number))
 
 
 def append_moves(transaction: Transaction, batch: Append) -> int:

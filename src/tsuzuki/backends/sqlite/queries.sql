@@ -9,7 +9,7 @@
     runs.heartbeat_at, runs.position, runs.done, runs.failed, runs.skipped, runs.steps, runs.barren,
     runs.fingerprint, runs.blob, runs.cancel_asked_at, runs.cancel_asked_by, runs.cancel_reason, runs.version,
     runs.progress, runs.error, runs.result, (SELECT body FROM params WHERE params.run = runs.number),
-    runs.workflow, runs.workflow_bytes, runs.api_key, runs.worker
+    runs.workflow, runs.workflow_bytes, runs.api_key, runs.worker, runs.spent
 
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
 SELECT count(*) FROM sqlite_schema;
@@ -72,9 +72,9 @@ INSERT INTO runs (
     workflow, workflow_bytes, api_key, shelf,
     status, attempt, holder, not_before, started_at, finished_at, heartbeat_at, position, done, failed, skipped,
     steps, barren, fingerprint, blob, cancel_asked_at, cancel_asked_by, cancel_reason, version, progress, error,
-    result, worker, updated_at
+    result, worker, spent, updated_at
 ) VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
     ?, ?, ?, ?
 )
 ON CONFLICT DO NOTHING
@@ -94,7 +94,7 @@ UPDATE runs SET
     status = ?, attempt = ?, holder = ?, not_before = ?, started_at = ?, finished_at = ?, heartbeat_at = ?,
     position = ?, done = ?, failed = ?, skipped = ?, steps = ?, barren = ?, fingerprint = ?, blob = ?,
     cancel_asked_at = ?, cancel_asked_by = ?, cancel_reason = ?, version = ?, progress = ?, error = ?, result = ?,
-    worker = ?, updated_at = ?
+    worker = ?, spent = ?, updated_at = ?
 WHERE number = ?;
 
 -- claim_new: Claims runs that nobody has claimed before (a JSON list of numbers): the fold of `Claimed`, without a read.
@@ -126,6 +126,12 @@ RETURNING position;
 
 -- share_run: Lets the workers have a run that was private.
 UPDATE runs SET private = FALSE, shelf = ? WHERE number = ?;
+
+-- spent: Reads what a run has spent.
+SELECT spent FROM runs WHERE number = ?;
+
+-- spend: Writes it.
+UPDATE runs SET spent = ? WHERE number = ?;
 
 -- insert_claims: Adds the same fact to the journals of runs that were claimed for the first time.
 INSERT INTO facts (run, position, kind, attempt, body)
@@ -232,6 +238,7 @@ ORDER BY heartbeat_at DESC, id;
     AND (:finished_before IS NULL OR finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
     AND (:workflow IS NULL OR workflow = :workflow)
+    AND (:spent IS NULL OR (spent <> '') = :spent)
     {said}
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 
@@ -284,6 +291,11 @@ SELECT updated_at, number FROM runs INDEXED BY runs_by_workflow
 WHERE workflow = :workflow AND workflow <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
+-- list_spent: Lists runs that have spent something.
+SELECT updated_at, number FROM runs INDEXED BY runs_spent
+WHERE spent <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
 -- digests: Counts the runs of one flow with the same params, as far as it matters.
 SELECT count(*) FROM (SELECT 1 FROM runs WHERE digest = ? AND digest <> '' LIMIT ?);
 
@@ -305,6 +317,7 @@ WHERE holder IS NULL AND label = :label AND status IN (SELECT value FROM json_ea
     AND (:finished_before IS NULL OR finished_at < :finished_before)
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
     AND (:workflow IS NULL OR workflow = :workflow)
+    AND (:spent IS NULL OR (spent <> '') = :spent)
     {said}
 ORDER BY labels.updated_at DESC LIMIT :limit;
 

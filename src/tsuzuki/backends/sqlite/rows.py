@@ -18,6 +18,7 @@ _ALIKE: Final = slice(6, None)
 _STATUS: Final = {status.value: status for status in Status}
 _labels: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 _problem: Final = msgspec.json.Decoder(f.Problem).decode
+_spent: Final = msgspec.json.Decoder(tuple[f.Spent, ...]).decode
 _line: Final = msgspec.json.Decoder(Line).decode
 
 
@@ -66,6 +67,7 @@ def run_from(row: Columns) -> Run:
         workflow_bytes=row[40],
         api_key=row[41],
         worker=row[42],
+        spent=spent_from(row[43]),
     )
 
 
@@ -173,8 +175,19 @@ def folded(run: Run) -> Columns:
         None if run.error is None else text(run.error),
         None if run.result is None else bytes(run.result).decode(),
         run.worker,
+        spent_text(run.spent),
         run.updated_at,
     )
+
+
+def spent_from(said: str) -> tuple[f.Spent, ...]:
+    """Reads what a run has spent; most have spent nothing."""
+    return _spent(said) if said else ()
+
+
+def spent_text(spent: tuple[f.Spent, ...]) -> str:
+    """Gives the column of it."""
+    return text(spent) if spent else ""
 
 
 def as_submitted(run: Run) -> Run:

@@ -4,6 +4,7 @@ import { addRoute } from "./core/router.js";
 import { joinApplications } from "./core/applications.js";
 import { Shell } from "./screens/shell.js";
 import { LettersScreen } from "./screens/letters.js";
+import { ModelsScreen } from "./screens/llm.js";
 import { MetricsScreen } from "./screens/metrics.js";
 import { RunScreen } from "./screens/run.js";
 import { RunsScreen } from "./screens/runs.js";
@@ -17,6 +18,7 @@ addRoute("/runs/:run/:tab", RunScreen);
 addRoute("/start", StartScreen);
 addRoute("/workers", WorkersScreen);
 addRoute("/letters", LettersScreen);
+addRoute("/llm", ModelsScreen);
 addRoute("/metrics", MetricsScreen);
 addRoute("/settings", SettingsScreen);
 

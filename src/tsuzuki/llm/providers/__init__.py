@@ -1,11 +1,11 @@
 """Opens the provider that is asked for: by its name, at its address, with the key from the environment."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from tsuzuki import settings
@@ -58,17 +58,42 @@ def _model(name: str) -> str:
 def opened(address: Address | None = None, *, patience: Patience | None = None) -> Provider:
     """Gives a provider; close it in the end. Nothing is sent yet."""
     at = (address or Address()).filled()
-    if at.provider == "offline":
-        return Offline(at.model)
-    if at.provider == "anthropic":
-        headers = {"x-api-key": "{}", "anthropic-version": anthropic.VERSION}
-        return anthropic.Anthropic(_wire(at, headers, patience), at.model, anthropic.CAPABILITY)
-    if at.provider == "gemini":
-        return gemini.Gemini(_wire(at, {"x-goog-api-key": "{}"}, patience), at.model, gemini.CAPABILITY)
-    if at.provider == "ollama":
-        return ollama.Ollama(_wire(at, _NO_HEADERS, patience), at.model, ollama.capability(at.base_url))
+    return MAKERS[at.provider](at, patience)
+
+
+def _offline(at: Address, patience: Patience | None) -> Provider:
+    del patience
+    return Offline(at.model)
+
+
+def _anthropic(at: Address, patience: Patience | None) -> Provider:
+    headers = {"x-api-key": "{}", "anthropic-version": anthropic.VERSION}
+    return anthropic.Anthropic(_wire(at, headers, patience), at.model, anthropic.CAPABILITY)
+
+
+def _gemini(at: Address, patience: Patience | None) -> Provider:
+    return gemini.Gemini(_wire(at, {"x-goog-api-key": "{}"}, patience), at.model, gemini.CAPABILITY)
+
+
+def _ollama(at: Address, patience: Patience | None) -> Provider:
+    return ollama.Ollama(_wire(at, _NO_HEADERS, patience), at.model, ollama.capability(at.base_url))
+
+
+def _openai(at: Address, patience: Patience | None) -> Provider:
     wire = _wire(at, {"authorization": "Bearer {}"}, patience)
     return openai.OpenAI(wire, at.model, openai.capability(at.provider, at.base_url))
+
+
+Maker: TypeAlias = Callable[[Address, Patience | None], Provider]
+
+MAKERS: Final[dict[str, Maker]] = {
+    **dict.fromkeys(NAMES, _openai),
+    "offline": _offline,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "ollama": _ollama,
+}
+"""Who opens a provider, by its name; servers of one's own speak OpenAI's protocol."""
 
 
 def _wire(at: Address, headers: Mapping[str, str], patience: Patience | None) -> Wire:

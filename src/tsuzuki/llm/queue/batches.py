@@ -5,73 +5,35 @@ A crash between any two lines here leads to no second batch: see the table in AD
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 from uuid import NAMESPACE_OID, uuid5
-
-import msgspec
 
 from tsuzuki import settings
 from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
 from tsuzuki.llm.answering import judged
 from tsuzuki.llm.providers.interface import Batches, BatchState, Intent, Provider
-from tsuzuki.llm.questions import Question, Reply
-from tsuzuki.llm.queue.bulk import as_stored
+from tsuzuki.llm.questions import Question, Reply, after
 from tsuzuki.llm.queue.jobs import PAGE, SQL, JobQueue
+from tsuzuki.llm.queue.keeping import ask_again, keep
+from tsuzuki.llm.queue.submissions import (
+    FIRST_LOOK,
+    Collected,
+    Ledger,
+    Placed,
+    Submission,
+    Waiting,
+    interval,
+    pause,
+    question_of,
+    reply_of,
+)
 from tsuzuki.llm.queue.tracing import entered, tell
+from tsuzuki.llm.structured import TRIES, again
 
-FIRST_LOOK: Final = 2.0
-"""How soon a batch is looked at for the first time (seconds)."""
-AN_HOUR: Final = 3600.0
 MISSING: Final = "batch result missing for request"
 TWICE: Final = "batch result came twice for request"
-
-
-class Waiting(Exception):
-    """A batch is not over, or not sure: look again after so many seconds."""
-
-    def __init__(self, seconds: float, text: str, done: int = 0, total: int = 0) -> None:
-        super().__init__(text)
-        self.seconds, self.text, self.done, self.total = seconds, text, done, total
-
-
-class Submission(NamedTuple):
-    """A batch on its way, as its row has it."""
-
-    id: str
-    process_id: str
-    provider: str
-    base_url: str
-    state: str
-    batch_job_id: str | None
-    intended_at: float
-    searched_at: float | None
-
-
-class Ledger(Protocol):
-    """Where intents and the ids of batches are written down beside the queue: in a run, its journal."""
-
-    async def intend(self, intent: Intent) -> tuple[Intent, bool]:
-        """Writes an intent down; gives it as it was first written, and whether that is now."""
-        ...
-
-    async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
-        """Gives the id of the batch: as written down, else what `create` gives, which is then written down."""
-        ...
-
-
-class NoLedger:
-    """Nothing but the queue: its side tables are all there is."""
-
-    async def intend(self, intent: Intent) -> tuple[Intent, bool]:
-        """Has nothing to write."""
-        return intent, True
-
-    async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
-        """Creates."""
-        del intent
-        return await create()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +43,8 @@ class BatchWork:
     queue: JobQueue
     provider: Provider
     ledger: Ledger
+    resumed: bool = False
+    """Whether it goes on after it had been cancelled: then what a cancelled batch has not done is asked again."""
 
     @property
     def batches(self) -> Batches:
@@ -100,23 +64,40 @@ class BatchWork:
         with entered("AdvanceBatch", self.queue.clock, process_id=process_id) as result:
             await self._hold(process_id)
             try:
-                for submission in await self._submissions(process_id):
-                    if submission.state == "INTENDED":
-                        await self._submit(submission, fresh=False)
-                if not only_open:
-                    await self._begin(process_id)
-                state = await self._look(process_id)
+                state = await self._go_on(process_id, only_open=only_open)
                 result["state"] = None if state is None else state.status
             finally:
                 hold = {"process_id": process_id, "holder": self.queue.holder}
                 await self.queue.write(lambda db: db.execute(SQL["release"], hold))
         return state
 
-    async def _begin(self, process_id: str) -> None:
-        """Creates batches for what waits."""
-        async for intent in self._chunks(process_id):
+    async def _go_on(self, process_id: str, *, only_open: bool) -> BatchState | None:
+        for submission in await self._submissions(process_id):
+            if submission.state == "INTENDED":
+                await self._submit(submission, fresh=False)
+        if not only_open:
+            await self._begin(process_id, "")
+        while True:
+            state, waiting = await self._look(process_id)
+            followed = [] if only_open else await self._followed(process_id)
+            for follows in followed:
+                await self._begin(process_id, follows)
+            if not followed:
+                break
+        if waiting is not None:
+            raise waiting
+        return state
+
+    async def _begin(self, process_id: str, follows: str) -> None:
+        """Creates batches for what waits: for the first time, or again after a batch."""
+        async for intent in self._chunks(process_id, follows):
             submission, fresh = await self._intended(intent)
             await self._submit(submission, fresh=fresh)
+
+    async def _followed(self, process_id: str) -> list[str]:
+        """Gives the batches of which jobs wait to be asked again."""
+        rows = await self.queue.write(lambda db: db.execute(SQL["followed"], (process_id,)).fetchall())
+        return [row[0] for row in rows]
 
     async def _hold(self, process_id: str) -> None:
         """Works alone on a process: two who create would create two."""
@@ -132,19 +113,23 @@ class BatchWork:
 
     # Intend
 
-    async def _chunks(self, process_id: str) -> AsyncIterator[Intent]:
-        """Gives what goes into one batch each, by the provider's limits; what is placed is not given again."""
-        while chunk := await self._chunk(process_id):
-            jobs = tuple(chunk)
-            yield Intent(str(uuid5(NAMESPACE_OID, "/".join((process_id, *jobs)))), process_id, self._now(), jobs)
+    async def _chunks(self, process_id: str, follows: str) -> AsyncIterator[Intent]:
+        """Gives what goes into one batch each, by the provider's limits; what is placed is not given again.
 
-    async def _chunk(self, process_id: str) -> list[str]:
+        Its id comes of what is in it and which batch it follows: every machine gives it the same.
+        """
+        while chunk := await self._chunk(process_id, follows):
+            jobs = tuple(chunk)
+            name = "/".join((follows or process_id, *jobs))
+            yield Intent(str(uuid5(NAMESPACE_OID, name)), process_id, self._now(), jobs)
+
+    async def _chunk(self, process_id: str, follows: str) -> list[str]:
         limits, chunk, size, after = self.batches.limits, list[str](), 0, 0
         while True:
-            asked = {"process_id": process_id, "after": after, "most": PAGE}
+            asked = {"process_id": process_id, "follows": follows, "after": after, "most": PAGE}
             rows = await self.queue.write(lambda db, asked=asked: db.execute(SQL["unplaced"], asked).fetchall())  # type: ignore[misc]
-            for after, job, request in rows:  # noqa: B007 - the next page begins after the last row
-                size += len(self._line(job, msgspec.json.decode(request, type=Question)))
+            for after, job, request, turns in rows:  # noqa: B007 - the next page begins after the last row
+                size += len(self._line(job, question_of(request, turns)))
                 if chunk and (size > limits.bytes or len(chunk) >= limits.requests):
                     return chunk
                 chunk.append(job)
@@ -186,7 +171,7 @@ class BatchWork:
             if tried and (batch := await self._searched(intent)) is not None:
                 return batch
             tried = True  # whoever calls again does not know what became of this
-            lines = [self._line(job, question) for job, question in jobs.items()]
+            lines = [self._line(job, placed.question) for job, placed in jobs.items()]
             batch = await self.batches.create(intent, lines)
             await self._attach(intent.id, batch)
             return batch
@@ -202,9 +187,9 @@ class BatchWork:
             return
         await self._attach(intent.id, batch)
 
-    async def _placed(self, submission: str) -> dict[str, Question]:
+    async def _placed(self, submission: str) -> dict[str, Placed]:
         rows = await self.queue.write(lambda db: db.execute(SQL["placed"], (submission,)).fetchall())
-        return {job: msgspec.json.decode(request, type=Question) for job, request, _ in rows}
+        return {job: Placed(question_of(request, turns), reply_of(tried)) for job, request, tried, turns in rows}
 
     async def _searched(self, intent: Intent) -> str | None:
         """Looks for a batch that an earlier try may have created; None when there is surely none."""
@@ -238,8 +223,8 @@ class BatchWork:
 
     # Poll and collect
 
-    async def _look(self, process_id: str) -> BatchState | None:
-        """Looks at every open batch, and collects what is over; raises `Waiting` while one is not."""
+    async def _look(self, process_id: str) -> tuple[BatchState | None, Waiting | None]:
+        """Looks at every open batch, and collects what is over; gives the last state, and what is to be waited for."""
         waiting: Waiting | None = None
         last = None
         for submission in await self._submissions(process_id):
@@ -261,35 +246,51 @@ class BatchWork:
                 await self._end(submission.id, jobs, f"batch {submission.batch_job_id} is gone: {error}")
                 continue
             waiting = seen if waiting is None or seen.seconds < waiting.seconds else waiting
-        if waiting is not None:
-            raise waiting
-        return last
+        return last, waiting
 
     async def _collect(self, submission: Submission, state: BatchState) -> None:
-        """Stores what came of each job, by its id; what did not come has failed."""
-        questions = await self._placed(submission.id)
+        """Stores what came of each job, by its id; what did not come has failed, or is asked for again."""
+        jobs = await self._placed(submission.id)
         seen: set[str] = set()
-        group: list[tuple[str, Reply]] = []
+        group: list[Collected] = []
         async for job, reply in self.batches.outcomes(state):
-            if job not in questions:
+            if job not in jobs:
                 tell(logging.WARNING, f"batch {state.id} has a result for nobody here: {job}")
                 continue
-            group.append((job, judged(self.provider, questions[job], reply)))
+            told, wrong = judged(self.provider, jobs[job].question, reply, jobs[job].before)
+            turns = again(jobs[job].question, reply.text, wrong).turns if wrong else None
+            group.append(Collected(job, told, turns))
             if len(group) >= PAGE:
-                await self._store(state.id, group, seen)
+                await self._store(submission, state.id, group, seen)
                 group = []
-        await self._store(state.id, group, seen)
-        missing = [job for job in questions if job not in seen]
+        await self._store(submission, state.id, group, seen)
+        missing = [job for job in jobs if job not in seen]
+        if state.status == "cancelled" and self.resumed:
+            missing = await self._ask_again(submission, {job: jobs[job] for job in missing}, state.id)
         await self._end(submission.id, missing, state.reason or MISSING)
 
-    async def _store(self, batch: str, group: list[tuple[str, Reply]], seen: set[str]) -> None:
+    async def _ask_again(self, submission: Submission, jobs: dict[str, Placed], batch: str) -> list[str]:
+        """Lets wait again what a batch that was cancelled has not done; gives those that were tried often enough."""
+        left, group = list[str](), list[Collected]()
+        for job, placed in jobs.items():
+            tried = after(placed.before, Reply(cost=0.0))
+            if tried.tries < TRIES:
+                group.append(Collected(job, tried, placed.question.turns))
+            else:
+                left.append(job)
+        await self._store(submission, batch, group, set())
+        return left
+
+    async def _store(self, submission: Submission, batch: str, group: list[Collected], seen: set[str]) -> None:
         def work(db: sqlite3.Connection) -> None:
-            for job, reply in group:
-                if job in seen:
-                    db.execute(SQL["spoil"], {"id": job, "error": TWICE, "batch": batch, "now": self.queue.now()})
+            for each in group:
+                if each.job in seen:
+                    db.execute(SQL["spoil"], {"id": each.job, "error": TWICE, "batch": batch, "now": self.queue.now()})
+                elif each.turns is not None:
+                    ask_again(self.queue, db, each.job, each.reply, follows=submission.id, turns=each.turns)
                 else:
-                    self.queue.store(db, job, *as_stored(reply))
-                seen.add(job)
+                    keep(self.queue, db, each.job, each.reply)
+                seen.add(each.job)
 
         await self.queue.write(work)
 
@@ -312,16 +313,3 @@ class BatchWork:
                 except LLMError as error:
                     tell(logging.WARNING, f"batch {submission.batch_job_id} cannot be cancelled: {error}")
         return asked
-
-
-def interval() -> float:
-    """Gives how often an open batch is looked at (seconds)."""
-    return float(settings.value("TSUZUKI_LLM_POLL_SEC"))
-
-
-def pause(age: float) -> float:
-    """Gives how long to wait before a batch of an age is looked at again: soon at first, later after an hour."""
-    often = interval()
-    if age > AN_HOUR:
-        return min(often * age / AN_HOUR, 10 * often)
-    return max(min(FIRST_LOOK, often), min(age / 4, often))

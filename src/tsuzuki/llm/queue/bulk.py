@@ -1,63 +1,65 @@
 """The sync strategy: the jobs of a process asked directly, so many at a time, each answer stored as it arrives."""
 
 import asyncio
+import sqlite3
+from functools import partial
 
 import msgspec
 
 from tsuzuki.errors import LLMError
 from tsuzuki.llm.answering import attempted
+from tsuzuki.llm.cached import wanted
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.questions import Question, Reply, failed
 from tsuzuki.llm.queue.jobs import Job, JobQueue
+from tsuzuki.llm.queue.keeping import keep
 from tsuzuki.llm.queue.progress import ProgressEvent, Telling
 from tsuzuki.llm.queue.tracing import entered
 
 
 async def execute_bulk_sync(
-    queue: JobQueue, process_id: str, provider: Provider, concurrency: int, telling: Telling
+    queue: JobQueue,
+    process_id: str,
+    provider: Provider,
+    concurrency: int,
+    telling: Telling,
+    *,
+    cache: bool | None = None,
 ) -> None:
     """Asks every waiting job of a process; a failure is that job's own."""
     with entered("ExecuteBulkSync", queue.clock, process_id=process_id, concurrency=concurrency) as result:
         counts = await queue.counts(process_id)
         tally = Tally(process_id, sum(counts.values()), counts.get("COMPLETED", 0), counts.get("FAILED", 0), telling)
         tally.tell()
+        kept = wanted() if cache is None else cache
         async with asyncio.TaskGroup() as lanes:
             for _ in range(max(1, min(concurrency, counts.get("PENDING", 0)))):
-                lanes.create_task(_lane(queue, process_id, provider, tally))
+                lanes.create_task(_lane(queue, process_id, provider, tally, kept))
         result.update({"completed": tally.done, "failed": tally.failed})
 
 
-async def _lane(queue: JobQueue, process_id: str, provider: Provider, tally: "Tally") -> None:
+async def _lane(queue: JobQueue, process_id: str, provider: Provider, tally: "Tally", cache: bool) -> None:
     job = await queue.claim(process_id)
     while job is not None:
         try:
-            reply = await _asked(provider, job)
+            reply = await _asked(provider, job, cache)
         except BaseException:  # cancelled, or a bug: the job waits for the next who comes
             await queue.put_back(job.id)
             raise
-        response, error = as_stored(reply)
-        job = await queue.finish_and_claim(job, response, error)
-        tally.count(bad=error is not None)
+        job = await queue.finish_and_claim(job, partial(_kept, queue, job.id, reply))
+        tally.count(bad=bool(reply.error))
 
 
-async def _asked(provider: Provider, job: Job) -> Reply:
+def _kept(queue: JobQueue, job_id: str, reply: Reply, db: sqlite3.Connection) -> bool:
+    return keep(queue, db, job_id, reply)
+
+
+async def _asked(provider: Provider, job: Job, cache: bool) -> Reply:
     try:
         question = msgspec.json.decode(job.request_json, type=Question)
     except msgspec.DecodeError as error:
         return failed(LLMError(f"the request is no question: {error}"))
-    return await attempted(provider, question)
-
-
-def as_stored(reply: Reply) -> tuple[str | None, str | None]:
-    """Gives what a job keeps of a reply: its response or its error."""
-    return (None, reply.error) if reply.error else (msgspec.json.encode(reply).decode(), None)
-
-
-def as_reply(job: Job) -> Reply:
-    """Gives the reply that a job keeps."""
-    if job.response_json is None:
-        return Reply(error=job.error_message or "there is no answer", finish="error")
-    return msgspec.json.decode(job.response_json, type=Reply)
+    return await attempted(provider, question, cache=cache)
 
 
 class Tally:

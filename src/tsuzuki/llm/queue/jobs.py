@@ -183,6 +183,7 @@ class JobQueue:
                 deleted += db.execute(SQL["delete"], (each,)).rowcount
                 db.execute(SQL["unlease"], (each,))
                 db.execute(SQL["forget_place"], (each,))
+                db.execute(SQL["forget_tries"], (each,))
         for process in processes:
             db.execute(SQL["forget_submissions"], {"process_id": process})
             db.execute(SQL["forget_process"], {"process_id": process})
@@ -241,11 +242,11 @@ class JobQueue:
         """Stores what came of a job; tells whether it was still under way: what comes late is refused."""
         return await self.write(lambda db: self.store(db, job_id, response, error))
 
-    async def finish_and_claim(self, job: Job, response: str | None, error: str | None) -> Job | None:
+    async def finish_and_claim(self, job: Job, finish: Callable[[sqlite3.Connection], object]) -> Job | None:
         """Stores what came of a job and takes the next one, in one transaction."""
 
         def work(db: sqlite3.Connection) -> Job | None:
-            self.store(db, job.id, response, error)
+            finish(db)
             return self._claim(db, job.process_id)
 
         return await self.write(work)

@@ -25,6 +25,10 @@ SELECT rowid, id, process_id, request_json, status, batch_job_id, response_json,
 FROM llm_jobs WHERE process_id = :process_id AND status IN ('COMPLETED', 'FAILED') AND rowid > :after
 ORDER BY rowid LIMIT :most;
 
+-- outlines: the jobs of a process, without what is asked and answered
+SELECT id, status, batch_job_id, error_message, created_at, updated_at
+FROM llm_jobs WHERE process_id = :process_id ORDER BY rowid LIMIT :most;
+
 -- processes: how many jobs of each process there are, by status
 SELECT process_id, status, count(*), max(batch_job_id), min(created_at), max(updated_at)
 FROM llm_jobs GROUP BY process_id, status ORDER BY min(rowid);
@@ -110,11 +114,34 @@ UPDATE llm_processes SET holder = :holder WHERE process_id = :process_id AND (ho
 -- release: nobody does
 UPDATE llm_processes SET holder = NULL WHERE process_id = :process_id AND holder = :holder;
 
--- unplaced: jobs of a process that wait and are in no batch, from a row on
-SELECT jobs.rowid, jobs.id, jobs.request_json FROM llm_jobs AS jobs
+-- unplaced: jobs of a process that wait and are in no batch, from a row on; those that follow the same batch together
+SELECT jobs.rowid, jobs.id, jobs.request_json, tries.turns_json FROM llm_jobs AS jobs
+LEFT JOIN llm_tries AS tries ON tries.job_id = jobs.id
 WHERE jobs.process_id = :process_id AND jobs.status = 'PENDING' AND jobs.rowid > :after
+AND coalesce(tries.follows, '') = :follows
 AND NOT EXISTS (SELECT 1 FROM llm_submission_jobs AS placed WHERE placed.job_id = jobs.id)
 ORDER BY jobs.rowid LIMIT :most;
+
+-- followed: batches that are over, and of which jobs wait again
+SELECT DISTINCT tries.follows, over.intended_at FROM llm_tries AS tries
+JOIN llm_jobs AS jobs ON jobs.id = tries.job_id
+JOIN llm_submissions AS over ON over.id = tries.follows
+WHERE jobs.process_id = ? AND jobs.status = 'PENDING' AND over.state = 'ENDED'
+AND NOT EXISTS (SELECT 1 FROM llm_submission_jobs AS placed WHERE placed.job_id = jobs.id)
+ORDER BY over.intended_at, tries.follows;
+
+-- again: a job of a batch waits again; that it was in that batch stays
+UPDATE llm_jobs SET status = 'PENDING', updated_at = max(:now, created_at) WHERE id = :id AND status = 'IN_PROGRESS';
+
+-- tried: what the tries of a job took so far, which batch the next one follows, and what is said in it
+INSERT OR REPLACE INTO llm_tries (job_id, follows, reply_json, turns_json) VALUES (:id, :follows, :reply, :turns);
+
+-- tries: what the tries of the jobs of a process took that were not enough
+SELECT tries.job_id, tries.reply_json FROM llm_tries AS tries
+JOIN llm_jobs AS jobs ON jobs.id = tries.job_id WHERE jobs.process_id = ?;
+
+-- forget_tries: a job that is gone was never tried
+DELETE FROM llm_tries WHERE job_id = ?;
 
 -- intend: a batch is going to be created
 INSERT INTO llm_submissions (id, process_id, provider, base_url, state, intended_at)
@@ -132,8 +159,9 @@ SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, sea
 FROM llm_submissions WHERE id = ?;
 
 -- placed: the jobs of a batch
-SELECT placed.job_id, jobs.request_json, jobs.status FROM llm_submission_jobs AS placed
+SELECT placed.job_id, jobs.request_json, tries.reply_json, tries.turns_json FROM llm_submission_jobs AS placed
 JOIN llm_jobs AS jobs ON jobs.id = placed.job_id
+LEFT JOIN llm_tries AS tries ON tries.job_id = placed.job_id
 WHERE placed.submission_id = ? ORDER BY placed.place;
 
 -- searched: a batch is being looked for since
@@ -153,9 +181,6 @@ WHERE id IN (SELECT job_id FROM llm_submission_jobs WHERE submission_id = :id) A
 
 -- end_submission: a batch is over
 UPDATE llm_submissions SET state = 'ENDED' WHERE id = ?;
-
--- unplace: jobs of a batch that came to nothing may be sent again
-DELETE FROM llm_submission_jobs WHERE submission_id = ?;
 
 -- known_batches: the batches that belong to other intents
 SELECT batch_job_id FROM llm_submissions WHERE batch_job_id IS NOT NULL AND id != ?;

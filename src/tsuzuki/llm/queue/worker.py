@@ -7,10 +7,11 @@ from tsuzuki import settings
 from tsuzuki.llm import providers
 from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.queue.batches import BatchWork, NoLedger, Waiting
+from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.bulk import execute_bulk_sync
 from tsuzuki.llm.queue.jobs import STRATEGY, JobQueue
 from tsuzuki.llm.queue.progress import ProgressEvent, ProgressNotifier, ProgressStatus, Telling
+from tsuzuki.llm.queue.submissions import NoLedger, Waiting
 from tsuzuki.llm.queue.tracing import entered, following, tell
 
 WINDOW: Final = 24 * 3600.0
@@ -28,9 +29,10 @@ class QueueWorker:
         *,
         notifier: ProgressNotifier | None = None,
         concurrency: int | None = None,
+        cache: bool | None = None,
     ) -> None:
         self._queue, self._address = queue, address
-        self._notifier, self._concurrency = notifier, concurrency
+        self._notifier, self._concurrency, self._cache = notifier, concurrency, cache
 
     async def process(
         self, process_id: str, strategy: str | None = None, *, deadline: float | None = None
@@ -58,7 +60,7 @@ class QueueWorker:
             await self._batches(process_id, provider, telling, only_open=strategy == "sync")
         if strategy == "sync":
             concurrency = self._concurrency or concurrency_of(provider)
-            await execute_bulk_sync(self._queue, process_id, provider, concurrency, telling)
+            await execute_bulk_sync(self._queue, process_id, provider, concurrency, telling, cache=self._cache)
 
     async def _batches(self, process_id: str, provider: Provider, telling: Telling, *, only_open: bool) -> None:
         work = BatchWork(self._queue, provider, NoLedger())

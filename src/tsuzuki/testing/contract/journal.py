@@ -3,10 +3,11 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, Claim
+from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.errors import ClaimLost, MoveRefused
 from tsuzuki.lifecycle import TERMINAL, Status
 from tsuzuki.testing import builders as b
@@ -122,6 +123,24 @@ class JournalContract:
         claim = await b.claimed(backend)
         await backend.append(claim, [b.item("a"), b.item("a", step="other"), b.item("b"), b.item("a", attempt=2)])
         assert (await b.row(backend, claim.run.id)).done == 4
+
+    async def test_what_outcomes_spent_is_added_up_and_runs_are_found_by_it(self, backend: Backend) -> None:
+        claim, other = await b.claimed(backend), await b.claimed(backend)
+        await backend.append(other, [b.item("a")])
+        dear = f.Spent("openai", "large", requests=1, input=10, output=2, cost=0.5)
+        free = f.Spent("ollama", "small", requests=2, input=3, unpriced=2)
+        paid = [msgspec.structs.replace(b.item(key), spent=(dear,)) for key in "ab"]
+        await backend.append(claim, [*paid, msgspec.structs.replace(b.item_failed("c"), spent=(dear, free))])
+        await backend.append(claim, [msgspec.structs.replace(b.item("a"), spent=(dear,))])  # it is there already
+        sums = (f.Spent("openai", "large", requests=3, input=30, output=6, cost=1.5), free)
+        assert (await b.row(backend, claim.run.id)).spent == sums
+        await backend.append(claim, [b.ending(Status.COMPLETED)])
+        assert [run.spent for run in await backend.search(Query(spent=True))] == [sums]
+        assert [run.id for run in await backend.search(Query(spent=False))] == [other.run.id]
+        assert await backend.search(Query(spent=True, tenant="somebody")) == []
+        rebuilt = await backend.rebuild(claim.run.id)
+        assert rebuilt is not None
+        assert rebuilt.spent == sums
 
     async def test_a_journal_is_read_in_pages(self, backend: Backend) -> None:
         claim = await b.claimed(backend)

@@ -5,9 +5,9 @@ import { address } from "./place.js";
 
 const keyHeader = document.documentElement.dataset.keyHeader || "X-API-Key";
 
-/** Whether the last request reached the gateway, and its store. @type {import("../vendor/signals.js").Signal<"live"|"lost"|"unavailable">} */
+/** Whether the last request reached the gateway, and its store. @type {Api.Signal<"live"|"lost"|"unavailable">} */
 export const reach = signal("live");
-/** Whether a key is asked for: none needed or a good one, one is missing, this one is refused. @type {import("../vendor/signals.js").Signal<"open"|"asked"|"refused">} */
+/** Whether a key is asked for: none needed or a good one, one is missing, this one is refused. @type {Api.Signal<"open"|"asked"|"refused">} */
 export const access = signal("open");
 
 /** What the gateway said instead of an answer; status 0: it cannot be reached. */

@@ -6,8 +6,6 @@ import { addRoute } from "./router.js";
 import { learn } from "./words.js";
 import { entries } from "../screens/shell.js";
 
-/** @typedef {import("./types.js").Application} Application */
-
 /**
  * What an application gets to register its pages with.
  * @typedef {{route: (path: string, view: any) => void, nav: (entry: {path: string, title: string, icon?: string}) => void,
@@ -20,7 +18,7 @@ export function joinApplications() {
   effect(() => {
     if (joined || access.value !== "open") return;
     void ask("/apps").then(
-      (/** @type {Application[]} */ found) => {
+      (/** @type {Api.Application[]} */ found) => {
         if (joined) return;
         joined = true;
         for (const application of found) if (application.module) void join(application);
@@ -32,7 +30,7 @@ export function joinApplications() {
   });
 }
 
-/** @param {Application} application */
+/** @param {Api.Application} application */
 async function join(application) {
   learn({ en: { [`app.${application.name}`]: application.title.en }, ja: { [`app.${application.name}`]: application.title.ja } });
   try {
@@ -43,7 +41,7 @@ async function join(application) {
   }
 }
 
-/** Everything of an application lies under its own name. @param {Application} application @returns {Registry} */
+/** Everything of an application lies under its own name. @param {Api.Application} application @returns {Registry} */
 function registry({ name }) {
   const home = `/apps/${name}`;
   const full = (/** @type {string} */ path) => (path === "/" || path === "" ? home : `${home}${path}`);

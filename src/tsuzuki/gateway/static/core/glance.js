@@ -7,7 +7,7 @@ import { apiKey } from "./preferences.js";
 const EVERY = 2; // seconds
 
 /** The last answer, and what went wrong since. */
-export const glance = signal(/** @type {{value: import("./types.js").Glance|null, problem: Problem|null}} */ ({ value: null, problem: null }));
+export const glance = signal(/** @type {{value: Api.Glance|null, problem: Problem|null}} */ ({ value: null, problem: null }));
 
 /** Keeps looking; the frame of the page does, for as long as it is there. */
 export function useGlances() {

@@ -8,7 +8,7 @@ import { apiKey } from "./preferences.js";
  * @template T
  * @param {string|null} path null: nothing to ask yet
  * @param {{every?: number, query?: Record<string, unknown>}} [how] seconds; 0: once
- * @returns {import("./types.js").Asked<T>}
+ * @returns {Api.Asked<T>}
  */
 export function useAsked(path, { every = 0, query = {} } = {}) {
   const name = path + JSON.stringify(query);

@@ -31,7 +31,7 @@ export function go(path, query = {}, how = {}) {
   } else location.hash = target;
 }
 
-/** @type {import("../vendor/signals.js").Signal<Route[]>} */
+/** @type {Api.Signal<Route[]>} */
 const routes = signal([]);
 
 /** Adds a place: `/runs/:run` gives its view the prop `run`. @param {string} path @param {any} view @param {string} [title] key of words */

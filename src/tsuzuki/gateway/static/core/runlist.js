@@ -4,7 +4,6 @@ import { Problem, ask } from "./api.js";
 import { paged } from "./place.js";
 import { repeat } from "./live.js";
 
-/** @typedef {import("./types.js").RunSummary} RunSummary */
 /** @typedef {{status: string[], flow: string, tag: string, label: string, text: string, since: number}} Filters */
 
 const PAGE = 50;
@@ -17,7 +16,7 @@ export class RunList {
   /** @param {Filters} filters */
   constructor(filters) {
     this.filters = filters;
-    this.rows = signal(/** @type {RunSummary[]} */ ([]));
+    this.rows = signal(/** @type {Api.RunSummary[]} */ ([]));
     this.problem = signal(/** @type {Problem|null} */ (null));
     this.loading = signal(true);
     this.cursor = signal(/** @type {string|null} */ (null));
@@ -68,7 +67,7 @@ export class RunList {
     return this.filters.since ? Date.now() / 1000 - this.filters.since : 0;
   }
 
-  /** @param {string} cursor @param {AbortSignal} [stopped] @returns {Promise<{items: RunSummary[], next_cursor: string|null}>} */
+  /** @param {string} cursor @param {AbortSignal} [stopped] @returns {Promise<{items: Api.RunSummary[], next_cursor: string|null}>} */
   page(cursor, stopped) {
     const query = { ...this.query, status: this.filters.status, updated_after: this.since || undefined, limit: PAGE, cursor };
     return ask(paged("/runs", query), { signal: stopped });
@@ -87,7 +86,7 @@ export class RunList {
 
   /** @param {AbortSignal} stopped */
   async news(stopped) {
-    /** @type {Map<string, RunSummary>} */
+    /** @type {Map<string, Api.RunSummary>} */
     const changed = new Map();
     let cursor = "";
     for (let pages = 0; pages < MOST_PAGES; pages += 1) {
@@ -99,10 +98,10 @@ export class RunList {
     if (changed.size) this.merge(changed);
   }
 
-  /** @param {Map<string, RunSummary>} changed */
+  /** @param {Map<string, Api.RunSummary>} changed */
   merge(changed) {
     const wanted = new Set(this.filters.status);
-    const fits = (/** @type {RunSummary} */ run) => !wanted.size || wanted.has(run.status);
+    const fits = (/** @type {Api.RunSummary} */ run) => !wanted.size || wanted.has(run.status);
     const stay = this.rows.value.map((run) => {
       const newer = changed.get(run.run_id) ?? run;
       changed.delete(run.run_id);

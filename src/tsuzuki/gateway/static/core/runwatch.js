@@ -4,8 +4,6 @@ import { Problem } from "./api.js";
 import { apiKey } from "./preferences.js";
 import { follow } from "./stream.js";
 
-/** @typedef {import("./types.js").RunSnapshot} RunSnapshot */
-
 const PACE = 200; // milliseconds between two pictures of a busy run
 const SECONDS = 600; // the longest that a stream stays open
 
@@ -21,10 +19,10 @@ export class WatchedRun {
   /** @param {string} reference */
   constructor(reference) {
     this.reference = reference;
-    this.run = signal(/** @type {RunSnapshot|null} */ (null));
+    this.run = signal(/** @type {Api.RunSnapshot|null} */ (null));
     this.link = signal(/** @type {import("./stream.js").Link} */ ("connecting"));
     this.problem = signal(/** @type {Problem|null} */ (null));
-    /** @type {RunSnapshot|null} */
+    /** @type {Api.RunSnapshot|null} */
     this.newest = null;
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     this.timer = undefined;
@@ -47,7 +45,7 @@ export class WatchedRun {
     };
   }
 
-  /** Shows a snapshot: the first at once, then one every so often. @param {RunSnapshot} snapshot */
+  /** Shows a snapshot: the first at once, then one every so often. @param {Api.RunSnapshot} snapshot */
   take(snapshot) {
     this.newest = snapshot;
     if (this.timer !== undefined) return;

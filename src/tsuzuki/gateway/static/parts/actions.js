@@ -8,13 +8,12 @@ import { CommandLine } from "./command.js";
 import { Confirm, tell } from "./dialog.js";
 import { Status } from "./status.js";
 
-/** @typedef {import("../core/types.js").RunSummary} RunSummary */
 /** @typedef {"cancel"|"resume"|"remove"} Verb */
 
 const AT_ONCE = 6; // requests under way at a time
 const LISTED = 12;
 
-/** @type {Record<Verb, {may: (run: RunSummary) => boolean, command: (run: RunSummary, how: How) => string, send: (run: RunSummary, how: How) => Promise<any>}>} */
+/** @type {Record<Verb, {may: (run: Api.RunSummary) => boolean, command: (run: Api.RunSummary, how: How) => string, send: (run: Api.RunSummary, how: How) => Promise<any>}>} */
 const VERBS = {
   cancel: {
     may: cancellable,
@@ -34,15 +33,15 @@ const VERBS = {
 };
 /** @typedef {{reason: string, failed: boolean}} How */
 
-/** What is asked about now. @type {import("../vendor/signals.js").Signal<{verb: Verb, runs: RunSummary[], done: (ids: Set<string>) => void}|null>} */
+/** What is asked about now. @type {Api.Signal<{verb: Verb, runs: Api.RunSummary[], done: (ids: Set<string>) => void}|null>} */
 const asked = signal(null);
 
-/** Asks whether something is to be done. @param {Verb} verb @param {RunSummary[]} runs @param {(ids: Set<string>) => void} [done] */
+/** Asks whether something is to be done. @param {Verb} verb @param {Api.RunSummary[]} runs @param {(ids: Set<string>) => void} [done] */
 export function askFor(verb, runs, done = () => {}) {
   asked.value = { verb, runs, done };
 }
 
-/** Whether a verb means anything to a run. @param {Verb} verb @param {RunSummary} run */
+/** Whether a verb means anything to a run. @param {Verb} verb @param {Api.RunSummary} run */
 export const mayBe = (verb, run) => VERBS[verb].may(run);
 
 /** The question that is open, if one is. */
@@ -50,7 +49,7 @@ export function Question() {
   return asked.value && html`<${Preview} key=${asked.value.verb} ...${asked.value} close=${() => (asked.value = null)} />`;
 }
 
-/** @param {{verb: Verb, runs: RunSummary[], done: (ids: Set<string>) => void, close: () => void}} props */
+/** @param {{verb: Verb, runs: Api.RunSummary[], done: (ids: Set<string>) => void, close: () => void}} props */
 function Preview({ verb, runs, done, close }) {
   const [how, setHow] = useState({ reason: "", failed: true });
   const fit = runs.filter(VERBS[verb].may);
@@ -78,7 +77,7 @@ function Preview({ verb, runs, done, close }) {
   <//>`;
 }
 
-/** @param {{runs: RunSummary[]}} props */
+/** @param {{runs: Api.RunSummary[]}} props */
 function Runs({ runs }) {
   return html`<ul class="preview">
     ${runs.slice(0, LISTED).map((run) => html`<li key=${run.run_id}><b>#${run.number}</b> <span>
@@ -87,7 +86,7 @@ function Runs({ runs }) {
   </ul>`;
 }
 
-/** @param {RunSummary[]} runs @param {(run: RunSummary) => Promise<any>} send */
+/** @param {Api.RunSummary[]} runs @param {(run: Api.RunSummary) => Promise<any>} send */
 async function each(runs, send) {
   const left = [...runs];
   const gone = /** @type {Set<string>} */ (new Set());

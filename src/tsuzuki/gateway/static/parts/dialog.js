@@ -50,7 +50,7 @@ export function Confirm({ title, button, danger = false, may = true, send, close
     role="alert">${wrong}</p>`}<//>`;
 }
 
-/** @type {import("../vendor/signals.js").Signal<{id: number, text: string, tone: string}[]>} */
+/** @type {Api.Signal<{id: number, text: string, tone: string}[]>} */
 const notes = signal([]);
 let count = 0;
 

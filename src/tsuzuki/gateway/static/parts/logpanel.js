@@ -7,15 +7,13 @@ import { tell } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { Empty } from "./states.js";
 
-/** @typedef {import("../core/types.js").LogLine} LogLine */
-
 const LINE = 22;
 const BEYOND = 30;
 const LEVELS = ["debug", "info", "warning", "error"];
 const RANK = /** @type {Record<string, number>} */ ({ debug: 0, info: 1, warning: 2, error: 3, critical: 3 });
 
 /**
- * @param {{lines: LogLine[], size: number, live: boolean, label: string}} props `size` grows with `lines`, which is one array
+ * @param {{lines: Api.LogLine[], size: number, live: boolean, label: string}} props `size` grows with `lines`, which is one array
  */
 export function LogPanel({ lines, size, live, label }) {
   const [search, setSearch] = useState("");
@@ -55,7 +53,7 @@ export function LogPanel({ lines, size, live, label }) {
   </div>`;
 }
 
-/** @param {LogLine[]} lines @param {number} upTo @param {string} search @param {number} level */
+/** @param {Api.LogLine[]} lines @param {number} upTo @param {string} search @param {number} level */
 function sought(lines, upTo, search, level) {
   const words = search.trim().toLowerCase();
   if (!words && !level) return lines.slice(0, upTo);
@@ -67,12 +65,12 @@ function sought(lines, upTo, search, level) {
   return found;
 }
 
-/** @param {LogLine} line */
+/** @param {Api.LogLine} line */
 const plain = (line) => `${new Date(line.at * 1000).toISOString()} ${line.level.toUpperCase()} ${source(line)}${line.text}`;
-/** @param {LogLine} line */
+/** @param {Api.LogLine} line */
 const source = (line) => (line.name ? `${line.name}${line.key ? `[${line.key}]` : ""}: ` : "");
 
-/** @param {{lines: LogLine[], follows: boolean, jump: number, label: string, pause: () => void}} props */
+/** @param {{lines: Api.LogLine[], follows: boolean, jump: number, label: string, pause: () => void}} props */
 function Lines({ lines, follows, jump, label, pause }) {
   const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
   const [top, setTop] = useState(0);

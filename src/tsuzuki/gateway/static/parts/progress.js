@@ -19,7 +19,7 @@ export function Bar({ done, failed = 0, skipped = 0, total, label }) {
   </div>`;
 }
 
-/** What the maps of a run have to do together. @param {import("../core/types.js").StepProgress[]} steps */
+/** What the maps of a run have to do together. @param {Api.StepProgress[]} steps */
 export function together(steps) {
   const sum = { done: 0, failed: 0, skipped: 0, total: /** @type {number|null} */ (0), eta: /** @type {number|null} */ (null) };
   for (const step of steps) {
@@ -32,7 +32,7 @@ export function together(steps) {
   return steps.length ? sum : null;
 }
 
-/** How far a run is, in a line. @param {{run: import("../core/types.js").RunSummary}} props */
+/** How far a run is, in a line. @param {{run: Api.RunSummary}} props */
 export function RunProgress({ run }) {
   const { counts } = run;
   const sum = ACTIVE.has(run.status) ? together(run.progress ?? []) : null;
@@ -48,7 +48,7 @@ export function RunProgress({ run }) {
   </div>`;
 }
 
-/** What a run has done. @param {{counts: import("../core/types.js").Counts}} props */
+/** What a run has done. @param {{counts: Api.Counts}} props */
 export function Tally({ counts }) {
   const parts = [];
   if (counts.done) parts.push(html`<span key="d">${t("count.done", { n: counts.done })}</span>`);

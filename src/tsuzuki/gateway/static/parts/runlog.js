@@ -12,7 +12,7 @@ const EVERY = 1; // second
 
 /** @param {{run: string, live: boolean}} props the run's id or number; whether more may come */
 export function RunLog({ run, live }) {
-  /** @type {Pager<import("../core/types.js").LogLine>} */
+  /** @type {Pager<Api.LogLine>} */
   const pager = useMemo(
     () =>
       new Pager(async (after) => {

@@ -13,17 +13,16 @@ import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Labels } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/types.js").Letter} Letter */
 /** @typedef {"show"|"replay"|"drop"} Verb */
 
 /** @type {[Verb, string][]} */
 const VERBS = [["show", "eye"], ["replay", "play"], ["drop", "bin"]];
 
 export function LettersScreen() {
-  const [older, setOlder] = useState(/** @type {Letter[]} */ ([]));
+  const [older, setOlder] = useState(/** @type {Api.Letter[]} */ ([]));
   const [next, setNext] = useState(/** @type {string|null|undefined} */ (undefined));
-  const [asking, setAsking] = useState(/** @type {{letter: Letter, verb: Verb}|null} */ (null));
-  /** @type {import("../core/types.js").Asked<{items: Letter[], next_cursor: string|null}>} */
+  const [asking, setAsking] = useState(/** @type {{letter: Api.Letter, verb: Verb}|null} */ (null));
+  /** @type {Api.Asked<{items: Api.Letter[], next_cursor: string|null}>} */
   const page = useAsked("/dlq", { every: 5, query: { limit: 50 } });
   const cursor = next === undefined ? page.value?.next_cursor : next;
   const more = async () => {
@@ -42,7 +41,7 @@ export function LettersScreen() {
   if (!page.value) content = html`<${Waiting} ...${page} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("letters.none")} text=${t("letters.none.text")} icon="letters" />`;
   else content = html`<${Table} label=${t("nav.letters")} columns=${columns((letter, verb) => setAsking({ letter, verb }))}
-    rows=${rows} rowKey=${(/** @type {Letter} */ letter) => letter.id} />
+    rows=${rows} rowKey=${(/** @type {Api.Letter} */ letter) => letter.id} />
     ${cursor && html`<div class="more"><button class="button" onClick=${more}>${t("table.more")}</button></div>`}`;
   return html`<${Page} title=${t("nav.letters")}>
     <p class="lead">${t("letters.lead")}</p>
@@ -52,16 +51,16 @@ export function LettersScreen() {
   <//>`;
 }
 
-/** @param {(letter: Letter, verb: Verb) => void} act */
+/** @param {(letter: Api.Letter, verb: Verb) => void} act */
 const columns = (act) => [
-  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {Letter} */ letter) =>
+  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {Api.Letter} */ letter) =>
     html`<${RunLink} run=${letter.run_id}><b>${letter.flow_name}</b> <span class="run-number">#${letter.number}</span><//>` },
-  { name: "reason", title: t("column.reason"), cell: (/** @type {Letter} */ letter) => html`<span class="label">${letter.reason}</span>` },
-  { name: "error", title: t("column.error"), class: "cell-progress", cell: (/** @type {Letter} */ letter) =>
+  { name: "reason", title: t("column.reason"), cell: (/** @type {Api.Letter} */ letter) => html`<span class="label">${letter.reason}</span>` },
+  { name: "error", title: t("column.error"), class: "cell-progress", cell: (/** @type {Api.Letter} */ letter) =>
     html`<span class="error-line" title=${letter.error ?? ""}>${letter.error ?? "–"}</span>` },
-  { name: "claims", title: t("column.claims"), class: "figure", cell: (/** @type {Letter} */ letter) => number(letter.num_delivered) },
-  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Letter} */ letter) => html`<${Time} at=${letter.timestamp} />` },
-  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Letter} */ letter) =>
+  { name: "claims", title: t("column.claims"), class: "figure", cell: (/** @type {Api.Letter} */ letter) => number(letter.num_delivered) },
+  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Api.Letter} */ letter) => html`<${Time} at=${letter.timestamp} />` },
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.Letter} */ letter) =>
     VERBS.map(([verb, icon]) => {
       const label = `${t(`letters.${verb}`)} #${letter.number}`;
       return html`<button key=${verb} class="button bare" data-verb=${verb} aria-label=${label} title=${label}
@@ -69,7 +68,7 @@ const columns = (act) => [
     }) },
 ];
 
-/** @param {{letter: Letter, verb: Verb, close: () => void, gone: (id: string) => void}} props */
+/** @param {{letter: Api.Letter, verb: Verb, close: () => void, gone: (id: string) => void}} props */
 function Question({ letter, verb, close, gone }) {
   const path = `/dlq/${encodeURIComponent(letter.id)}`;
   const send = async () => {

@@ -13,9 +13,6 @@ import { Chart } from "../parts/chart.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Stale, Waiting } from "../parts/states.js";
 
-/** @typedef {import("../core/types.js").RunSummary} RunSummary */
-/** @typedef {import("../core/types.js").Glance} Glance */
-
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
 const BINS = 48;
 const MOST = 4000; // runs that are looked at
@@ -46,10 +43,10 @@ export function MetricsScreen() {
 
 /** Runs that changed in the last so many seconds. @param {number} length */
 function useEnded(length) {
-  const [found, setFound] = useState(/** @type {{runs: RunSummary[]|null, more: boolean}} */ ({ runs: null, more: false }));
+  const [found, setFound] = useState(/** @type {{runs: Api.RunSummary[]|null, more: boolean}} */ ({ runs: null, more: false }));
   const key = apiKey.value;
   useEffect(() => repeat(15, async (stopped) => {
-    /** @type {RunSummary[]} */
+    /** @type {Api.RunSummary[]} */
     const runs = [];
     /** @type {string|null} */
     let cursor = "";
@@ -67,7 +64,7 @@ function useEnded(length) {
   return found;
 }
 
-/** @param {{seen: Glance}} props */
+/** @param {{seen: Api.Glance}} props */
 function Figures({ seen }) {
   const { runs } = seen;
   const entries = [
@@ -85,7 +82,7 @@ function quantile(values, part) {
   return sorted[Math.min(Math.floor(part * sorted.length), sorted.length - 1)];
 }
 
-/** @param {RunSummary[]} runs @param {number} length */
+/** @param {Api.RunSummary[]} runs @param {number} length */
 function binned(runs, length) {
   const width = length / BINS;
   const last = Math.ceil(Date.now() / 1000 / width) * width;
@@ -104,7 +101,7 @@ function binned(runs, length) {
   return { times: bins.map((_, place) => first + (place + 0.5) * width), bins };
 }
 
-/** @param {{runs: RunSummary[], length: number}} props */
+/** @param {{runs: Api.RunSummary[], length: number}} props */
 function Charts({ runs, length }) {
   const { times, bins } = useMemo(() => binned(runs, length), [runs, length]);
   if (!runs.length) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;

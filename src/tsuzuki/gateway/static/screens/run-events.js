@@ -12,8 +12,6 @@ import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
 import { useGrowth } from "./run-items.js";
 
-/** @typedef {import("../core/types.js").Fact} Fact */
-
 const PAGE = 1000;
 /** @type {Record<string, string>} */
 const TONES = {
@@ -22,11 +20,11 @@ const TONES = {
   CancelAsked: "warn", CancelSeen: "warn", RunCancelled: "warn",
 };
 
-/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 export function EventsTab({ run }) {
-  const [open, setOpen] = useState(/** @type {Fact|null} */ (null));
+  const [open, setOpen] = useState(/** @type {Api.Fact|null} */ (null));
   const wanted = useRef(200);
-  /** @type {Pager<Fact>} */
+  /** @type {Pager<Api.Fact>} */
   const pager = useMemo(
     () =>
       new Pager(async (after) => {
@@ -47,26 +45,26 @@ export function EventsTab({ run }) {
   if (!pager.size.value) return html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
   return html`<${Stale} problem=${problem} />
     <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value}
-      size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Fact} */ row) => row.position} need=${need}
+      size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Api.Fact} */ row) => row.position} need=${need}
       open=${setOpen} selected=${open?.position ?? null} />
     ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}>
       <${Value} label=${t("events.fact")} value=${open} /><//>`}
     <${CommandLine} line=${commands.events(run.number)} />`;
 }
 
-/** What a fact is about, in a line. @param {Fact} fact */
+/** What a fact is about, in a line. @param {Api.Fact} fact */
 function about(fact) {
   const who = [fact.name, fact.key && `[${fact.key}]`].filter(Boolean).join("");
   return [who, fact.worker, fact.by, fact.reason, fact.error && `${fact.error.type}: ${fact.error.message}`].filter(Boolean).join(" · ");
 }
 
 const columns = () => [
-  { name: "position", title: t("column.position"), width: "72px", class: "figure", cell: (/** @type {Fact} */ row) => number(row.position) },
-  { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Fact} */ row) =>
+  { name: "position", title: t("column.position"), width: "72px", class: "figure", cell: (/** @type {Api.Fact} */ row) => number(row.position) },
+  { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Api.Fact} */ row) =>
     html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`}>${row.kind}</span>` },
-  { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Fact} */ row) => html`<span class="clip">
+  { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Api.Fact} */ row) => html`<span class="clip">
     ${about(row)}</span>` },
-  { name: "attempt", title: t("column.attempt"), width: "84px", class: "figure wide-only", cell: (/** @type {Fact} */ row) => number(row.attempt ?? 1) },
-  { name: "at", title: t("column.at"), width: "120px", class: "wide-only", cell: (/** @type {Fact} */ row) =>
+  { name: "attempt", title: t("column.attempt"), width: "84px", class: "figure wide-only", cell: (/** @type {Api.Fact} */ row) => number(row.attempt ?? 1) },
+  { name: "at", title: t("column.at"), width: "120px", class: "wide-only", cell: (/** @type {Api.Fact} */ row) =>
     html`<time title=${clockTime(row.at, "local")}>${preciseTime(row.at)}</time>` },
 ];

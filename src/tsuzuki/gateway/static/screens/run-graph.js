@@ -8,13 +8,11 @@ import { Empty, Waiting } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 import { Copy } from "../parts/command.js";
 
-/** @typedef {import("../core/types.js").GraphNode} GraphNode */
-
 const WIDE = 168, HIGH = 44, GAP_X = 64, GAP_Y = 22, EDGE = 12;
 
-/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 export function GraphTab({ run }) {
-  /** @type {import("../core/types.js").Asked<{nodes: GraphNode[], workflow: string|null}>} */
+  /** @type {Api.Asked<{nodes: Api.GraphNode[], workflow: string|null}>} */
   const graph = useAsked(`/runs/${run.run_id}/graph`);
   if (!graph.value) return html`<${Waiting} ...${graph} />`;
   const { nodes, workflow } = graph.value;
@@ -25,10 +23,10 @@ export function GraphTab({ run }) {
       tabindex="0">${workflow}</pre><//>`}`;
 }
 
-/** @param {GraphNode[]} nodes */
+/** @param {Api.GraphNode[]} nodes */
 function placed(nodes) {
   const rows = /** @type {Record<number, number>} */ ({});
-  /** @type {Map<string, {x: number, y: number, node: GraphNode}>} */
+  /** @type {Map<string, {x: number, y: number, node: Api.GraphNode}>} */
   const places = new Map();
   for (const node of nodes) {
     const row = (rows[node.stage] = (rows[node.stage] ?? -1) + 1);
@@ -43,7 +41,7 @@ function placed(nodes) {
   return { places, width: stages * (WIDE + GAP_X) - GAP_X + 2 * EDGE, height: most * (HIGH + GAP_Y) - GAP_Y + 2 * EDGE };
 }
 
-/** @param {{nodes: GraphNode[], states: Record<string, string>}} props */
+/** @param {{nodes: Api.GraphNode[], states: Record<string, string>}} props */
 function Picture({ nodes, states }) {
   const { places, width, height } = placed(nodes);
   const edges = nodes.flatMap((node) => node.needs.map((need) => ({ from: places.get(need), to: places.get(node.name), name: `${need} ${node.name}`, need })));

@@ -16,25 +16,24 @@ import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
-
-/** @typedef {import("../core/types.js").Item} Item */
+import { dollars } from "./llm.js";
 
 const PAGE = 1000;
 const STATES = ["done", "failed", "skipped"];
 
-/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 export function ItemsTab({ run }) {
   const { status = "", step = "", error = "", item = "" } = place.value.query;
   const path = `/runs/${run.run_id}/items`;
   const wanted = useRef(200);
-  /** @type {Pager<Item>} */
+  /** @type {Pager<Api.Item>} */
   const pager = useMemo(
     () =>
       new Pager(async (cursor) => {
         const page = await ask(path, { query: { status, step, error, cursor, limit: PAGE } });
         // The last page is read again when the journal has grown: it had no cursor to go on from.
         const last = pager.rows.peek().at(-1)?.position ?? 0;
-        return { items: page.items.filter((/** @type {Item} */ one) => one.position > last), next: page.next_cursor };
+        return { items: page.items.filter((/** @type {Api.Item} */ one) => one.position > last), next: page.next_cursor };
       }),
     [path, status, step, error],
   );
@@ -48,11 +47,11 @@ export function ItemsTab({ run }) {
     if (!pager.ended.value) void pager.reach(rows);
   };
   const problem = pager.problem.value;
-  const select = (/** @type {Item} */ row) => set({ item: row.position });
+  const select = (/** @type {Api.Item} */ row) => set({ item: row.position });
   let content;
   if (pager.size.value) {
     content = html`<${LongTable} label=${t("tab.items")} columns=${columns()} rows=${pager.rows.value} size=${pager.size.value}
-      total=${pager.ended.value ? pager.size.value : total} rowKey=${(/** @type {Item} */ row) => row.position}
+      total=${pager.ended.value ? pager.size.value : total} rowKey=${(/** @type {Api.Item} */ row) => row.position}
       need=${need} open=${select} selected=${Number(item) || null} />`;
   } else if (pager.ended.value && !problem) content = html`<${Empty} title=${t(total === null ? "items.none.filtered" : "items.none")}
     icon="runs" />`;
@@ -80,7 +79,7 @@ export function useGrowth(pager, position, wanted) {
   useEffect(() => void pager.reach(wanted.current), [pager]);
 }
 
-/** @param {{run: import("../core/types.js").RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
+/** @param {{run: Api.RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
 function ItemFilters({ run, status, step, error, set }) {
   return html`<div class="toolbar" role="search" aria-label=${t("items.filters")}>
     <div class="segments" role="group" aria-label=${t("items.status")}>
@@ -97,20 +96,20 @@ function ItemFilters({ run, status, step, error, set }) {
 }
 
 const columns = () => [
-  { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Item} */ row) =>
+  { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip mono" title=${row.key}>${row.key || html`<span class="none">–</span>`}</span>` },
-  { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Item} */ row) =>
+  { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip">${row.task}</span>` },
-  { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Item} */ row) => html`<${Status} state=${row.status} />` },
-  { name: "took", title: t("column.took"), width: "76px", class: "figure", cell: (/** @type {Item} */ row) => duration(row.took) },
-  { name: "tries", title: t("column.tries"), width: "64px", class: "figure wide-only", cell: (/** @type {Item} */ row) => number(row.tries) },
-  { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Item} */ row) =>
+  { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Api.Item} */ row) => html`<${Status} state=${row.status} />` },
+  { name: "took", title: t("column.took"), width: "76px", class: "figure", cell: (/** @type {Api.Item} */ row) => duration(row.took) },
+  { name: "tries", title: t("column.tries"), width: "64px", class: "figure wide-only", cell: (/** @type {Api.Item} */ row) => number(row.tries) },
+  { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip tone-bad" title=${row.error ?? ""}>${row.error ?? ""}</span>` },
 ];
 
-/** @param {{run: import("../core/types.js").RunSnapshot, position: string, close: () => void}} props */
+/** @param {{run: Api.RunSnapshot, position: string, close: () => void}} props */
 function OneItem({ run, position, close }) {
-  /** @type {import("../core/types.js").Asked<import("../core/types.js").Outcome>} */
+  /** @type {Api.Asked<Api.Outcome>} */
   const found = useAsked(`/runs/${run.run_id}/items/${encodeURIComponent(position)}`);
   const item = found.value;
   const title = item ? `${item.task}${item.key ? ` · ${item.key}` : ""}` : t("items.one");
@@ -123,6 +122,7 @@ function OneItem({ run, position, close }) {
         <${Fact} name=${t("column.attempt")}>${number(item.attempt)}<//>
         <${Fact} name=${t("column.ended")}><${Time} at=${item.at} /><//>
         <${Fact} name=${t("items.position")}>${number(item.position)}<//>
+        ${item.usage && html`<${Fact} name=${t("fact.cost")}>${dollars(item.usage.cost)}<//>`}
       </dl>
       ${item.error && html`<div class="trouble"><p><${Icon} name="warn" /><b>${item.error}</b></p></div>`}
       ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span>

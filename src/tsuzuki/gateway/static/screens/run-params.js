@@ -9,7 +9,7 @@ import { CommandLine } from "../parts/command.js";
 import { tell } from "../parts/dialog.js";
 import { Value } from "../parts/value.js";
 
-/** @param {{run: import("../core/types.js").RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 export function ParamsTab({ run }) {
   const result = `/runs/${run.run_id}/result`;
   const params = async () => (await ask(`/runs/${run.run_id}`, { query: { include: "params" } })).params;

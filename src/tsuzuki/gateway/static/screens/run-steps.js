@@ -11,13 +11,11 @@ import { Icon, Shape } from "../parts/icons.js";
 import { Empty, Waiting } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 
-/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
-/** @typedef {import("../core/types.js").TaskRecord} TaskRecord */
 /** @typedef {{from: number, to: number}} Scale */
 
 const CALLS = 200;
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 export function StepsTab({ run }) {
   const names = Object.keys(run.tasks);
   if (!names.length) return html`<${Empty} title=${t(run.status === "PENDING" ? "steps.waiting" : "steps.none")}
@@ -33,7 +31,7 @@ export function StepsTab({ run }) {
   <${CommandLine} line=${commands.get(run.number)} />`;
 }
 
-/** @param {RunSnapshot} run @param {TaskRecord[]} records @returns {Scale} */
+/** @param {Api.RunSnapshot} run @param {Api.TaskRecord[]} records @returns {Scale} */
 function scaleOf(run, records) {
   const starts = records.map((record) => record.started_at).filter((at) => at !== null);
   const from = Math.min(...starts, run.start_time ?? Infinity, seconds(run.started_at) ?? Infinity);
@@ -53,7 +51,7 @@ function Axis({ scale }) {
   </span>`;
 }
 
-/** @param {{name: string, state: string, record: TaskRecord|undefined, scale: Scale, run: RunSnapshot}} props */
+/** @param {{name: string, state: string, record: Api.TaskRecord|undefined, scale: Scale, run: Api.RunSnapshot}} props */
 function Row({ name, state, record, scale, run }) {
   const [open, setOpen] = useState(false);
   const calls = record ? record.done + record.failed + record.skipped : 0;
@@ -80,7 +78,7 @@ function Row({ name, state, record, scale, run }) {
 /** @param {number} at @param {Scale} scale */
 const share = (at, scale) => Math.min(Math.max((at - scale.from) / (scale.to - scale.from), 0), 1);
 
-/** @param {{record: TaskRecord, state: string, scale: Scale, mapped: boolean}} props */
+/** @param {{record: Api.TaskRecord, state: string, scale: Scale, mapped: boolean}} props */
 function Span({ record, state, scale, mapped }) {
   if (record.started_at === null) return null;
   const left = share(record.started_at, scale);
@@ -100,7 +98,7 @@ function Took({ left, right, text }) {
   return html`<span class="fall-took inside" style=${{ right: `${(1 - right) * 100}%` }}>${text}</span>`;
 }
 
-/** When the items of a map ended, as columns; the failed stand below, in their own colour and direction. @param {{strip: import("../core/types.js").Strip, scale: Scale}} props */
+/** When the items of a map ended, as columns; the failed stand below, in their own colour and direction. @param {{strip: Api.Strip, scale: Scale}} props */
 function Density({ strip, scale }) {
   const most = Math.max(...strip.done.map((done, place) => done + strip.failed[place]), 1);
   const left = share(strip.start, scale) * 100;
@@ -114,9 +112,9 @@ function Density({ strip, scale }) {
   </svg>`;
 }
 
-/** @param {{name: string, record: TaskRecord|undefined, scale: Scale, run: RunSnapshot}} props */
+/** @param {{name: string, record: Api.TaskRecord|undefined, scale: Scale, run: Api.RunSnapshot}} props */
 function Calls({ name, record, scale, run }) {
-  /** @type {import("../core/types.js").Asked<{items: import("../core/types.js").Item[], next_cursor: string|null}>} */
+  /** @type {Api.Asked<{items: Api.Item[], next_cursor: string|null}>} */
   const page = useAsked(`/runs/${run.run_id}/items`, { query: { step: name, limit: CALLS }, every: ACTIVE.has(run.status) ? 3 : 0 });
   if (!page.value) return html`<${Waiting} ...${page} rows=${2} />`;
   return html`<div class="fall-calls">

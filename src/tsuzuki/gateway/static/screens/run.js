@@ -17,10 +17,9 @@ import { Labels, Status } from "../parts/status.js";
 import { EventsTab } from "./run-events.js";
 import { GraphTab } from "./run-graph.js";
 import { ItemsTab } from "./run-items.js";
+import { ModelsTab, dollars } from "./llm.js";
 import { ParamsTab } from "./run-params.js";
 import { StepsTab } from "./run-steps.js";
-
-/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
 
 /** @param {{run: string, tab?: string}} props */
 export function RunScreen({ run: reference, tab = "steps" }) {
@@ -45,9 +44,9 @@ export function RunScreen({ run: reference, tab = "steps" }) {
   <//>`;
 }
 
-/** @param {RunSnapshot} run */
+/** @param {Api.RunSnapshot} run */
 function tabsOf(run) {
-  const names = ["steps", ...(run.workflow_yaml_sha256 ? ["graph"] : []), "items", "logs", "events", "params"];
+  const names = ["steps", ...(run.workflow_yaml_sha256 ? ["graph"] : []), "items", ...(run.usage ? ["llm"] : []), "logs", "events", "params"];
   const { done, failed, skipped, steps } = run.counts;
   const figures = /** @type {Record<string, number>} */ ({ steps: Object.keys(run.tasks).length, items: done + failed + skipped + steps, events: run.position });
   return names.map((name) => ({
@@ -57,9 +56,10 @@ function tabsOf(run) {
   }));
 }
 
-/** @param {{run: RunSnapshot, tab: string}} props */
+/** @param {{run: Api.RunSnapshot, tab: string}} props */
 function Body({ run, tab }) {
   if (tab === "items") return html`<${ItemsTab} run=${run} />`;
+  if (tab === "llm") return html`<${ModelsTab} run=${run} />`;
   if (tab === "graph") return html`<${GraphTab} run=${run} />`;
   if (tab === "logs") return html`<${RunLog} run=${run.run_id} live=${ACTIVE.has(run.status)} />
     <${CommandLine} line=${commands.watch(run.number)} />`;
@@ -74,7 +74,7 @@ function Connection({ state, gone }) {
   return html`<p class=${`connection link-${name}`} role="status" data-link=${name}><i aria-hidden="true"></i>${t(`link.${name}`)}</p>`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Actions({ run }) {
   return html`
     ${mayBe("cancel", run) && html`<button class="button" data-act="cancel" onClick=${() => askFor("cancel", [run])}>
@@ -86,7 +86,7 @@ function Actions({ run }) {
       onClick=${() => askFor("remove", [run], () => go("/runs"))}><${Icon} name="bin" />${t("action.remove")}</button>`}`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Header({ run }) {
   const over = !ACTIVE.has(run.status);
   return html`<dl class="facts">
@@ -98,8 +98,7 @@ function Header({ run }) {
     <${Fact} name=${t("column.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">
       ${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
     <${Fact} name=${t("column.done")}><${Tally} counts=${run.counts} /><//>
-    ${run.cost !== null && run.cost !== undefined && html`<${Fact} name=${t("fact.cost")}>
-      ${number(run.cost, { style: "currency", currency: "USD" })}<//>`}
+    ${run.usage && html`<${Fact} name=${t("fact.cost")}><a href=${link(`/runs/${run.number}/llm`)}>${dollars(run.cost)}</a><//>`}
     ${run.not_before && run.status === "PENDING" && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
     ${run.key && html`<${Fact} name=${t("column.key")}><code>${run.key}</code><//>`}
     ${run.continues && html`<${Fact} name=${t("fact.continues")}><${RunLink} run=${run.continues}>${run.continues.slice(0, 8)}<//><//>`}
@@ -110,7 +109,7 @@ function Header({ run }) {
   </dl>`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Trouble({ run }) {
   const failed = Object.entries(run.task_records ?? {}).find(([, record]) => record.traceback);
   return html`<section class="trouble" role="alert">
@@ -125,7 +124,7 @@ function Trouble({ run }) {
   </section>`;
 }
 
-/** @param {{run: RunSnapshot}} props */
+/** @param {{run: Api.RunSnapshot}} props */
 function Progress({ run }) {
   const steps = ACTIVE.has(run.status) ? run.progress ?? [] : [];
   if (!steps.length) return null;

@@ -18,8 +18,6 @@ import { Labels, Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { CommandLine } from "../parts/command.js";
 
-/** @typedef {import("../core/types.js").RunSummary} RunSummary */
-
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
 
 /** @param {Record<string, string>} query @returns {import("../core/runlist.js").Filters} */
@@ -48,7 +46,7 @@ export function RunsScreen() {
   <//>`;
 }
 
-/** @param {{glance: import("../core/types.js").Glance|null, query: Record<string, string>}} props */
+/** @param {{glance: Api.Glance|null, query: Record<string, string>}} props */
 function StateNav({ glance: seen, query }) {
   const all = seen ? Object.values(seen.runs).reduce((sum, count) => sum + count, 0) : null;
   /** @param {number|null|undefined} count */
@@ -87,7 +85,7 @@ function Filters({ query }) {
   </form>`;
 }
 
-/** @param {{runs: RunSummary[], list: RunList, clear: () => void}} props */
+/** @param {{runs: Api.RunSummary[], list: RunList, clear: () => void}} props */
 function Bulk({ runs, list, clear }) {
   const done = (/** @type {Set<string>} */ ids) => {
     clear();
@@ -104,7 +102,7 @@ function Bulk({ runs, list, clear }) {
   </div>`;
 }
 
-/** @param {{list: RunList, rows: RunSummary[], chosen: Set<string>, setChosen: (ids: Set<string>) => void, filtered: boolean}} props */
+/** @param {{list: RunList, rows: Api.RunSummary[], chosen: Set<string>, setChosen: (ids: Set<string>) => void, filtered: boolean}} props */
 function Rows({ list, rows, chosen, setChosen, filtered }) {
   const problem = list.problem.value;
   if (list.loading.value) return html`<${Waiting} problem=${problem} again=${() => list.again()} rows=${8} />`;
@@ -119,33 +117,33 @@ function Rows({ list, rows, chosen, setChosen, filtered }) {
     name: "choose", class: "cell-choose",
     title: html`<input type="checkbox" aria-label=${t("bulk.all")} checked=${every}
       onChange=${() => setChosen(new Set(every ? [] : rows.map((run) => run.run_id)))} />`,
-    cell: (/** @type {RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: run.number })}
+    cell: (/** @type {Api.RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: run.number })}
       checked=${chosen.has(run.run_id)} onChange=${() => toggle(run.run_id)} />`,
   };
   return html`<${Table} label=${t("nav.runs")} columns=${[choose, ...columns()]} rows=${rows}
-    rowKey=${(/** @type {RunSummary} */ run) => run.number}
-    rowClass=${(/** @type {RunSummary} */ run) => (chosen.has(run.run_id) ? "selected" : "")} />
+    rowKey=${(/** @type {Api.RunSummary} */ run) => run.number}
+    rowClass=${(/** @type {Api.RunSummary} */ run) => (chosen.has(run.run_id) ? "selected" : "")} />
     ${list.cursor.value !== null && html`<div class="more"><button class="button" onClick=${() => list.more()}>${t("table.more")}</button></div>`}`;
 }
 
 const columns = () => [
-  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {RunSummary} */ run) => html`<a class="run-name"
+  { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {Api.RunSummary} */ run) => html`<a class="run-name"
     href=${link(`/runs/${run.number}`)}><b>${run.flow_name}</b> <span class="run-number">#${run.number}</span></a>
     <${Labels} run=${run} all=${false} />` },
-  { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {RunSummary} */ run) =>
+  { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Status} state=${run.status} />` },
-  { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {RunSummary} */ run) => (run.error
+  { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {Api.RunSummary} */ run) => (run.error
     ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
-  { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {RunSummary} */ run) =>
+  { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Time} at=${run.created_at} />` },
-  { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {RunSummary} */ run) =>
+  { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Elapsed} from=${run.started_at}
     to=${run.finished_at ?? (run.status === "RUNNING" || run.status === "CANCELLING" ? null : run.updated_at)} />` },
-  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {RunSummary} */ run) =>
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${RowActions} run=${run} />` },
 ];
 
-/** @param {{run: RunSummary}} props */
+/** @param {{run: Api.RunSummary}} props */
 function RowActions({ run }) {
   const act = (/** @type {import("../parts/actions.js").Verb} */ verb, /** @type {string} */ icon) => {
     const label = `${t(`action.${verb}`)} #${run.number}`;

@@ -11,8 +11,6 @@ import { Card, Page } from "../parts/layout.js";
 import { Waiting } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/types.js").SettingView} SettingView */
-
 export function SettingsScreen() {
   return html`<${Page} title=${t("nav.settings")}>
     <div class="pair">
@@ -27,7 +25,7 @@ export function SettingsScreen() {
   <//>`;
 }
 
-/** @param {{name: string, chosen: import("../vendor/signals.js").Signal<string>, values: string[]}} props */
+/** @param {{name: string, chosen: Api.Signal<string>, values: string[]}} props */
 function Choice({ name, chosen, values }) {
   return html`<fieldset class="choice"><legend>${t(`settings.${name}`)}</legend>
     ${values.map((value) => html`<label key=${value} class="radio"><input type="radio" name=${name} value=${value}
@@ -63,7 +61,7 @@ export function KeyForm({ done }) {
 
 function Effective() {
   const [changed, setChanged] = useState(false);
-  /** @type {import("../core/types.js").Asked<SettingView[]>} */
+  /** @type {Api.Asked<Api.SettingView[]>} */
   const found = useAsked("/config");
   const health = useAsked("/health");
   const rows = (found.value ?? []).filter((one) => !changed || one.from !== "default" || one.refusal);
@@ -71,7 +69,7 @@ function Effective() {
     ${t("settings.changed")}</label>`;
   return html`<${Card} title=${t("settings.effective")} actions=${only} flush>
     ${!found.value ? html`<${Waiting} ...${found} />` : rows.length ? html`<${Table} label=${t("settings.effective")}
-      columns=${columns()} rows=${rows} rowKey=${(/** @type {SettingView} */ row) => row.name} />`
+      columns=${columns()} rows=${rows} rowKey=${(/** @type {Api.SettingView} */ row) => row.name} />`
       : html`<p class="hint card-note">${t("settings.unchanged")}</p>`}
   <//>
   <${CommandLine} line="tsuzuki config" />
@@ -79,10 +77,10 @@ function Effective() {
 }
 
 const columns = () => [
-  { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {SettingView} */ row) =>
+  { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {Api.SettingView} */ row) =>
     html`<code class="wordy">${row.name}</code><span class="means">${row.means}</span>${row.refusal &&
     html`<span class="error-line">${row.refusal}</span>`}` },
-  { name: "value", title: t("column.value"), cell: (/** @type {SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
-  { name: "from", title: t("column.from"), cell: (/** @type {SettingView} */ row) => (row.from === "default"
+  { name: "value", title: t("column.value"), cell: (/** @type {Api.SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
+  { name: "from", title: t("column.from"), cell: (/** @type {Api.SettingView} */ row) => (row.from === "default"
     ? html`<span class="none">${t("settings.default")}</span>` : html`<span class="label">${row.from}</span>`) },
 ];

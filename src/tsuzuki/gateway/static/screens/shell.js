@@ -14,11 +14,12 @@ import { KeyForm } from "./settings.js";
 
 /** @typedef {{path: string, title: string, icon: string, figure?: (glance: any) => number}} Entry */
 
-/** @type {import("../vendor/signals.js").Signal<Entry[]>} */
+/** @type {Api.Signal<Entry[]>} */
 export const entries = signal([
   { path: "/runs", title: "nav.runs", icon: "runs", figure: (glance) => glance.runs.RUNNING + glance.runs.CANCELLING },
   { path: "/workers", title: "nav.workers", icon: "workers", figure: (glance) => glance.workers_alive },
   { path: "/letters", title: "nav.letters", icon: "letters", figure: (glance) => glance.dead_letters },
+  { path: "/llm", title: "nav.llm", icon: "terminal" },
   { path: "/metrics", title: "nav.metrics", icon: "metrics" },
   { path: "/settings", title: "nav.settings", icon: "settings" },
 ]);

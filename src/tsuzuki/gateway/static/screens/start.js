@@ -13,14 +13,11 @@ import { Card, Page } from "../parts/layout.js";
 import { Empty, Failure, Loading, Waiting, problemText } from "../parts/states.js";
 import { YamlForm } from "./start-yaml.js";
 
-/** @typedef {import("../core/types.js").FlowView} FlowView */
-/** @typedef {import("../core/types.js").RunSnapshot} RunSnapshot */
-
 export function StartScreen() {
   const { flow = "", like = "", yaml = "" } = place.value.query;
-  /** @type {import("../core/types.js").Asked<FlowView[]>} */
+  /** @type {Api.Asked<Api.FlowView[]>} */
   const flows = useAsked("/flows", { every: 10 });
-  /** @type {import("../core/types.js").Asked<RunSnapshot>} */
+  /** @type {Api.Asked<Api.RunSnapshot>} */
   const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null, { query: { include: "params" } });
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
   const brought = html`<a class="button" href=${link("/start", { yaml: 1 })}><${Icon} name="plus" />${t("yaml.open")}</a>`;
@@ -36,14 +33,14 @@ export function StartScreen() {
   return html`<${Page} title=${title} above=${above} actions=${!like && !flow && !yaml && brought}>${content}<//>`;
 }
 
-/** A run that brought its flow begins with that text. @param {{model: RunSnapshot}} props */
+/** A run that brought its flow begins with that text. @param {{model: Api.RunSnapshot}} props */
 function YamlLike({ model }) {
   const graph = useAsked(`/runs/${model.run_id}/graph`);
   if (!graph.value) return html`<${Waiting} ...${graph} />`;
   return html`<${YamlForm} name=${model.flow_name} tag=${model.tag} text=${/** @type {any} */ (graph.value).workflow} />`;
 }
 
-/** @param {{flows: FlowView[], name: string, model: RunSnapshot|null}} props */
+/** @param {{flows: Api.FlowView[], name: string, model: Api.RunSnapshot|null}} props */
 function Chosen({ flows, name, model }) {
   const found = flows.find((flow) => flow.name === name);
   if (!flows.length && !model) return html`<${NoFlows} />`;
@@ -54,7 +51,7 @@ function Chosen({ flows, name, model }) {
     <${StartForm} key=${`${name}|${model?.run_id}|${Boolean(found)}`} flow=${found ?? unknown} model=${model?.flow_name === name ? model : null} />`;
 }
 
-/** The fields of a flow that nobody has published: those of the run that is its model. @param {RunSnapshot|null} model */
+/** The fields of a flow that nobody has published: those of the run that is its model. @param {Api.RunSnapshot|null} model */
 function paramsSchema(model) {
   const types = /** @type {Record<string, string>} */ ({ string: "string", boolean: "boolean", number: "number" });
   const entries = Object.entries(model?.params ?? {}).map(([name, value]) => [name, types[typeof value] ? { type: types[typeof value] } : {}]);
@@ -66,7 +63,7 @@ function NoFlows() {
     <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
 }
 
-/** @param {{flows: FlowView[]}} props */
+/** @param {{flows: Api.FlowView[]}} props */
 function FlowList({ flows }) {
   const [text, setText] = useState("");
   const found = flows.filter((flow) => `${flow.name} ${flow.doc}`.toLowerCase().includes(text.toLowerCase()));
@@ -82,7 +79,7 @@ function FlowList({ flows }) {
     </ul>`;
 }
 
-/** @param {{flow: FlowView, model: RunSnapshot|null}} props */
+/** @param {{flow: Api.FlowView, model: Api.RunSnapshot|null}} props */
 function StartForm({ flow, model }) {
   const form = useMemo(() => new FormState(flow.params, model?.params), []);
   const first = flow.tags.includes("default") || !flow.tags.length ? "" : flow.tags[0];

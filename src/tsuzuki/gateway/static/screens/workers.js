@@ -14,12 +14,10 @@ import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/types.js").Worker} Worker */
-
 export function WorkersScreen() {
   const { all = "", hidden = "" } = place.value.query;
-  const [asking, setAsking] = useState(/** @type {Worker|null} */ (null));
-  /** @type {import("../core/types.js").Asked<Worker[]>} */
+  const [asking, setAsking] = useState(/** @type {Api.Worker|null} */ (null));
+  /** @type {Api.Asked<Api.Worker[]>} */
   const workers = useAsked("/workers", { every: 2, query: { scope: all ? "all" : "active", include_hidden: hidden ? "true" : undefined } });
   const box = (/** @type {string} */ name, /** @type {string} */ value) => html`<label class="check"><input type="checkbox"
     checked=${Boolean(value)}
@@ -31,8 +29,8 @@ export function WorkersScreen() {
   else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers">
     <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
   else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking)} rows=${rows}
-    rowKey=${(/** @type {Worker} */ worker) => worker.worker_id}
-    rowClass=${(/** @type {Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
+    rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id}
+    rowClass=${(/** @type {Api.Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
   return html`<${Page} title=${t("nav.workers")}>
     <div class="toolbar">${box("all", all)}${box("hidden", hidden)}</div>
     <${Stale} problem=${workers.value ? workers.problem : null} />
@@ -41,30 +39,30 @@ export function WorkersScreen() {
   <//>`;
 }
 
-/** @param {(worker: Worker) => void} hide */
+/** @param {(worker: Api.Worker) => void} hide */
 const columns = (hide) => [
-  { name: "worker", title: t("column.worker"), class: "cell-run", cell: (/** @type {Worker} */ worker) => html`<b class="wordy">
+  { name: "worker", title: t("column.worker"), class: "cell-run", cell: (/** @type {Api.Worker} */ worker) => html`<b class="wordy">
     ${worker.worker_id}</b>${worker.hidden && html` <span class="label">${t("workers.ishidden")}</span>`}` },
-  { name: "state", title: t("column.status"), cell: (/** @type {Worker} */ worker) => html`<${Status} state=${worker.state} />` },
-  { name: "run", title: t("column.current"), cell: (/** @type {Worker} */ worker) => (worker.current_run_id
+  { name: "state", title: t("column.status"), cell: (/** @type {Api.Worker} */ worker) => html`<${Status} state=${worker.state} />` },
+  { name: "run", title: t("column.current"), cell: (/** @type {Api.Worker} */ worker) => (worker.current_run_id
     ? html`<${RunLink} run=${worker.current_run_id}>${worker.current_run_id.slice(0, 8)}<//>`
     : html`<span class="none">–</span>`) },
-  { name: "tags", title: t("column.tags"), cell: (/** @type {Worker} */ worker) => html`<span class="labels">
+  { name: "tags", title: t("column.tags"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="labels">
     ${worker.tags.map((tag) => html`<a key=${tag} class="label tag" href=${link("/runs", { tag })}>${tag}</a>`)}</span>` },
-  { name: "flows", title: t("column.flows"), cell: (/** @type {Worker} */ worker) => html`<span class="clip two"
+  { name: "flows", title: t("column.flows"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="clip two"
     title=${worker.flows.join(", ")}>${worker.flows.join(", ")}</span>` },
-  { name: "seen", title: t("column.seen"), class: "cell-time", cell: (/** @type {Worker} */ worker) => html`<${Time} at=${worker.last_seen_at} />` },
-  { name: "lives", title: t("column.lives"), class: "cell-took", cell: (/** @type {Worker} */ worker) =>
+  { name: "seen", title: t("column.seen"), class: "cell-time", cell: (/** @type {Api.Worker} */ worker) => html`<${Time} at=${worker.last_seen_at} />` },
+  { name: "lives", title: t("column.lives"), class: "cell-took", cell: (/** @type {Api.Worker} */ worker) =>
     html`<${Elapsed} from=${worker.started_at}
     to=${worker.stopped_at ?? (worker.state === "DISCONNECTED" ? worker.last_seen_at : null)} />` },
-  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Worker} */ worker) => {
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.Worker} */ worker) => {
     const label = `${t(worker.hidden ? "workers.unhide" : "workers.hide")} ${worker.worker_id}`;
     return html`<button class="button bare" aria-label=${label} title=${label} onClick=${() => hide(worker)}>
       <${Icon} name=${worker.hidden ? "eye" : "hide"} /></button>`;
   } },
 ];
 
-/** @param {{worker: Worker, close: () => void, done: () => void}} props */
+/** @param {{worker: Api.Worker, close: () => void, done: () => void}} props */
 function Hide({ worker, close, done }) {
   const hidden = !worker.hidden;
   const verb = hidden ? "hide" : "unhide";

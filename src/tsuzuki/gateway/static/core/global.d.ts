@@ -1,0 +1,30 @@
+// The shapes of the API by a short name, wherever a comment says a type; only tsc reads this.
+declare namespace Api {
+  type Signal<T> = import("../vendor/signals.js").Signal<T>;
+  type Status = import("./types.js").Status;
+  type Counts = import("./types.js").Counts;
+  type StepProgress = import("./types.js").StepProgress;
+  type RunSummary = import("./types.js").RunSummary;
+  type Sums = import("./types.js").Sums;
+  type ModelUsage = import("./types.js").ModelUsage;
+  type Usage = import("./types.js").Usage;
+  type UsageView = import("./types.js").UsageView;
+  type JobProcess = import("./types.js").JobProcess;
+  type JobView = import("./types.js").JobView;
+  type QueueView = import("./types.js").QueueView;
+  type Strip = import("./types.js").Strip;
+  type TaskRecord = import("./types.js").TaskRecord;
+  type RunSnapshot = import("./types.js").RunSnapshot;
+  type Item = import("./types.js").Item;
+  type Outcome = import("./types.js").Outcome;
+  type LogLine = import("./types.js").LogLine;
+  type Worker = import("./types.js").Worker;
+  type Letter = import("./types.js").Letter;
+  type FlowView = import("./types.js").FlowView;
+  type Glance = import("./types.js").Glance;
+  type SettingView = import("./types.js").SettingView;
+  type GraphNode = import("./types.js").GraphNode;
+  type Application = import("./types.js").Application;
+  type Asked<T> = import("./types.js").Asked<T>;
+  type Fact = import("./types.js").Fact;
+}

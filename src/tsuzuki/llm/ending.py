@@ -1,0 +1,105 @@
+"""Ends the batches of a run that is cancelled: as well as one can, and as often as one likes."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki import facts as f
+from tsuzuki.errors import TsuzukiError
+from tsuzuki.lifecycle import Run
+from tsuzuki.llm import providers
+from tsuzuki.llm.providers import Address
+from tsuzuki.llm.queue.batches import BatchWork
+from tsuzuki.llm.queue.submissions import NoLedger
+from tsuzuki.llm.sharing import shared_queue
+from tsuzuki.runs import Runs
+
+logger: Final = logging.getLogger("tsuzuki.llm")
+
+PATIENCE: Final = 10.0
+"""How long a provider is asked to end a batch (seconds)."""
+
+
+MOST_READ: Final = 20_000
+"""So much of the end of a journal is looked through: a run that has a batch open does little else."""
+_PAGE: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A batch that was open when its run was cancelled; `error` says why its provider could not be asked to end it."""
+
+    provider: str
+    batch: str
+    error: str = ""
+
+    def __str__(self) -> str:
+        if self.error:
+            return f"batch {self.batch} of {self.provider} goes on, and is paid for: {self.error}"
+        return f"{self.provider} was asked to end batch {self.batch}; what it has done is kept, and found on resume"
+
+
+async def end_here(address: Address, process_id: str) -> None:
+    """Asks for the end of the open batches that the queue of this process knows of."""
+    try:
+        async with asyncio.timeout(PATIENCE), shared_queue() as queue, providers.shared(address) as provider:
+            await BatchWork(queue, provider, NoLedger()).cancel(process_id)
+    except (TsuzukiError, TimeoutError) as error:
+        logger.warning("the batches of process %s go on: %s", process_id, error)
+
+
+async def end_batches(runs: Runs, row: Run) -> list[Ended]:
+    """Asks for the end of the batches that a run had open when it was cancelled at once: its journal names them.
+
+    Nobody executed it (it waited, or whoever did is dead), so whoever cancelled it asks; the key of the provider has to
+    be in the environment here.
+    """
+    noted = _Noted()
+    position = max(row.position - MOST_READ, 0)
+    while entries := await runs.backend.read(row.id, after=position, limit=_PAGE):
+        for entry in entries:
+            noted.take(entry.fact)
+        position = entries[-1].position
+    ended = [await _end(address, batch) for address, batch in noted.open()]
+    for each in ended:
+        logger.log(logging.WARNING if each.error else logging.INFO, "run %s: %s", row.number, each)
+    return ended
+
+
+async def _end(address: Address, batch: str) -> Ended:
+    try:
+        async with asyncio.timeout(PATIENCE), providers.shared(address) as provider:
+            if provider.batches is not None:
+                await provider.batches.cancel(batch)
+    except (TsuzukiError, TimeoutError) as error:
+        return Ended(address.provider, batch, str(error) or "it did not answer in time")
+    return Ended(address.provider, batch)
+
+
+@dataclass(slots=True)
+class _Noted:
+    """What a journal says of batches: who was asked under which process, and which batches each step created."""
+
+    addresses: dict[str, Address] = field(default_factory=dict)
+    processes: dict[str, str] = field(default_factory=dict)
+    batches: dict[str, list[str]] = field(default_factory=dict)
+
+    def take(self, fact: f.Fact | f.Unknown) -> None:
+        match fact:
+            case f.StepDone(name="llm.plan"):
+                plan: Any = msgspec.json.decode(fact.result)
+                self.addresses[plan["process_id"]] = Address(plan["provider"], plan["base_url"], plan["model"])
+            case f.StepStarted(name="llm.batch"):
+                self.processes[fact.step] = fact.key
+            case f.StepDone(name="llm.submit"):
+                self.batches.setdefault(fact.parent, []).append(msgspec.json.decode(fact.result, type=str))
+            case f.StepDone(name="llm.batch") | f.StepFailed(name="llm.batch"):
+                self.batches.pop(fact.step, None)
+
+    def open(self) -> list[tuple[Address, str]]:
+        """Gives the batches of steps that have no outcome; one that is over does not mind being ended."""
+        known = ((self.addresses.get(self.processes.get(step, "")), found) for step, found in self.batches.items())
+        return [(address, batch) for address, found in known if address is not None for batch in found]

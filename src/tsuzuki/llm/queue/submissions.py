@@ -1,0 +1,100 @@
+"""A batch on its way, as values: what is in it, what came of it, what is to be waited for, and where it is noted."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from tsuzuki import settings
+from tsuzuki.llm.providers.interface import Intent
+from tsuzuki.llm.questions import Question, Reply, Turn
+
+FIRST_LOOK: Final = 2.0
+"""How soon a batch is looked at for the first time (seconds)."""
+AN_HOUR: Final = 3600.0
+_turns: Final = msgspec.json.Decoder(tuple[Turn, ...]).decode
+
+
+class Waiting(Exception):
+    """A batch is not over, or not sure: look again after so many seconds."""
+
+    def __init__(self, seconds: float, text: str, done: int = 0, total: int = 0) -> None:
+        super().__init__(text)
+        self.seconds, self.text, self.done, self.total = seconds, text, done, total
+
+
+class Placed(NamedTuple):
+    """A job in a batch: what is asked there, and what the tries before took."""
+
+    question: Question
+    before: Reply | None
+
+
+class Collected(NamedTuple):
+    """What came of a job in a batch; with turns it is asked again, saying these."""
+
+    job: str
+    reply: Reply
+    turns: tuple[Turn, ...] | None
+
+
+class Submission(NamedTuple):
+    """A batch on its way, as its row has it."""
+
+    id: str
+    process_id: str
+    provider: str
+    base_url: str
+    state: str
+    batch_job_id: str | None
+    intended_at: float
+    searched_at: float | None
+
+
+class Ledger(Protocol):
+    """Where intents and the ids of batches are written down beside the queue: in a run, its journal."""
+
+    async def intend(self, intent: Intent) -> tuple[Intent, bool]:
+        """Writes an intent down; gives it as it was first written, and whether that is now."""
+        ...
+
+    async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
+        """Gives the id of the batch: as written down, else what `create` gives, which is then written down."""
+        ...
+
+
+class NoLedger:
+    """Nothing but the queue: its side tables are all there is."""
+
+    async def intend(self, intent: Intent) -> tuple[Intent, bool]:
+        """Has nothing to write."""
+        return intent, True
+
+    async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
+        """Creates."""
+        del intent
+        return await create()
+
+
+def question_of(request: str, turns: str | None) -> Question:
+    """Gives what a job asks, with what was said since."""
+    question = msgspec.json.decode(request, type=Question)
+    return question if not turns else msgspec.structs.replace(question, turns=_turns(turns))
+
+
+def reply_of(tried: str | None) -> Reply | None:
+    """Gives what the tries of a job took so far."""
+    return None if tried is None else msgspec.json.decode(tried, type=Reply)
+
+
+def interval() -> float:
+    """Gives how often an open batch is looked at (seconds)."""
+    return float(settings.value("TSUZUKI_LLM_POLL_SEC"))
+
+
+def pause(age: float) -> float:
+    """Gives how long to wait before a batch of an age is looked at again: soon at first, later after an hour."""
+    often = interval()
+    if age > AN_HOUR:
+        return min(often * age / AN_HOUR, 10 * often)
+    return max(min(FIRST_LOOK, often), min(age / 4, often))

@@ -1,0 +1,181 @@
+"""The part of the double that answers questions: what is asked, who waits, what goes wrong, and how it is counted."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+KEY = "sk-double-0123456789abcdef"
+
+
+@dataclass
+class Plan:
+    """What the double does with the next batches."""
+
+    polls: int = 1
+    """How often it is looked at before it is over."""
+    ends: str = "completed"
+    refuse: set[int] = field(default_factory=set)
+    """Questions (by their number in the batch) that fail."""
+    missing: set[int] = field(default_factory=set)
+    twice: set[int] = field(default_factory=set)
+    strangers: int = 0
+    shuffled: bool = False
+
+
+@dataclass
+class Batch:
+    id: str
+    requests: list[dict[str, Any]]
+    metadata: dict[str, str]
+    plan: Plan
+    created: float = field(default_factory=time.time)
+    looked: int = 0
+    cancelled: bool = False
+    outcomes: list[dict[str, Any]] | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.cancelled or self.looked >= self.plan.polls
+
+
+class Answering:
+    """Answers questions by the protocols of all providers."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[str], str] = lambda prompt: f"answer to {prompt}"
+        self.finish = "stop"
+        self.delay = 0.0
+        self.refusals: list[tuple[int, dict[str, str]]] = []
+        self.seen: list[dict[str, Any]] = []
+        self.prompts: Counter[str] = Counter()
+        self.billed: Counter[str] = Counter()
+        self.at_once = self.most_at_once = 0
+        self.headers: list[dict[str, str]] = []
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self.batches: dict[str, Batch] = {}
+        self.plan = Plan()
+        self.pause: Callable[[str], Awaitable[None]] | None = None
+        """Called at the boundaries of the batch path with their name: a test holds the client there, and kills it."""
+        self.poll_refusals: list[int] = []
+        self.gone: set[str] = set()
+        """Answers that are lost on the way: the thing is done, the client hears nothing."""
+        self.url = ""
+
+    async def _guarded(
+        self, request: Request, prompt_of: Callable[[Any], str], reply: Callable[[Any, str], Any]
+    ) -> Response:
+        self.headers.append(dict(request.headers))
+        body = await request.json()
+        self.seen.append(body)
+        if self.refusals:
+            status, headers = self.refusals.pop(0)
+            return JSONResponse({"error": {"message": f"refused with {headers or status} and {KEY}"}}, status, headers)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        prompt = prompt_of(body)
+        self.prompts[prompt] += 1
+        try:
+            await asyncio.sleep(self.delay)
+            answer = reply(body, self.answer(prompt))
+            return answer if isinstance(answer, Response) else JSONResponse(answer)
+        finally:
+            self.at_once -= 1
+
+    async def chat(self, request: Request) -> Response:
+        return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), self._chat)
+
+    def _chat(self, body: Any, text: str) -> Any:
+        if body.get("stream"):
+            pieces = [{"choices": [{"delta": {"content": text[i : i + 5]}}]} for i in range(0, len(text), 5)]
+            return StreamingResponse(_events([*map(json.dumps, pieces), "[DONE]"]), media_type="text/event-stream")
+        return completion(body, text, self.finish)
+
+    async def messages(self, request: Request) -> Response:
+        return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), self._message)
+
+    def _message(self, body: Any, text: str) -> Any:
+        if body.get("stream"):
+            pieces = [
+                {"type": "content_block_delta", "delta": {"text": text[i : i + 5]}} for i in range(0, len(text), 5)
+            ]
+            return StreamingResponse(_events(map(json.dumps, pieces)), media_type="text/event-stream")
+        return message(body, text, {"length": "max_tokens"}.get(self.finish, "end_turn"))
+
+    async def gemini(self, request: Request) -> Response:
+        def reply(body: Any, text: str) -> Any:
+            del body
+            found = {
+                "content": {"parts": [{"text": text}]},
+                "finishReason": "MAX_TOKENS" if self.finish == "length" else "STOP",
+            }
+            answer = {"candidates": [found], "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3}}
+            if "stream" in request.url.path:
+                return StreamingResponse(_events([json.dumps(answer)]), media_type="text/event-stream")
+            return answer
+
+        return await self._guarded(request, lambda body: str(body["contents"][-1]["parts"][0]["text"]), reply)
+
+    async def ollama(self, request: Request) -> Response:
+        def reply(body: Any, text: str) -> Any:
+            if body.get("stream"):
+                lines = "\n".join(json.dumps({"message": {"content": piece}}) for piece in text.split(" "))
+                return PlainTextResponse(lines)
+            return {"model": body["model"], "message": {"content": text}, "done_reason": self.finish, "eval_count": 3}
+
+        return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), reply)
+
+    async def models(self, request: Request) -> Response:
+        del request
+        return JSONResponse({"object": "list", "has_more": False, "data": [model("m-1"), model("m-2")]})
+
+    async def gemini_models(self, request: Request) -> Response:
+        del request
+        return JSONResponse({"models": [{"name": "models/m-1"}]})
+
+    async def ollama_models(self, request: Request) -> Response:
+        del request
+        return JSONResponse({"models": [{"name": "m-1"}]})
+
+    async def _at(self, boundary: str) -> None:
+        if self.pause is not None:
+            await self.pause(boundary)
+
+
+async def _events(texts: Any) -> Any:
+    for text in texts:
+        yield f"data: {text}\n\n"
+
+
+def completion(body: Any, text: str, finish: str) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    }
+
+
+def message(body: Any, text: str, reason: str) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 10, "output_tokens": 5},
+    }
+
+
+def model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 1, "owned_by": "double", "type": "model", "display_name": name}

@@ -1,0 +1,200 @@
+"""Answers of a batch that do not fit are asked for again in a batch that follows; a cancelled run ends its batch."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from pydantic import BaseModel
+
+from tests.llm.double import Double, Plan
+from tests.llm.test_batches import BOTH, PATHS
+from tsuzuki import Runs, Status, flow, llm, task
+from tsuzuki import facts as f
+from tsuzuki.backends import Query
+from tsuzuki.backends.memory import MemoryBackend
+from tsuzuki.cli import main
+from tsuzuki.llm.queue.jobs import JobQueue
+from tsuzuki.script import carry_on, run_here
+from tsuzuki.testing import Crash, FaultyBackend, run_flow
+
+
+class Fact(BaseModel):
+    """What is asked for."""
+
+    text: str
+
+
+@pytest.fixture(autouse=True)
+def asked_there(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", f"{double.url}/v1")
+    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
+    monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+    double.plan = Plan(polls=1)
+
+
+@flow
+async def structured(count: int) -> list[str | None]:
+    requests = [llm.Request(f"q{n}", schema=Fact) for n in range(count)]
+    answers = await llm.ask_all(requests, strategy="batch")
+    return [answer.data.text if answer.ok else answer.error for answer in answers]
+
+
+def fits_in_the_end(prompt: str) -> str:
+    """q0 fits at once, q1 when it is told what is wrong; the rest never does."""
+    if "Field required" in prompt:
+        return json.dumps({"text": "mended"})
+    return {"q0": json.dumps({"text": "at once"}), "q1": "{}"}.get(prompt, "no idea")
+
+
+def batches(double: Double) -> list[int]:
+    """How many questions each batch had."""
+    return [len(batch.requests) for batch in double.batches.values()]
+
+
+@BOTH
+async def test_what_does_not_fit_goes_into_the_next_batch_with_what_is_wrong(
+    double: Double, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", name)
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", double.url + PATHS[name])
+    double.answer = fits_in_the_end
+    done = await run_flow(structured, count=3)
+    assert done.result[:2] == ["at once", "mended"]
+    assert "in 3 tries: there is no JSON in the answer" in done.result[2]
+    assert batches(double) == [3, 2, 1]
+    last = [*double.batches.values()][1].requests[0]
+    said = (last.get("body") or last["params"])["messages"]
+    assert [each["role"] for each in said[-3:]] == ["user", "assistant", "user"]
+    assert said[-2]["content"] == "{}"
+    assert "text: Field required" in said[-1]["content"]
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["same machine", "another machine"])
+@pytest.mark.parametrize("at", [6, 7, 8])
+async def test_a_crash_while_asking_again_creates_no_batch_twice(
+    double: Double, at: int, elsewhere: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    double.answer = fits_in_the_end
+    store = MemoryBackend()
+    with pytest.raises(Crash):
+        await run_flow(structured, backend=FaultyBackend(store, fail="append", crash=True, at=at), count=3)
+    if elsewhere:
+        monkeypatch.setenv("TSUZUKI_DATA_DIR", str(tmp_path / "elsewhere"))
+    done = await run_flow(structured, backend=store, count=3)
+    assert done.result[:2] == ["at once", "mended"]
+    assert batches(double) == [3, 2, 1]
+    [spent] = done.row.spent
+    assert (spent.requests, spent.input) == (6, 60)
+
+
+async def until(condition: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            found = condition()
+            if await found if isinstance(found, Awaitable) else found:
+                return
+            await asyncio.sleep(0.01)
+
+
+@task
+async def busy() -> None:
+    await asyncio.sleep(60)
+
+
+@flow
+async def waiting(count: int, also_busy: bool) -> list[str | None]:
+    requests = [llm.Request(f"q{n}") for n in range(count)]
+    if also_busy:  # then the run is held while its batch is open
+        answers, _ = await asyncio.gather(llm.ask_all(requests, strategy="batch"), busy())
+    else:
+        answers = await llm.ask_all(requests, strategy="batch")
+    return [answer.text if answer.ok else answer.error for answer in answers]
+
+
+@pytest.mark.parametrize("held", [True, False])
+async def test_cancelling_a_run_ends_its_batch_and_resume_asks_only_the_rest(
+    double: Double, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02" if held else "3600")
+    double.plan = Plan(polls=10**9)
+    store = MemoryBackend()
+    runs = Runs(store)
+    going = asyncio.create_task(run_here(runs, waiting, {"count": 4, "also_busy": held}, signals=False))
+
+    async def opened() -> bool:
+        rows = await runs.list(Query())
+        return bool(double.batches) and any(held or row.status is Status.PENDING for row in rows)
+
+    await until(opened)
+    [row] = await runs.list(Query())
+    await until(lambda: any(batch.looked for batch in double.batches.values()))
+    _, after = await runs.cancel(row.id)
+    if not held:
+        [ended] = await llm.end_batches(runs, after)
+        assert str(ended).startswith("openai was asked to end batch batch_")
+        assert [str(each) for each in await llm.end_batches(runs, after)]  # a second time does no harm
+    await asyncio.wait({going})
+    assert (await runs.get(row.id)).status is Status.CANCELLED
+    [batch] = double.batches.values()
+    assert batch.cancelled
+    double.plan = Plan(polls=0)
+    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
+    monkeypatch.setattr(busy, "function", tick)
+    resumed = await runs.resume(row.id)
+    done = await carry_on(runs, waiting, resumed)
+    assert done.result == [f"answer to q{n}" for n in range(4)]
+    assert batches(double) == [4, 2]  # the first had answered two before it was ended
+
+
+async def tick() -> None: ...
+
+
+def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, tmp_path: Path) -> None:
+    double.plan = Plan(polls=10**9)
+    store = Path(tmp_path)
+
+    async def left_behind() -> int:
+        async with Runs.open(data_dir=str(store)) as runs:
+            row = await runs.submit(waiting, {"count": 2, "also_busy": False})
+            [claim] = await runs.backend.claim("nobody", run_id=row.id)
+            journal: list[Any] = [
+                f.StepDone(at=1.0, step="p", name="llm.plan", result=json_of(plan(double))),
+                f.StepStarted(at=1.0, step="b", name="llm.batch", key="process"),
+                f.StepDone(at=1.0, step="s", name="llm.submit", parent="b", result=json_of("batch_x")),
+                f.Released(at=1.0, reason="waits", not_before=4e9, worker="nobody"),
+            ]
+            await runs.backend.append(claim, journal)
+            return row.number
+
+    number = asyncio.run(left_behind())
+    double.made([], {}, "batch_")
+    batch = double.batches["batch_x"] = double.batches.popitem()[1]
+    found = CliRunner().invoke(main, ["cancel", str(number), "--data-dir", str(store)])
+    assert found.exit_code == 0, found.output
+    assert "openai was asked to end batch batch_x" in found.output
+    assert batch.cancelled
+
+
+def plan(double: Double) -> dict[str, Any]:
+    there = {"provider": "openai", "base_url": f"{double.url}/v1", "model": "m"}
+    return {"process_id": "process", "strategy": "batch", "concurrency": 1, **there}
+
+
+def json_of(value: Any) -> Any:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+async def test_a_batch_that_others_cancelled_fails_what_it_has_not_done(double: Double) -> None:
+    double.plan = Plan(polls=1, ends="cancelled", missing={1})
+    done = await run_flow(waiting, count=2, also_busy=False)
+    assert done.result == ["answer to q0", "batch cancelled"]
+    assert batches(double) == [2]
+    async with JobQueue() as queue:
+        assert await queue.processes() == []

@@ -102,8 +102,9 @@ def _exchanges(text: str) -> list[tuple[str, str]]:
     if not marks:
         return [("", text)]
     found: list[tuple[str, str]] = []
-    for mark, after in zip(marks, [*marks[1:], None], strict=True):
-        said = text[mark.end() : after.start() if after else len(text)].strip()
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=True):
+        said = text[mark.end() : end].strip()
         if mark[1] == "User":
             found.append((said, ""))
         elif found:

@@ -52,11 +52,12 @@ def read(text: str, title: str) -> Note:
 
 
 def _sections(text: str) -> dict[str, str]:
-    marks = [mark for mark in _HEAD.finditer(text) if mark[1]]
+    marks = list(_HEAD.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
     found: dict[str, str] = {}
-    for mark, after in zip(marks, [*marks[1:], None], strict=True):
+    for mark, end in zip(marks, ends, strict=False):
         field = _WORDS[mark[1].lower()]
-        body = f"{mark[2] or ''}\n{text[mark.end() : after.start() if after else len(text)]}".strip()
+        body = f"{mark[2] or ''}\n{text[mark.end() : end]}".strip()
         if field not in found and body:
             found[field] = body
     return found

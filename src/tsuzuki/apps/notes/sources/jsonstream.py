@@ -103,10 +103,11 @@ def _element(text: _Text) -> Any:
             raise text.broken("it is nested too deeply") from None
         except ValueError as error:
             at = getattr(error, "pos", text.at)
-            if not _unfinished(error, at, len(text.buffer)) or text.over:
-                at_end = text.over and _unfinished(error, at, len(text.buffer))
-                why = "it ends in the middle" if at_end else getattr(error, "msg", str(error))
-                raise text.broken(why, at) from None
+            if text.over or not _unfinished(error, at, len(text.buffer) - _NEAR):
+                at_end = _unfinished(error, at, len(text.buffer))
+                raise text.broken(
+                    "it ends in the middle" if at_end else getattr(error, "msg", str(error)), at
+                ) from None
         else:
             if end < len(text.buffer) or text.over:  # a number at the very end may go on
                 text.at = end
@@ -117,5 +118,5 @@ def _element(text: _Text) -> Any:
         text.more(max(length, PIECE))
 
 
-def _unfinished(error: ValueError, at: int, length: int) -> bool:
-    return at >= length - _NEAR or str(error).startswith(_UNFINISHED)
+def _unfinished(error: ValueError, at: int, end: int) -> bool:
+    return at >= end or str(error).startswith(_UNFINISHED)

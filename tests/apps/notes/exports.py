@@ -111,7 +111,7 @@ def nasty_chatgpt() -> list[dict[str, Any]]:
     ]
 
 
-def nasty_claude() -> list[dict[str, Any]]:
+def nasty_claude() -> list[Any]:
     """The same for Claude."""
     blocks = [
         {"type": "thinking", "thinking": "inner words"},

@@ -80,6 +80,20 @@ def test_an_export_becomes_notes_offline_out_of_the_box(prompt: Prompt) -> None:
     assert len(list((prompt.folder / "vault").glob("*.md"))) == 5, "notes stay"
 
 
+def test_a_session_may_lie_anywhere_and_be_taken_in_from_anywhere(prompt: Prompt) -> None:
+    written(prompt.folder / "export/conversations.json", [claude(number) for number in range(3)])
+    told = prompt.json("import", "export", "--out", "vault", "--session-dir", "mine", "--limit", "1")
+    assert (prompt.folder / "mine/session.json").exists()
+    assert prompt("resume", told["session_id"], "--limit", "1").stdout == "1 success, 0 failed, 1 skipped\n"
+    assert "is not empty" in prompt("import", "export", "--out", "v", "--session-dir", "mine", code=1).stderr
+    (prompt.folder / "mine").rename(prompt.folder / "moved")
+    assert prompt("resume", told["session_id"], code=1).stderr.startswith("[Error] Session not found")
+    assert prompt("resume", "--session-dir", "moved").stdout == "1 success, 0 failed, 2 skipped\n"
+    assert prompt.json("status", told["session_id"])["success_count"] == 3
+    prompt("clean", "--days", "0", "--yes")
+    assert not (prompt.folder / "moved").exists()
+
+
 def test_exit_codes_tell_how_it_went(prompt: Prompt, model: Double) -> None:
     written(prompt.folder / "export/conversations.json", [claude(number) for number in range(3)])
     model.answer = lambda prompt: EMPTY

@@ -197,11 +197,28 @@ async def test_half_an_extract_is_noticed_and_done_again(study: Study, tmp_path:
     session.extracted.mkdir()
     shutil.rmtree(session.phase / "extract/input")
     with pytest.raises(NoInput, match=r"\[Error\] No input files"):
-        session.input  # noqa: B018 - what it raises is asked for
-    started = await study.desk.resume(session)
+        await study.desk.resume(session)
+
+
+async def test_a_crash_is_told_and_the_next_resume_starts_normally(study: Study, tmp_path: Path) -> None:
+    path = export(tmp_path, 3)
+    whole = path.read_text()
+    path.write_text(whole[:-40])
+    started = await study.desk.start(study.asked(path, offline=True))
     assert (await study.ended(started.run.id)).status == "FAILED"
+    session = study.desk.sessions.find(started.session_id)
     stands = await study.desk.standing(session)
-    assert (stands.status, "No input files" in str(stands.error)) == ("CRASHED", True)
+    assert (stands.status, "ends in the middle" in str(stands.error)) == ("CRASHED", True)
+    assert "ends in the middle" in session.state()["error"]
+    session.input.write_text(whole)
+    assert (await study.resumed(session))["success"] == 3
+    assert (await study.desk.standing(session)).status == "COMPLETED"
+
+
+async def test_what_answers_cost_is_added_up(study: Study, tmp_path: Path) -> None:
+    session, told = await study.imported(export(tmp_path, 3), model="gpt-4o-mini")
+    assert told["cost"] > 0
+    assert (await study.desk.standing(session)).cost == pytest.approx(told["cost"])
 
 
 async def test_two_resumes_at_once_are_refused(study: Study, tmp_path: Path) -> None:

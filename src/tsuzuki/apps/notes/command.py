@@ -9,10 +9,11 @@ import click
 from tsuzuki.apps.notes import looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Standing, Started, reached
+from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.terminal import (
-    SOME_FAILED,
     carried_out,
+    exit_code,
     folder_option,
     found,
     json_option,
@@ -162,7 +163,8 @@ def status(store: Store, session_id: str, *, every: bool, session_dir: Path | No
         put({**asdict(stands), "failed": [asdict(each) for each in failed]})
     else:
         _show(stands, failed)
-    return SOME_FAILED if stands.error_count else 0
+    figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
+    return exit_code(figures)
 
 
 def _list(sessions: list[Standing], *, as_json: bool) -> int:

@@ -15,7 +15,7 @@ import msgspec
 from tsuzuki import Run, Runs, Status, llm
 from tsuzuki.apps.notes import flows, looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.extracting import items_of
+from tsuzuki.apps.notes.extracting import completed, items_of
 from tsuzuki.apps.notes.mending import mended
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NothingFailed, SessionBusy
@@ -150,8 +150,8 @@ class Desk:
     async def resume(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
         """Goes on with a session: with its last run where that was cut off, else with a new one."""
         session_id = session.session_id
-        with session.held():
-            pass  # somebody else who works on it, with whatever database, is told of at once
+        with session.held():  # somebody else who works on it, with whatever database, is told of at once
+            await asyncio.to_thread(_ready, session)
         last = await self._last(session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
@@ -282,6 +282,12 @@ async def reached(address: llm.Address) -> dict[str, Any]:
                 "local": provider.capability.local}  # fmt: skip
     finally:
         await provider.close()
+
+
+def _ready(session: Session) -> None:
+    """Refuses a session that has neither been extracted nor anything to extract from."""
+    if completed(session) is None:
+        session.input  # noqa: B018 - it raises where there is none
 
 
 def _told(state: dict[str, Any]) -> PhaseStatistics:

@@ -188,10 +188,11 @@ def _concluded(session: Session, writing: _Writing) -> dict[str, int]:
     place = session.extracted
     for name in (ITEMS, INDEX):
         (place / f"{name}.part").replace(place / name)
-    _record(session)
+    known = _record(session)
     with Lines(session.error_log) as errors:
         for each in writing.errors:
-            errors.append(each)
+            if each["item_id"] not in known:
+                errors.append(each)
     marker = place / f"{COMPLETE}.part"
     with marker.open("wb") as file:
         file.write(msgspec.json.encode({"counts": writing.counts}))
@@ -201,8 +202,11 @@ def _concluded(session: Session, writing: _Writing) -> dict[str, int]:
     return writing.counts
 
 
-def _record(session: Session) -> None:
-    """Adds the records of the stage to the log; where a kill has interrupted that, those that are not there yet."""
+def _record(session: Session) -> set[str]:
+    """Adds the records of the stage to the log; where a kill has interrupted that, those that are not there yet.
+
+    Gives the items that were there.
+    """
     known = {line["item_id"] for line in _logged(session.stage_log) if line.get("stage") == StageType.EXTRACT.value}
     with Lines(session.stage_log):
         pass  # so that half a line at the end is ended
@@ -212,6 +216,7 @@ def _record(session: Session) -> None:
         else:
             log.writelines(line for line in records if msgspec.json.decode(line)["item_id"] not in known)
         _sync(log)
+    return known
 
 
 def _logged(path: Path) -> Iterator[dict[str, Any]]:

@@ -1,17 +1,25 @@
-"""Notes without a model: the sentences of a conversation that say most, by a rule of the offline provider."""
+"""Notes without a model: the sentences of a conversation that say most, by a rule of the offline provider.
+
+It has to be as quick as the disk: a text is split once, by plain patterns, and each sentence is looked at once.
+"""
 
 import re
 from collections import Counter
+from itertools import chain
 from typing import Final
 
-from tsuzuki import llm
 from tsuzuki.apps.notes.markdown import Note
 
 MOST: Final = 60_000
 """How many characters are looked at."""
 EXCHANGES: Final = 12
 """How many questions with their answers a note has."""
-_TERM: Final = re.compile(r"[A-Za-z][A-Za-z0-9'_-]{2,}|[ァ-ヶー]{2,}|[一-龠々]{2,}")
+LINES: Final = 3
+"""How many sentences stand for an answer, and for the whole."""
+_SIGNS: Final = str.maketrans("", "", '.,;:!?()[]{}"`*<>|=/')
+_SHORTEST_TERM: Final = 3
+_TERM: Final = re.compile(r"[a-z][a-z0-9'_-]{2,}|[ァ-ヶー]{2,}|[一-龠々]{2,}")
+_SENTENCE: Final = re.compile(r"[^。！？!?.\n]+(?:[.!?][^\s。！？!?.][^。！？!?.\n]*)*[。！？!?.]*[」』）)\"”’]*")
 _URL: Final = re.compile(r"https?://[^\s<>\"'()\[\]{}、。「」]+[^\s<>\"'()\[\]{}、。「」.,;:!?]")
 _TURN: Final = re.compile(r"^\*\*(User|Assistant)\*\*: ", re.MULTILINE)
 _CODE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -20,80 +28,71 @@ _SHORT: Final = 8
 _LONG: Final = 400
 _LONG_QUESTION: Final = 80
 _COMMON: Final = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "that",
-        "this",
-        "with",
-        "you",
-        "your",
-        "are",
-        "was",
-        "were",
-        "have",
-        "has",
-        "had",
-        "not",
-        "but",
-        "can",
-        "will",
-        "would",
-        "should",
-        "could",
-        "from",
-        "they",
-        "them",
-        "then",
-        "than",
-        "there",
-        "here",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "how",
-        "why",
-        "all",
-        "any",
-        "some",
-        "one",
-        "two",
-        "its",
-        "it's",
-        "about",
-        "into",
-        "also",
-        "just",
-        "like",
-        "more",
-        "most",
-        "use",
-        "used",
-        "using",
-        "user",
-        "assistant",
-    ]
+    """
+    the and for that this with you your are was were have has had not but can will would should could from they them
+    then than there here what when where which who how why all any some one two its it's about into also just like
+    more most use used using user assistant
+    """.split()  # noqa: SIM905 - words are read more easily so
 )
 
 
 def note(title: str, text: str) -> Note:
     """Makes a note of a conversation."""
     seen = text[:MOST]
-    prose = _CODE.sub("\n\n", seen)
-    weights = Counter(term for each in _TERM.findall(prose) if (term := each.lower()) not in _COMMON)
-    exchanges = _exchanges(prose)
-    spoken = " ".join(answer for _, answer in exchanges) or prose
-    summary = best(spoken, weights, 3) or best(prose, weights, 3) or [prose.strip()[:_LONG] or seen.strip()[:_LONG]]
+    prose = _CODE.sub("\n\n", seen) if "```" in seen or "~~~" in seen else seen
+    exchanges = [(question, sentences(answer or question)) for question, answer in _exchanges(prose)]
+    weights = weighed(exchanges)
+    scored = [(question, [_scored(line, terms, weights) for line, terms in answer]) for question, answer in exchanges]
+    summary = best([sentence for _, answer in scored for sentence in answer])
+    summary = summary or [" ".join(prose.split())[:_LONG] or " ".join(seen.split())[:_LONG]]
     return Note(
         title=title,
         summary=" ".join(summary),
-        content=_content(exchanges, weights) or "\n".join(f"- {line}" for line in summary),
+        content=_content(scored) or "\n".join(f"- {line}" for line in summary),
         tags=tuple(term for term, count in weights.most_common(5) if count > 1),
-        references=tuple(dict.fromkeys(_URL.findall(seen)))[:20],
+        references=tuple(dict.fromkeys(_URL.findall(seen)))[:20] if "://" in seen else (),
     )
+
+
+def sentences(text: str) -> list[tuple[str, list[str]]]:
+    """Splits a text into sentences, each of them once, with their words."""
+    plain = _MARKS.sub("", text)
+    found = dict.fromkeys(line for each in _SENTENCE.findall(plain) if len(line := " ".join(each.split())) >= _SHORT)
+    return [(line, _terms(line.lower())) for line in found]
+
+
+def _terms(line: str) -> list[str]:
+    return line.translate(_SIGNS).split() if line.isascii() else _TERM.findall(line)
+
+
+def weighed(exchanges: list[tuple[str, list[tuple[str, list[str]]]]]) -> Counter[str]:
+    """Counts the words that say something."""
+    counts = Counter(chain.from_iterable(terms for _, answer in exchanges for _, terms in answer))
+    for term in [term for term in counts if len(term) < _SHORTEST_TERM and term.isascii()]:
+        del counts[term]
+    for term in _COMMON & counts.keys():
+        del counts[term]
+    return counts
+
+
+def _scored(line: str, terms: list[str], weights: Counter[str]) -> tuple[str, float]:
+    """Says how much a sentence says: its words are frequent here, and not everywhere."""
+    distinct = set(terms)
+    return line, sum(map(weights.__getitem__, distinct)) / (len(distinct) + 2)
+
+
+def best(every: list[tuple[str, float]]) -> list[str]:
+    """Gives the sentences that say most, in their order; later ones say a little less."""
+    chosen = list(range(len(every)))
+    if len(every) > LINES:
+        scores = [score / (number + 4) ** 0.3 for number, (_, score) in enumerate(every)]
+        chosen = sorted(sorted(chosen, key=scores.__getitem__, reverse=True)[:LINES])
+    return [shortened(every[number][0], _LONG) for number in chosen]
+
+
+def shortened(line: str, most: int) -> str:
+    """Cuts a line that is too long."""
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def _exchanges(text: str) -> list[tuple[str, str]]:
@@ -115,31 +114,11 @@ def _exchanges(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _content(exchanges: list[tuple[str, str]], weights: Counter[str]) -> str:
+def _content(exchanges: list[tuple[str, list[tuple[str, float]]]]) -> str:
     parts: list[str] = []
     for question, answer in exchanges[:EXCHANGES]:
-        lines = best(answer or question, weights, 3)
-        heading = _heading(question)
+        lines = "\n".join(f"- {line}" for line in best(answer))
+        asked = " ".join(_MARKS.sub("", question[: 4 * _LONG_QUESTION]).split()).strip("# ")
         if lines:
-            parts.append((f"### {heading}\n\n" if heading else "") + "\n".join(f"- {line}" for line in lines))
+            parts.append(f"### {shortened(asked, _LONG_QUESTION)}\n\n{lines}" if asked else lines)
     return "\n\n".join(parts)
-
-
-def _heading(question: str) -> str:
-    line = " ".join(_MARKS.sub("", question).split()).strip("# ")
-    return line if len(line) <= _LONG_QUESTION else line[: _LONG_QUESTION - 1].rstrip() + "…"
-
-
-def best(text: str, weights: Counter[str], count: int) -> list[str]:
-    """Gives the sentences that say most, in their order: their words are frequent here and not everywhere."""
-    every = list(dict.fromkeys(line for line in llm.text.sentences(_MARKS.sub("", text)) if len(line) >= _SHORT))
-    if len(every) > count:
-        scores = [_score(line, weights) / (number + 4) ** 0.3 for number, line in enumerate(every)]
-        chosen = sorted(range(len(every)), key=lambda number: (-scores[number], number))[:count]
-        every = [every[number] for number in sorted(chosen)]
-    return [line if len(line) <= _LONG else line[: _LONG - 1].rstrip() + "…" for line in every]
-
-
-def _score(line: str, weights: Counter[str]) -> float:
-    terms = {term.lower() for term in _TERM.findall(line)}
-    return sum(weights[term] for term in terms) / (len(terms) + 2) if terms else 0.0

@@ -15,7 +15,7 @@ from tsuzuki.apps.notes.times import now
 
 OFFLINE_LANES: Final = 32
 LANES: Final = 5
-WRITERS: Final = 8
+WRITERS: Final = 16
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
 

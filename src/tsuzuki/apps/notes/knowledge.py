@@ -73,6 +73,7 @@ class ExtractKnowledge:
     def __init__(self, options: dict[str, Any]) -> None:
         self._at = {name: str(options.get(name, "")) for name in ("provider", "base_url", "model")}
         self._translate = str(options.get("translate", ""))
+        self._told = False
 
     async def run(self, item: ProcessingItem) -> tuple[ProcessingItem, Note]:
         """Makes a note of an item."""
@@ -103,7 +104,9 @@ class ExtractKnowledge:
     async def _translated(self, note: Note) -> Note:
         language = _LANGUAGES.get(self._translate, self._translate)
         if self._at["provider"] == "offline":
-            current().log.warning("summaries stay as they are: nobody translates them to %s offline", language)
+            if not self._told:
+                self._told = True
+                current().log.warning("summaries stay as they are: nobody translates them to %s offline", language)
             return note
         asked = llm.Request(f"Translate into {language}:\n\n{note.summary}", schema=TranslatedSummary)
         answer = await self._answer(asked)

@@ -58,16 +58,16 @@ def failures(path: Path, until: int | None = None) -> dict[str, dict[str, Any]]:
 
 
 def failed_items(session: Session) -> list[Failed]:
-    """Lists what has failed and was not done since."""
+    """Lists what has failed and was not done since, in the order of the export."""
+    last = failures(session.stage_log)
     titles = {entry.item_id: entry.title for entry in entries_of(session.extracted)}
-    return [
-        Failed(
-            item_id,
-            titles.get(item_id, item_id),
-            *(str(record.get(name, "")) for name in ("stage", "error_message", "timestamp")),
-        )
-        for item_id, record in failures(session.stage_log).items()
-    ]
+    known = [item_id for item_id in titles if item_id in last]
+    return [_failed(item_id, titles.get(item_id, item_id), last[item_id]) for item_id in dict.fromkeys([*known, *last])]
+
+
+def _failed(item_id: str, title: str, record: dict[str, Any]) -> Failed:
+    stage, message, at = (str(record.get(name, "")) for name in ("stage", "error_message", "timestamp"))
+    return Failed(item_id, title, stage, message, at)
 
 
 def items(session: Session) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ _DEEPEST: Final = 6
 _HASHED: Final = 16
 
 
-class Note(msgspec.Struct, frozen=True):
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of a conversation."""
 
     title: str

@@ -3,7 +3,7 @@
 import os
 import threading
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -48,12 +48,15 @@ class StageLogRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Gives it as plain JSON, without what is not set."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "StageLogRecord":
         """Reads it from plain JSON; fields that a newer version may add are ignored."""
         return cls(**{name: plain[name] for name in cls.__dataclass_fields__ if name in plain})
+
+
+_FIELDS: Final = tuple(StageLogRecord.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)

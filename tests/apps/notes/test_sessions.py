@@ -184,6 +184,22 @@ async def test_without_its_log_the_journals_are_enough(study: Study, tmp_path: P
     agreed(study, session)
 
 
+async def test_the_engine_alone_can_resume_and_writes_the_log_that_was_lost(study: Study, tmp_path: Path) -> None:
+    study.model.answer = failing(2)
+    session, _ = await study.imported(export(tmp_path, 4))
+    before, [run_id] = asked(study), session.about["runs"]
+    session.stage_log.unlink()
+    study.model.answer = knowledge
+    await study.runs.resume(run_id)
+    await study.ended(run_id)
+    assert asked(study) - before == 1
+    told = await study.runs.result(run_id)
+    assert (told["success"], told["failed"], told["status"]) == (4, 0, "COMPLETED")
+    assert session.state()["status"] == "COMPLETED"
+    assert {record["item_id"] for record in records(session, "load")} == {f"claude-000{number}" for number in range(4)}
+    agreed(study, session)
+
+
 async def test_half_an_extract_is_noticed_and_done_again(study: Study, tmp_path: Path) -> None:
     session, _ = await study.imported(export(tmp_path, 3), limit=1)
     ids = [record["item_id"] for record in records(session, "extract")]

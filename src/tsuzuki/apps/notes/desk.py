@@ -218,12 +218,12 @@ class Desk:
 
     # Looking
 
-    async def standing(self, session: Session, *, closely: bool = True) -> Standing:
-        """Says how a session stands; `closely` by its log, else as it was written down last."""
+    async def standing(self, session: Session) -> Standing:
+        """Says how a session stands, by its log and by what the engine knows of its last run."""
         about, state = session.about, session.state()
         last = await self._last(about["session_id"])
         active = last is not None and not last.status.terminal and not await self._abandoned(last)
-        counts = await asyncio.to_thread(looking.counted, session) if closely else _told(state)
+        counts, cost = await asyncio.to_thread(looking.counted, session)
         error = state.get("error")
         if last is not None and last.error is not None and last.status is Status.FAILED:
             error = f"{last.error.type}: {last.error.message}"
@@ -239,7 +239,7 @@ class Desk:
             run_id=None if last is None else last.id,
             run_number=None if last is None else last.number,
             error=error,
-            cost=await asyncio.to_thread(looking.cost_of, session) if closely else None,
+            cost=cost,
             active=active,
         )
 
@@ -288,11 +288,6 @@ def _ready(session: Session) -> None:
     """Refuses a session that has neither been extracted nor anything to extract from."""
     if completed(session) is None:
         session.input  # noqa: B018 - it raises where there is none
-
-
-def _told(state: dict[str, Any]) -> PhaseStatistics:
-    names = ("success_count", "error_count", "skipped_count", "total_count")
-    return PhaseStatistics(*(int(state.get(name, 0)) for name in names))
 
 
 def _status(state: dict[str, Any], counts: PhaseStatistics, last: Run | None, *, active: bool) -> PhaseStatus:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tsuzuki import current, flow, settings, task
 from tsuzuki.apps.notes.extracting import extract as extracted
+from tsuzuki.apps.notes.items import StageType
 from tsuzuki.apps.notes.phases import PhaseStatus
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of
@@ -86,16 +87,13 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
         total = len(parts) + len(parents)
         for ids in (parts, parents):
-            if ids:
-                await load.map(
-                    _made(bench, ids, total),
-                    key=lambda made: made["item_id"],
-                    concurrency=WRITERS,
-                    on_error="collect",
-                    keep_results=False,
-                )
+            written = load.stream(_made(bench, ids, total), key=_item_id, concurrency=WRITERS, on_error="collect")
+            async for file in written:
+                if isinstance(file, dict):
+                    bench.ensure(StageType.LOAD, file)
         _tell(bench, total, total)
-        told: dict[str, Any] = await conclude.keyed("conclude")([*parts, *parents], until)  # type: ignore[misc] # awaited in an async flow
+        # Each attempt counts anew: one that tries again what failed has other figures.
+        told: dict[str, Any] = await conclude.keyed(f"conclude {current().attempt}")([*parts, *parents], until)  # type: ignore[misc] # awaited in an async flow
         return told
 
 
@@ -104,10 +102,15 @@ async def _made(bench: Workbench, ids: list[str], total: int) -> AsyncIterator[d
     async for made in transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect"):
         bench.settled += 1
         if isinstance(made, dict):
+            bench.ensure(StageType.TRANSFORM, made)
             cost = made["note"].get("cost")
             bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
             yield made
         _tell(bench, bench.settled, total)
+
+
+def _item_id(made: dict[str, Any]) -> str:
+    return str(made["item_id"])
 
 
 def _tell(bench: Workbench, done: int, total: int) -> None:

@@ -81,21 +81,23 @@ class ExtractKnowledge:
         if self._at["provider"] == "offline":
             note = extractive.note(title, text)
         else:
-            note = await self._asked(title, text)
+            note = await self._asked(title, text, int(item.metadata.get("failed_before", 0)))
         note = checked(note, title)
         if self._translate and not speaks(note.summary, self._translate):
             note = await self._translated(note)
         item.transformed_content = note.content
         return item, note
 
-    async def _asked(self, title: str, text: str) -> Note:
+    async def _asked(self, title: str, text: str, failed_before: int) -> Note:
+        """Asks for a note. After a failure it is another question: the journal and a cache keep bad answers too."""
         prompt = f"{_TITLE}{title}\n\n{_BEGIN}{text}{_END}"
+        system = f"{SYSTEM} (Try {failed_before + 1}.)" if failed_before else SYSTEM
         try:
-            answer = await self._answer(llm.Request(prompt, system=SYSTEM, schema=KnowledgeNote))
+            answer = await self._answer(llm.Request(prompt, system=system, schema=KnowledgeNote))
         except StepFailure as failure:
             if failure.error_type != "BadAnswer":
                 raise
-            answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=SYSTEM))
+            answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
             return _with_cost(headings.read(clean(answer.text), title), answer.cost)
         made: KnowledgeNote = answer.data
         note = Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
@@ -122,7 +124,9 @@ class ExtractKnowledge:
                 if failure.error_type not in _AWAY:
                     raise
                 if tries == TRIES:
-                    raise Unreachable(f"the model cannot be reached: {failure}") from failure
+                    raise Unreachable(
+                        f"モデルに接続できません / the model cannot be reached, retry it later: {failure}"
+                    ) from failure
             await asyncio.sleep(min(FIRST_WAIT * 2 ** (tries - 1), LONGEST_WAIT))
         raise AssertionError("it has returned or raised")
 

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from tsuzuki.apps.notes.completed import CompletedItemsCache
 from tsuzuki.apps.notes.items import ItemStatus, StageType
-from tsuzuki.apps.notes.outputs import Entry, entries_of, kept_for
+from tsuzuki.apps.notes.outputs import COMPLETE, Entry, entries_of, kept_for
 from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.sessions import Session
@@ -37,11 +37,7 @@ def records(path: Path, until: int | None = None) -> Iterator[dict[str, Any]]:
             if until is not None and begins >= until:
                 return
             begins += len(line)
-            try:
-                found = msgspec.json.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                continue
-            if isinstance(found, dict):
+            if isinstance(found := _decoded(line), dict):
                 yield found
 
 
@@ -55,6 +51,19 @@ def failures(path: Path, until: int | None = None) -> dict[str, dict[str, Any]]:
         elif status in ("success", "skipped") and record.get("stage") != StageType.EXTRACT.value:
             found.pop(str(item_id), None)
     return found
+
+
+def failed_before(session: Session, stage: StageType) -> Counter[str]:
+    """Counts how often a stage has failed with each item."""
+    errors = records(session.error_log)
+    return Counter(str(error.get("item_id")) for error in errors if error.get("stage") == stage.value)
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def failed_items(session: Session) -> list[Failed]:
@@ -94,15 +103,43 @@ def _state(entry: Entry, done: CompletedItemsCache, failed: dict[str, dict[str, 
     return "failed" if entry.item_id in failed else "pending"
 
 
-def counted(session: Session) -> PhaseStatistics:
-    """Counts what became of all items of a session, over all that was done to it."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was counted of a session whose files were so large."""
+
+    sizes: tuple[int, ...]
+    counts: PhaseStatistics
+    cost: float | None
+
+
+_SEEN: Final[dict[Path, _Seen]] = {}
+"""What was counted last: pages ask every second or two, and logs only grow."""
+_MOST_SEEN: Final = 200
+
+
+def counted(session: Session) -> tuple[PhaseStatistics, float | None]:
+    """Counts what became of all items of a session, over all that was done to it, and what that has cost."""
+    sizes = tuple(path.stat().st_size if path.exists() else -1 for path in _counted_from(session))
+    seen = _SEEN.get(session.folder)
+    if seen is None or seen.sizes != sizes:
+        if len(_SEEN) >= _MOST_SEEN:
+            _SEEN.clear()
+        seen = _SEEN[session.folder] = _Seen(sizes, _counts(session), _cost(session))
+    return replace(seen.counts), seen.cost
+
+
+def _counted_from(session: Session) -> tuple[Path, ...]:
+    return session.stage_log, session.transformed, session.extracted / COMPLETE
+
+
+def _counts(session: Session) -> PhaseStatistics:
     done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
     failed = failures(session.stage_log)
     states = Counter(_state(entry, done, failed) for entry in entries_of(session.extracted))
     return PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
 
 
-def cost_of(session: Session) -> float | None:
+def _cost(session: Session) -> float | None:
     """Adds up what the notes of a session have cost; None where no price is known."""
     costs = [
         cost

@@ -26,7 +26,10 @@ class MergeChunks:
         found = [self._part(item_id) for item_id in ids]
         parts = [part for part in found if part is not None]
         if len(parts) < len(ids):
-            raise ChunksMissing(f"{len(ids) - len(parts)} of its {len(ids)} chunks are not there: retry them first")
+            missing = len(ids) - len(parts)
+            raise ChunksMissing(
+                f"分割の一部が失敗しています / {missing} of its {len(ids)} chunks are not there: retry them"
+            )
         note = merged(str(item.metadata.get("title", "")), parts)
         item.transformed_content = note.content
         return item, note

@@ -51,17 +51,17 @@ class NothingFailed(BadRequest):
 
 
 class Unreachable(Exception):
-    """The model cannot be reached, or is overloaded: tried again after a while."""
+    """モデルに接続できません / the model cannot be reached, or is overloaded: it is asked again after a while."""
 
 
 class EmptyAnswer(TsuzukiError):
-    """The model's answer has no summary or no content: such a note is not written."""
+    """要約または本文が空です / the answer has no summary or no content: no note is written, retry it."""
 
     error_id = "ERR-TSUZUKI-0407"
 
 
 class ChunksMissing(TsuzukiError):
-    """Chunks of this conversation have failed: it is merged once all of them are there."""
+    """分割の一部が失敗しています / chunks of this conversation have failed: retry them, then it is merged."""
 
     error_id = "ERR-TSUZUKI-0408"
 

@@ -13,7 +13,7 @@ import msgspec
 from tsuzuki.apps.notes.completed import CompletedItemsCache
 from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
-from tsuzuki.apps.notes.looking import failures
+from tsuzuki.apps.notes.looking import failed_before, failures
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
@@ -48,6 +48,7 @@ class Workbench:
         self._write = WriteFile(self.vault, str(about["created_at"])[:10])
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
+        self._failed_before = failed_before(session, StageType.TRANSFORM)
         self.settled = 0
         """How many items of this run have ended."""
         self.cost: float | None = None
@@ -81,6 +82,7 @@ class Workbench:
         if context.passes_over(item_id) and (kept := self.transformed.get(item_id)) is not None:
             return kept
         item = self.extracted.item(item_id)
+        item.metadata["failed_before"] = self._failed_before[item_id]
         step = self._merge if item.is_parent else self._extract
         at = Place(self.session_id, StageType.TRANSFORM, step.name)
         with self._attempt(item, at) as began:
@@ -133,6 +135,15 @@ class Workbench:
         self.log.append(record)
         if context.completed_cache is not None:
             context.completed_cache.items.add(record["item_id"])
+
+    def ensure(self, stage: StageType, outcome: dict[str, Any]) -> None:
+        """Writes what the journal has of an item, and the log has not: somebody has removed it, or a power cut."""
+        context = self._contexts[stage]
+        if context.passes_over(outcome["item_id"]):
+            return
+        kept = self.transformed if stage is StageType.TRANSFORM else self.loaded
+        kept.put(outcome["item_id"], {name: value for name, value in outcome.items() if name != "item_id"})
+        self._recorded(context, outcome["record"])
 
     def statistics(self, ids: set[str], until: int) -> PhaseStatistics:
         """Counts what became of the items of a run; those done before it are skipped."""

@@ -81,11 +81,12 @@ async def _once(desk: Desk, runs: Runs, folder: Path) -> None:
 def large_export(folder: Path, megabytes: int) -> Figures:
     """Extracts an export of so many megabytes; the memory is that of the whole process."""
     chance, path, written = random.Random(3), folder / "conversations.json", 0
+    pool = [_conversation(chance, number) for number in range(500)]
     with path.open("w") as file:
         file.write("[")
         number = 0
         while written < megabytes * 1_000_000:
-            text = json.dumps(_conversation(chance, number))
+            text = json.dumps({**pool[number % len(pool)], "uuid": f"{number:032x}"})
             written += file.write(f",{text}" if number else text)
             number += 1
         file.write("]")

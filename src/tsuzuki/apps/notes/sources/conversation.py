@@ -9,6 +9,7 @@ LONGEST_TITLE: Final = 50
 """How much of the first message stands for a missing title."""
 _LONGEST_ID: Final = 200
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
 
@@ -62,7 +63,7 @@ def clean(text: Any) -> str:
     """Gives a text without what no file takes: control signs, halves of pairs, and line ends of other systems."""
     if not isinstance(text, str):
         return ""
-    if text.isascii() and text.isprintable():
+    if not _ODD.search(text):
         return text
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", plain))

@@ -189,6 +189,7 @@ async def test_the_engine_alone_can_resume_and_writes_the_log_that_was_lost(stud
     session, _ = await study.imported(export(tmp_path, 4))
     before, [run_id] = asked(study), session.about["runs"]
     session.stage_log.unlink()
+    (session.extracted / "complete.json").unlink()
     study.model.answer = knowledge
     await study.runs.resume(run_id)
     await study.ended(run_id)

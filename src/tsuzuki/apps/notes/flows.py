@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from tsuzuki import current, flow, settings, task
+from tsuzuki.apps.notes.extracting import completed
 from tsuzuki.apps.notes.extracting import extract as extracted
 from tsuzuki.apps.notes.items import StageType
 from tsuzuki.apps.notes.phases import PhaseStatus
@@ -82,6 +83,8 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
 
 async def _carried_out(session_id: str, session: Session, limit: int, only: str) -> dict[str, Any]:
     await extract.step(session_id)
+    if await asyncio.to_thread(completed, session) is None:  # it was done, and somebody has removed it since
+        await extract.keyed(f"again {current().attempt}")(session_id)  # type: ignore[misc] # awaited in an async flow
     until = await plan.step(session_id)
     async with _opened(session) as bench:
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)

@@ -17,6 +17,8 @@ _NEAR: Final = 16
 """An error so close to the end of what was read may only mean that something is missing."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder(strict=False)
+_GOES_ON: Final = ("", ".", "e", "E")
+"""What may follow the part of a number that was read so far."""
 _UNFINISHED: Final = "Unterminated string"
 
 
@@ -109,7 +111,7 @@ def _element(text: _Text) -> Any:
                     "it ends in the middle" if at_end else getattr(error, "msg", str(error)), at
                 ) from None
         else:
-            if end < len(text.buffer) or text.over:  # a number at the very end may go on
+            if text.over or text.buffer[end : end + 1] not in _GOES_ON:
                 text.at = end
                 return value
         length = len(text.buffer) - text.at

@@ -16,7 +16,8 @@ EXCHANGES: Final = 12
 """How many questions with their answers a note has."""
 LINES: Final = 3
 """How many sentences stand for an answer, and for the whole."""
-_SIGNS: Final = str.maketrans("", "", '.,;:!?()[]{}"`*<>|=/')
+_MARKED: Final = ("\n", "**", "__", "`")
+"""Where none of these is in a text, it has no marks but at its beginning."""
 _SHORTEST_TERM: Final = 3
 _TERM: Final = re.compile(r"[a-z][a-z0-9'_-]{2,}|[ァ-ヶー]{2,}|[一-龠々]{2,}")
 _SENTENCE: Final = re.compile(r"[^。！？!?.\n]+(?:[.!?][^\s。！？!?.][^。！？!?.\n]*)*[。！？!?.]*[」』）)\"”’]*")
@@ -56,13 +57,13 @@ def note(title: str, text: str) -> Note:
 
 def sentences(text: str) -> list[tuple[str, list[str]]]:
     """Splits a text into sentences, each of them once, with their words."""
-    plain = _MARKS.sub("", text)
+    plain = _MARKS.sub("", text) if any(mark in text for mark in _MARKED) or not text[:1].isalpha() else text
     found = dict.fromkeys(line for each in _SENTENCE.findall(plain) if len(line := " ".join(each.split())) >= _SHORT)
     return [(line, _terms(line.lower())) for line in found]
 
 
 def _terms(line: str) -> list[str]:
-    return line.translate(_SIGNS).split() if line.isascii() else _TERM.findall(line)
+    return line.rstrip(".!?").replace(",", " ").split() if line.isascii() else _TERM.findall(line)
 
 
 def weighed(exchanges: list[tuple[str, list[tuple[str, list[str]]]]]) -> Counter[str]:

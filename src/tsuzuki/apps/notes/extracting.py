@@ -22,6 +22,7 @@ from tsuzuki.apps.notes.times import CLOCK
 
 STEP: Final = "parse_conversation"
 RECORDS: Final = "records.jsonl.part"
+ERRORS: Final = "errors.jsonl.part"
 _LONGEST_TITLE: Final = 200
 
 
@@ -104,7 +105,7 @@ class _Writing:
         self._items = stack.enter_context((session.extracted / f"{ITEMS}.part").open("wb"))
         self._index = stack.enter_context((session.extracted / f"{INDEX}.part").open("wb"))
         self._records = stack.enter_context((session.extracted / RECORDS).open("wb"))
-        self.errors: list[dict[str, Any]] = []
+        self._errors = stack.enter_context((session.extracted / ERRORS).open("wb"))
         self.counts = {"PENDING": 0, "SKIPPED": 0, "FAILED": 0}
         self._at = 0
 
@@ -129,13 +130,13 @@ class _Writing:
             status, more = "skipped", {"skipped_reason": item.metadata["skipped_reason"]}
         elif error is not None:
             status, more = "failed", {"error_message": message_of(error)}
-            self.errors.append(error_detail(item, self._place, error))
+            self._errors.write(msgspec.json.encode(error_detail(item, self._place, error)) + b"\n")
         record = record_of(item, self._place, status, took, **more)
         self._records.write(msgspec.json.encode(record.to_dict()) + b"\n")
 
     def sync(self) -> None:
         """Waits until everything is on the disk."""
-        for file in (self._items, self._index, self._records):
+        for file in (self._items, self._index, self._records, self._errors):
             _sync(file)
 
 
@@ -188,35 +189,29 @@ def _concluded(session: Session, writing: _Writing) -> dict[str, int]:
     place = session.extracted
     for name in (ITEMS, INDEX):
         (place / f"{name}.part").replace(place / name)
-    known = _record(session)
-    with Lines(session.error_log) as errors:
-        for each in writing.errors:
-            if each["item_id"] not in known:
-                errors.append(each)
+    known = {line["item_id"] for line in _logged(session.stage_log) if line.get("stage") == StageType.EXTRACT.value}
+    for part, log in ((RECORDS, session.stage_log), (ERRORS, session.error_log)):
+        _added(place / part, log, known)
     marker = place / f"{COMPLETE}.part"
     with marker.open("wb") as file:
         file.write(msgspec.json.encode({"counts": writing.counts}))
         _sync(file)
     marker.replace(place / COMPLETE)
-    (place / RECORDS).unlink()
+    for part in (RECORDS, ERRORS):
+        (place / part).unlink()
     return writing.counts
 
 
-def _record(session: Session) -> set[str]:
-    """Adds the records of the stage to the log; where a kill has interrupted that, those that are not there yet.
-
-    Gives the items that were there.
-    """
-    known = {line["item_id"] for line in _logged(session.stage_log) if line.get("stage") == StageType.EXTRACT.value}
-    with Lines(session.stage_log):
+def _added(part: Path, log: Path, known: set[str]) -> None:
+    """Adds lines to a log; where a kill has interrupted that, those of items that are not there yet."""
+    with Lines(log):
         pass  # so that half a line at the end is ended
-    with (session.extracted / RECORDS).open("rb") as records, session.stage_log.open("ab") as log:
+    with part.open("rb") as lines, log.open("ab") as file:
         if not known:
-            shutil.copyfileobj(records, log, 1 << 20)
+            shutil.copyfileobj(lines, file, 1 << 20)
         else:
-            log.writelines(line for line in records if msgspec.json.decode(line)["item_id"] not in known)
-        _sync(log)
-    return known
+            file.writelines(line for line in lines if msgspec.json.decode(line)["item_id"] not in known)
+        _sync(file)
 
 
 def _logged(path: Path) -> Iterator[dict[str, Any]]:

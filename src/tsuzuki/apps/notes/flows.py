@@ -25,7 +25,14 @@ KEY: Final = "notes:{}"
 @task(name="extract")
 def extract(session_id: str) -> dict[str, int]:
     """Extracts the items of a session, unless that was done."""
-    return extracted(_session(session_id), current().progress)
+    run = current()
+
+    def tell(number: int) -> None:
+        if run.cancelled:  # what is half done is done anew
+            raise asyncio.CancelledError
+        run.progress(number)
+
+    return extracted(_session(session_id), tell)
 
 
 @task(name="plan")

@@ -269,6 +269,21 @@ async def test_a_cancelled_session_goes_on_with_the_same_run(study: Study, tmp_p
     assert before >= 3
 
 
+async def test_what_a_command_left_behind_is_gone_on_with_by_a_worker(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.notes.desk.CLAIMING_WAIT", 0.0)
+
+    async def privately(flow: Any, params: dict[str, Any]) -> Any:
+        return await study.runs.submit(flow, params, private=True)
+
+    command = Desk(study.runs, privately, folder=study.folder)
+    left = await command.start(study.asked(export(tmp_path, 3), offline=True))  # and its process has ended
+    again = await study.desk.resume(study.desk.sessions.find(left.session_id))
+    assert again.run.id == left.run.id
+    assert (await study.told(again))["success"] == 3
+
+
 async def test_long_conversations_are_cut_and_merged_and_only_what_failed_is_repeated(
     study: Study, tmp_path: Path
 ) -> None:

@@ -181,13 +181,13 @@ class Desk:
             return None
         params = msgspec.json.decode(bytes(last.params))
         same = (params.get("limit", 0), params.get("only", "")) == (limit, only)
-        if same and last.private == self._here:
-            try:
-                return await self._runs.resume(last.id, by="notes")
+        if same and (last.private or not self._here):
+            try:  # what a command began, and is asked to go on over HTTP, is left to the workers
+                return await self._runs.resume(last.id, by="notes", share=not self._here)
             except (KeyHeld, RunHeld):
                 raise SessionBusy from None
             except Conflict:
-                return None
+                pass  # no worker can take it, or the engine has another opinion: a new run does the same work
         if not last.status.terminal:
             await self._runs.cancel(last.id, by="notes", reason="another run goes on with its session")
         return None

@@ -125,7 +125,8 @@ class ExtractKnowledge:
                     raise
                 if tries == TRIES:
                     raise Unreachable(
-                        f"モデルに接続できません / the model cannot be reached, retry it later: {failure}"
+                        "モデルに接続できません。後で再試行してください / the model cannot be reached, retry it later: "
+                        f"{failure}"
                     ) from failure
             await asyncio.sleep(min(FIRST_WAIT * 2 ** (tries - 1), LONGEST_WAIT))
         raise AssertionError("it has returned or raised")

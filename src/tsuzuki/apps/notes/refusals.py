@@ -55,7 +55,7 @@ class Unreachable(Exception):
 
 
 class EmptyAnswer(TsuzukiError):
-    """要約または本文が空です / the answer has no summary or no content: no note is written, retry it."""
+    """要約または本文が空です。再試行してください / no summary or no content in the answer: retry it."""
 
     error_id = "ERR-TSUZUKI-0407"
 

@@ -264,6 +264,16 @@ COMMITS: Final = (
 )
 """The application commits."""
 
+NOTES: Final = (
+    Setting(
+        "TSUZUKI_NOTES_TAG",
+        "default",
+        "the tag of imports started over HTTP: that of a worker beside the session folders",
+        tag,
+    ),
+)
+"""The application notes."""
+
 LLM: Final = (
     Setting(
         "TSUZUKI_LLM_PROVIDER",
@@ -318,5 +328,6 @@ ACCEPTED: Final = (
 """Known, so that an existing environment is not refused, but without effect: the reason stands beside each."""
 
 SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *LLM, *KEYS, *ACCEPTED)
+    setting.name: setting
+    for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *NOTES, *LLM, *KEYS, *ACCEPTED)
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from tsuzuki.llm import text
-    from tsuzuki.llm.asking import ask, ask_all
+    from tsuzuki.llm.asking import answer, ask, ask_all
     from tsuzuki.llm.cached import Cache
     from tsuzuki.llm.capability import Capability
     from tsuzuki.llm.ending import end_batches
@@ -39,6 +39,7 @@ __all__ = [
     "QueueWorker",
     "Request",
     "Usage",
+    "answer",
     "ask",
     "ask_all",
     "end_batches",
@@ -61,6 +62,7 @@ _PLACES: Final = {
     "QueueWorker": "queue.worker",
     "Request": "questions",
     "Usage": "questions",
+    "answer": "asking",
     "ask": "asking",
     "ask_all": "asking",
     "end_batches": "ending",

@@ -1,4 +1,4 @@
-"""`ask` and `ask_all`: questions as durable calls inside a run, and as plain calls outside one."""
+"""`ask`, `answer` and `ask_all`: questions as durable calls inside a run, and as plain calls outside one."""
 
 import asyncio
 import uuid
@@ -65,6 +65,14 @@ def ask(schema: Any, prompt: str, **options: Unpack[Options]) -> Any:
     request = Request(prompt, schema=wanted, **said)  # type: ignore[arg-type] # each has its type above
     more = {} if "cache" not in options else {"cache": options["cache"]}  # a step is known by its arguments
     return _then(ask_step(plain(request.question()), at, **more), lambda reply: _single(reply, wanted))
+
+
+def answer(request: Request, *, provider: str = "", base_url: str = "", model: str = "") -> Awaitable[Answer]:
+    """Asks one question and gives the whole answer: beside what `ask` gives, what it took and cost."""
+    at = asdict(Address(provider, base_url, model))
+    return _then(  # type: ignore[no-any-return] # awaited, or in a sync flow the value
+        ask_step(plain(request.question()), at), lambda reply: answer_of(read(Reply, reply), request.schema)
+    )
 
 
 def _single(reply: Any, wanted: Any) -> Any:

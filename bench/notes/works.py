@@ -1,0 +1,59 @@
+"""The works of the application that makes notes, and the goals they are held to."""
+
+from typing import Final
+
+from bench.process import measure
+from bench.report import Row
+from bench.works import Y_ROWS, Bench, attempt
+
+RECORDS: Final = ((1_000, 50), (100_000, 1_000))
+"""How many records a log has, and how long it may take to load (milliseconds)."""
+IMPORT: Final = "bench.notes.ours:offline_import"
+CONVERSATIONS: Final = 2_000
+MEGABYTES: Final = 1_000
+MOST_MEMORY: Final = 200
+
+
+def notes(bench: Bench) -> list[Row]:
+    """The cache, an offline import beside Y, a resume with nothing to do, and an export of a gigabyte."""
+    for _ in range(bench.rounds):
+        for count, _ in RECORDS:
+            bench.take(f"notes cache {count}", lambda count=count: measure("bench.notes.ours:cache", count))  # type: ignore[misc]
+        before = measure("bench.yardsticks:commits", Y_ROWS)
+        bench.take("notes import", lambda: measure(IMPORT, CONVERSATIONS // bench.scale))
+        after = measure("bench.yardsticks:commits", Y_ROWS)
+        bench.take("notes Y", lambda before=before, after=after: {"rate": (before["rate"] + after["rate"]) / 2})  # type: ignore[misc]
+    bench.take("notes large", lambda: measure("bench.notes.ours:large_export", MEGABYTES // bench.scale))
+    return [
+        *(attempt(f"CompletedItemsCache of {count:,} records", lambda c=count, m=most: _cache(bench, c, m))  # type: ignore[misc]
+          for count, most in RECORDS),
+        attempt("offline import of 2,000 conversations of 5 KB", lambda: _import(bench)),
+        attempt("  resume with nothing left to do", lambda: _resume(bench)),
+        attempt("  an export of 1 GB, extracted", lambda: _large(bench)),
+    ]  # fmt: skip
+
+
+def _cache(bench: Bench, count: int, most: int) -> Row:
+    took = bench.middle(f"notes cache {count}", "ms")
+    work = f"CompletedItemsCache of {count:,} records"
+    return bench.judged(work, f"{took:,.1f} ms", f"≤ {most:,} ms", reached=took <= most)
+
+
+def _import(bench: Bench) -> Row:
+    rate, ratio, cpu = (
+        bench.middle("notes import", "rate"),
+        bench.ratio("notes import", "notes Y"),
+        bench.middle("notes import", "cpu_us"),
+    )
+    figure = f"{rate:,.0f}/s = {ratio:.2f} Y (processor time of each {cpu:,.0f} µs)"
+    return Row("offline import of 2,000 conversations of 5 KB", figure)
+
+
+def _resume(bench: Bench) -> Row:
+    return Row("  resume with nothing left to do", f"{bench.middle('notes import', 'resume_ms'):,.0f} ms")
+
+
+def _large(bench: Bench) -> Row:
+    peak, rate = bench.middle("notes large", "peak_mb"), bench.middle("notes large", "mb_per_second")
+    work, figure = "  an export of 1 GB, extracted", f"{peak:,.0f} MB of memory, {rate:,.0f} MB/s"
+    return bench.judged(work, figure, f"≤ {MOST_MEMORY} MB", reached=peak <= MOST_MEMORY)

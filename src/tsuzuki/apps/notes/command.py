@@ -1,0 +1,260 @@
+"""`tsuzuki notes …`: import an export, go on with it, look at what came of it, try again what failed."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tsuzuki.apps.notes import looking, sources
+from tsuzuki.apps.notes.chunking import SIZE
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Standing, Started, reached
+from tsuzuki.apps.notes.phases import PhaseStatistics
+from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.terminal import (
+    carried_out,
+    exit_code,
+    folder_option,
+    found,
+    json_option,
+    limit_option,
+    on_desk,
+    plainly,
+    quiet_option,
+)
+from tsuzuki.cli.render import counted, local, put, table
+from tsuzuki.cli.store import Store, store_options
+from tsuzuki.llm import Address
+
+_NUMBERS = frozenset({"success", "failed", "skipped", "pending", "total"})
+_MOST_SHOWN = 50
+
+
+@click.group(short_help="Make notes of chat exports.")
+def notes() -> None:
+    """Make Markdown notes of ChatGPT and Claude exports, over a night, with interruptions; nothing is paid for twice.
+
+    \b
+      tsuzuki notes import export.zip --out vault      make notes of it
+      tsuzuki notes resume                             go on with the newest session
+      tsuzuki notes status                             how it stands, what failed and why
+    """  # noqa: D301 - click reads \b as: keep these lines
+
+
+@notes.command("import")
+@plainly
+@click.argument("export", type=click.Path(path_type=Path))
+@click.option("--out", "vault", required=True, type=click.Path(path_type=Path, file_okay=False), help="The vault.")
+@click.option("--provider", default="auto", show_default=True, help=f"Whose export: {', '.join(sources.PROVIDERS)}.")
+@click.option("--llm", default="", metavar="NAME", help="Who makes the notes [default: TSUZUKI_LLM_PROVIDER].")
+@click.option("--base-url", default="", help="Where that is.")
+@click.option("--model", default="", help="Which model.")
+@click.option("--translate", default="", metavar="LANG", help="Translate summaries, for example into ja.")
+@click.option("--chunk/--no-chunk", default=False, help="Cut long conversations into pieces, or pass over them.")
+@click.option("--chunk-size", default=SIZE, show_default=True, type=click.IntRange(SMALLEST_CHUNK), help="Characters.")
+@click.option("--concurrency", default=0, type=click.IntRange(0, 256), help="How many are asked about at once.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@limit_option
+@folder_option
+@quiet_option
+@json_option
+@store_options
+def import_(
+    store: Store, *, limit: int, session_dir: Path | None, dry_run: bool, quiet: bool, as_json: bool, **asked: Any
+) -> int:
+    """Make notes of EXPORT: a ZIP, a folder or a file of ChatGPT or Claude, Markdown, text or JSONL.
+
+    \b
+      tsuzuki notes import export.zip --out ~/vault
+      tsuzuki notes import export.zip --out ~/vault --llm ollama --model qwen3:8b --chunk
+    """  # noqa: D301 - click reads \b as: keep these lines
+    wanted = Asked(**asked)
+    if dry_run:
+        return _preview(wanted, as_json=as_json)
+
+    async def start(desk: Desk) -> Started:
+        return await desk.start(wanted, limit=limit, session_dir=session_dir)
+
+    return carried_out(store, start, quiet=quiet, as_json=as_json)
+
+
+def _preview(asked: Asked, *, as_json: bool) -> int:
+    told = Desk.preview(asked)
+    if as_json:
+        put(asdict(told))
+        return 0
+    chunks = f", {told.chunks} of them chunks" if told.chunks else ""
+    click.echo(f"{told.provider}: {counted(told.items, 'note')} of {told.characters:,} characters{chunks}")
+    for reason, number in sorted(told.skipped.items()):
+        click.echo(f"  {number} passed over: {reason}")
+    if told.unreadable:
+        click.echo(f"  {told.unreadable} cannot be read")
+    return 0
+
+
+@notes.command()
+@plainly
+@click.argument("session_id", metavar="[SESSION]", required=False, default="")
+@click.option("--out", "vault", type=click.Path(path_type=Path, file_okay=False), help="Another vault from here on.")
+@click.option("--llm", default="", metavar="NAME", help="Another provider from here on.")
+@click.option("--base-url", default="", help="Where that is.")
+@click.option("--model", default="", help="Which model.")
+@limit_option
+@folder_option
+@quiet_option
+@json_option
+@store_options
+def resume(
+    store: Store, session_id: str, *, vault: Path | None, session_dir: Path | None, limit: int, quiet: bool,
+    as_json: bool, **model: str,
+) -> int:  # fmt: skip
+    """Go on with SESSION (the newest unless given): what is done is passed over, what failed is tried again."""
+
+    async def start(desk: Desk) -> Started:
+        session = found(desk, session_id, session_dir)
+        if vault is not None:
+            session.lead_to(vault)
+        if any(model.values()):
+            at = await reached(Address(model["llm"], model["base_url"], model["model"]))
+            session.change(options={**session.options, **at})
+        return await desk.resume(session, limit=limit)
+
+    return carried_out(store, start, quiet=quiet, as_json=as_json)
+
+
+@notes.command()
+@plainly
+@click.argument("session_id", metavar="[SESSION]", required=False, default="")
+@limit_option
+@folder_option
+@quiet_option
+@json_option
+@store_options
+def retry(store: Store, session_id: str, *, session_dir: Path | None, limit: int, quiet: bool, as_json: bool) -> int:
+    """Try exactly those conversations of SESSION again that failed."""
+
+    async def start(desk: Desk) -> Started:
+        return await desk.retry(found(desk, session_id, session_dir), limit=limit)
+
+    return carried_out(store, start, quiet=quiet, as_json=as_json)
+
+
+@notes.command()
+@plainly
+@click.argument("session_id", metavar="[SESSION]", required=False, default="")
+@click.option("--all", "every", is_flag=True, help="All sessions.")
+@folder_option
+@json_option
+@store_options
+def status(store: Store, session_id: str, *, every: bool, session_dir: Path | None, as_json: bool) -> int:
+    """Show how SESSION stands (the newest unless given), what failed and why."""
+
+    async def one(desk: Desk) -> tuple[Standing, list[looking.Failed]]:
+        session = found(desk, session_id, session_dir)
+        return await desk.standing(session), looking.failed_items(session)
+
+    async def all_of(desk: Desk) -> list[Standing]:
+        return [await desk.standing(session) for session in desk.sessions.all()]
+
+    if every:
+        return _list(on_desk(store, all_of), as_json=as_json)
+    stands, failed = on_desk(store, one)
+    if as_json:
+        put({**asdict(stands), "failed": [asdict(each) for each in failed]})
+    else:
+        _show(stands, failed)
+    figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
+    return exit_code(figures)
+
+
+def _list(sessions: list[Standing], *, as_json: bool) -> int:
+    if as_json:
+        put([asdict(stands) for stands in sessions])
+        return 0
+    rows = [
+        (s.session_id, local(s.created_at), s.source, s.status, str(s.total_count), str(s.success_count),
+         str(s.error_count), str(s.skipped_count), str(s.pending_count))
+        for s in sessions
+    ]  # fmt: skip
+    head = ("session", "created", "source", "status", "total", "success", "failed", "skipped", "pending")
+    if not rows:
+        click.echo("no session yet: tsuzuki notes import EXPORT --out VAULT", err=True)
+        return 0
+    for line in table(head, rows, _NUMBERS):
+        click.echo(line)
+    return 0
+
+
+def _show(stands: Standing, failed: list[looking.Failed]) -> None:
+    cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
+    click.echo(f"session   {stands.session_id}  {stands.status}{cost}")
+    click.echo(f"source    {stands.source} ({stands.provider})")
+    click.echo(f"vault     {stands.vault}")
+    click.echo(
+        f"notes     {stands.success_count} success, {stands.error_count} failed, {stands.skipped_count} skipped, "
+        f"{stands.pending_count} pending of {stands.total_count}"
+    )
+    if stands.error:
+        click.echo(f"error     {stands.error}")
+    rows = [(each.item_id, each.title, each.stage, each.error_message) for each in failed[:_MOST_SHOWN]]
+    for line in table(("item", "title", "stage", "error"), rows) if rows else ():
+        click.echo(line)
+    if len(failed) > _MOST_SHOWN:
+        click.echo(f"and {len(failed) - _MOST_SHOWN} more: --json shows all", err=True)
+
+
+@notes.command()
+@plainly
+@click.argument("item")
+@click.option("--session", "session_id", default="", help="Of this session [default: the newest].")
+@folder_option
+@json_option
+@store_options
+def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None, as_json: bool) -> int:
+    """Show all that happened to one conversation, by its id, the beginning of its id, or its title."""
+
+    async def work(desk: Desk) -> dict[str, Any]:
+        return looking.traced(found(desk, session_id, session_dir), item)
+
+    told = on_desk(store, work)
+    if as_json:
+        put(told)
+        return 0
+    click.echo(f"{told['item_id']}  {told['title']}")
+    if told["reason"]:
+        click.echo(f"{told['status']}: {told['reason']}")
+    for record in told["records"]:
+        more = record.get("error_message") or record.get("skipped_reason") or ""
+        where = f"{record['stage']}/{record['step']}"
+        click.echo(
+            f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {record['timing_ms']:>6} ms  {more}"
+        )
+    if told["output_path"]:
+        click.echo(f"note      {told['output_path']}")
+    return 0
+
+
+@notes.command()
+@plainly
+@click.option("--days", default=30.0, show_default=True, type=click.FloatRange(0), help="Older than so many days.")
+@click.option("--dry-run", is_flag=True, help="Only say which.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_options
+def clean(store: Store, days: float, *, dry_run: bool, yes: bool) -> int:
+    """Remove sessions that are older; notes in the vault stay."""
+
+    async def work(desk: Desk) -> tuple[Desk, list[Session]]:
+        return desk, await desk.removable(days)
+
+    desk, old = on_desk(store, work)
+    for session in old:
+        click.echo(f"{session.session_id}  {session.folder}")
+    if not old:
+        click.echo("no session is that old", err=True)
+    elif not dry_run:
+        if not yes:
+            click.confirm(f"Remove {counted(len(old), 'session')}?", abort=True, err=True)
+        for session in old:
+            desk.sessions.remove(session)
+        click.echo(f"{counted(len(old), 'session')} removed", err=True)
+    return 0

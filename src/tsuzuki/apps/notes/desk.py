@@ -1,0 +1,311 @@
+"""What one can do with sessions: import, resume, retry, cancel, look, trace, clean.
+
+Commands and routes call only these.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki import Run, Runs, Status, llm
+from tsuzuki.apps.notes import flows, looking, sources
+from tsuzuki.apps.notes.chunking import SIZE
+from tsuzuki.apps.notes.extracting import completed, items_of
+from tsuzuki.apps.notes.mending import mended
+from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
+from tsuzuki.apps.notes.refusals import NothingFailed, SessionBusy
+from tsuzuki.apps.notes.sessions import Session, Sessions
+from tsuzuki.apps.notes.sources.conversation import Unreadable
+from tsuzuki.apps.notes.stages import FAILED_ONLY
+from tsuzuki.apps.notes.times import CLOCK
+from tsuzuki.backends import Query
+from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunHeld, RunNotFound
+
+Submit = Callable[..., Awaitable[Run]]
+CLAIMING_WAIT: Final = 1.0
+"""How long after it was resumed a run may be without a holder (seconds)."""
+CANCEL_WAIT: Final = 3.0
+"""How long a cancel is waited for before the answer says how things stand (seconds)."""
+SMALLEST_CHUNK: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an import is asked for."""
+
+    export: Path
+    vault: Path
+    provider: str = ""
+    llm: str = ""
+    base_url: str = ""
+    model: str = ""
+    translate: str = ""
+    chunk: bool = False
+    chunk_size: int = SIZE
+    concurrency: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A session that is being worked on."""
+
+    session_id: str
+    run: Run
+    resumed: bool = False
+
+
+@dataclass(slots=True)
+class Preview:
+    """What an import would do."""
+
+    provider: str
+    items: int = 0
+    chunks: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    unreadable: int = 0
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a session stands."""
+
+    session_id: str
+    created_at: str
+    provider: str
+    source: str
+    vault: str
+    status: str
+    success_count: int
+    error_count: int
+    skipped_count: int
+    total_count: int
+    pending_count: int
+    run_id: str | None
+    run_number: int | None
+    error: str | None
+    cost: float | None
+    active: bool
+
+
+class Desk:
+    """The sessions of a tenant."""
+
+    def __init__(
+        self, runs: Runs, submit: Submit, *, tenant: str = "", folder: Path | None = None, here: bool = False
+    ) -> None:
+        self._runs = runs
+        self._submit = submit
+        self._here = here
+        """Whether the caller carries out what it starts itself, in its own process."""
+        self.tenant = tenant
+        self.sessions = Sessions(tenant, folder)
+
+    # Starting
+
+    async def start(self, asked: Asked, *, limit: int = 0, session_dir: Path | None = None) -> Started:
+        """Makes a session of an export, and begins to work on it; what cannot be read makes none."""
+        provider = await asyncio.to_thread(sources.recognized, asked.export, asked.provider)
+        options = await self._options(asked)
+        session = await asyncio.to_thread(
+            self.sessions.create, asked.export, provider, asked.vault, options, session_dir
+        )
+        return await self._new(session, limit=limit)
+
+    async def _options(self, asked: Asked) -> dict[str, Any]:
+        if asked.chunk_size < SMALLEST_CHUNK:
+            raise BadUsage(f"a chunk has at least {SMALLEST_CHUNK} characters, not {asked.chunk_size}")
+        at = await reached(llm.Address(asked.llm, asked.base_url, asked.model))
+        return {
+            **at,
+            "translate": asked.translate,
+            "chunk": asked.chunk,
+            "chunk_size": asked.chunk_size,
+            "concurrency": asked.concurrency,
+        }
+
+    @staticmethod
+    def preview(asked: Asked) -> Preview:
+        """Says what an import would do; nothing is changed."""
+        told = Preview(sources.recognized(asked.export, asked.provider))
+        for found in sources.conversations(asked.export, told.provider):
+            if isinstance(found, Unreadable):
+                told.unreadable += 1
+                continue
+            for item in items_of(found, told.provider, chunk=asked.chunk, size=asked.chunk_size):
+                reason = item.metadata.get("skipped_reason")
+                if reason:
+                    told.skipped[reason] = told.skipped.get(reason, 0) + 1
+                else:
+                    told.items += 1
+                    told.chunks += item.is_chunk
+                    told.characters += len(item.content or "")
+        return told
+
+    async def resume(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
+        """Goes on with a session: with its last run where that was cut off, else with a new one."""
+        session_id = session.session_id
+        with session.held():  # somebody else who works on it, with whatever database, is told of at once
+            await asyncio.to_thread(_ready, session)
+        last = await self._last(session_id)
+        if last is not None and not last.status.terminal and not await self._abandoned(last):
+            raise SessionBusy
+        await mended(self._runs, session)
+        if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:
+            return Started(session_id, went_on, resumed=True)
+        return await self._new(session, limit=limit, only=only)
+
+    async def retry(self, session: Session, *, limit: int = 0) -> Started:
+        """Tries exactly those items again that failed."""
+        failed = await asyncio.to_thread(looking.failures, session.stage_log)
+        if not any(record.get("stage") != "extract" for record in failed.values()):
+            raise NothingFailed
+        return await self.resume(session, limit=limit, only=FAILED_ONLY)
+
+    async def _new(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
+        session_id = session.session_id
+        try:
+            run = await self._submit(flows.import_notes, {"session_id": session_id, "limit": limit, "only": only})
+        except KeyHeld:
+            raise SessionBusy from None
+        return Started(session_id, run)
+
+    async def _gone_on(self, last: Run, limit: int, only: str) -> Run | None:
+        """Lets the last run go on where it was cut off and is the run that is asked for; ends it where it is not."""
+        if last.status is Status.COMPLETED:
+            return None
+        params = msgspec.json.decode(bytes(last.params))
+        same = (params.get("limit", 0), params.get("only", "")) == (limit, only)
+        if same and (last.private or not self._here):
+            try:  # what a command began, and is asked to go on over HTTP, is left to the workers
+                return await self._runs.resume(last.id, by="notes", share=not self._here)
+            except (KeyHeld, RunHeld):
+                raise SessionBusy from None
+            except Conflict:
+                pass  # no worker can take it, or the engine has another opinion: a new run does the same work
+        if not last.status.terminal:
+            await self._runs.cancel(last.id, by="notes", reason="another run goes on with its session")
+        return None
+
+    async def _last(self, session_id: str) -> Run | None:
+        found = await self._runs.list(Query(key=flows.KEY.format(session_id), tenant=self.tenant, limit=50))
+        return max(found, key=lambda row: row.number, default=None)
+
+    async def _abandoned(self, row: Run) -> bool:
+        """Tells whether a run belongs to a process that has ended: no worker will ever take it."""
+        if not row.private or await self._runs.holders.waiter(row) is not None:
+            return False
+        if row.holder is None:  # handed back; or resumed a moment ago, by a process that is about to claim it
+            return self._here or self._runs.now() - row.updated_at > CLAIMING_WAIT
+        return row.holder in await self._runs.holders.gone()
+
+    async def cancel(self, session: Session) -> Standing:
+        """Cancels the run of a session; what was done stays."""
+        last = await self._last(session.session_id)
+        if last is not None and not last.status.terminal:
+            await self._runs.cancel(last.id, by="notes")
+            try:
+                async with asyncio.timeout(CANCEL_WAIT):
+                    await self._runs.wait(last.id)
+            except TimeoutError:
+                pass  # it is told how things stand; the run ends soon
+        return await self.standing(session)
+
+    # Looking
+
+    async def standing(self, session: Session) -> Standing:
+        """Says how a session stands, by its log and by what the engine knows of its last run."""
+        about, state = session.about, session.state()
+        last = await self._last(about["session_id"])
+        active = last is not None and not last.status.terminal and not await self._abandoned(last)
+        counts, cost = await asyncio.to_thread(looking.counted, session)
+        error = state.get("error")
+        if last is not None and last.error is not None and last.status is Status.FAILED:
+            error = f"{last.error.type}: {last.error.message}"
+        return Standing(
+            session_id=about["session_id"],
+            created_at=about["created_at"],
+            provider=about["provider"],
+            source=about["source"],
+            vault=about["vault"],
+            status=_status(state, counts, last, active=active).value,
+            **asdict(counts),
+            pending_count=counts.pending_count,
+            run_id=None if last is None else last.id,
+            run_number=None if last is None else last.number,
+            error=error,
+            cost=cost,
+            active=active,
+        )
+
+    async def removable(self, days: float) -> list[Session]:
+        """Gives the sessions that are older than so many days, and that nobody works on."""
+        before = (datetime.fromtimestamp(CLOCK.now(), UTC) - timedelta(days=days)).isoformat()
+        found = []
+        for session in self.sessions.all():
+            last = await self._last(session.session_id)
+            busy = last is not None and not last.status.terminal and not await self._abandoned(last)
+            if str(session.about["created_at"]) <= before and not busy:
+                found.append(session)
+        return found
+
+    async def note(self, session: Session, item_id: str) -> dict[str, Any]:
+        """Gives a note as it stands in the vault, or as it was made."""
+        told = await asyncio.to_thread(looking.traced, session, item_id)
+        text = await asyncio.to_thread(_text, told["output_path"])
+        return {"item_id": told["item_id"], "title": told["title"], "path": told["output_path"], "text": text,
+                "note": told["note"]}  # fmt: skip
+
+    async def ended(self, run_id: str) -> PhaseStatistics | None:
+        """Gives what a run that has completed says of its items."""
+        try:
+            told = await self._runs.result(run_id)
+        except RunNotFound:
+            return None
+        if not isinstance(told, dict):
+            return None
+        return PhaseStatistics(told["success"], told["failed"], told["skipped"], told["total"])
+
+
+async def reached(address: llm.Address) -> dict[str, Any]:
+    """Gives who is asked, once it is known that they answer: nobody wants to find out in the morning."""
+    provider = llm.opened(address)
+    try:
+        if provider.name != "offline":
+            await provider.health()
+        return {"provider": provider.name, "base_url": provider.base_url, "model": provider.model,
+                "local": provider.capability.local}  # fmt: skip
+    finally:
+        await provider.close()
+
+
+def _ready(session: Session) -> None:
+    """Refuses a session that has neither been extracted nor anything to extract from."""
+    if completed(session) is None:
+        session.input  # noqa: B018 - it raises where there is none
+
+
+def _status(state: dict[str, Any], counts: PhaseStatistics, last: Run | None, *, active: bool) -> PhaseStatus:
+    """Says how a phase stands: what the engine knows of its run counts most, then what is written down."""
+    written = PhaseStatus(state["status"])
+    if active:
+        return PhaseStatus.IN_PROGRESS if last is not None and last.started_at else PhaseStatus.PENDING
+    if last is not None and last.status is Status.FAILED:
+        return PhaseStatus.CRASHED
+    if written is PhaseStatus.IN_PROGRESS:  # whoever worked on it was killed
+        return PhaseStatus.PARTIAL
+    if written in (PhaseStatus.PENDING, PhaseStatus.CRASHED):
+        return written
+    return counts.status
+
+
+def _text(path: str | None) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8") if path else ""
+    except (OSError, UnicodeDecodeError):
+        return ""

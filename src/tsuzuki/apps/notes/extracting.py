@@ -1,0 +1,232 @@
+"""The extract stage: an export becomes items with stable ids, all of them or none."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+import msgspec
+
+from tsuzuki.apps.notes import sources
+from tsuzuki.apps.notes.chunking import chunks
+from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
+from tsuzuki.apps.notes.names import safe
+from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry
+from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, digest, transcript
+from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
+from tsuzuki.apps.notes.times import CLOCK
+
+STEP: Final = "parse_conversation"
+RECORDS: Final = "records.jsonl.part"
+ERRORS: Final = "errors.jsonl.part"
+_LONGEST_TITLE: Final = 200
+
+
+def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: int) -> Iterator[ProcessingItem]:
+    """Makes the items of a conversation: itself, or its chunks and their parent; too much or nothing is SKIPPED."""
+    text = conversation.text
+    if not text.strip():
+        yield _item(conversation, provider, "", skipped="empty")
+    elif len(text) <= size:
+        yield _item(conversation, provider, text)
+    elif not chunk:
+        yield _item(conversation, provider, text, skipped="too_large")
+    else:
+        yield from _chunked(conversation, provider, size)
+
+
+def _chunked(conversation: Conversation, provider: str, size: int) -> Iterator[ProcessingItem]:
+    pieces = chunks(conversation.messages, size)
+    ids = [f"{conversation.id}_chunk_{number:03d}" for number in range(1, len(pieces) + 1)]
+    for number, piece in enumerate(pieces):
+        yield _item(
+            conversation,
+            provider,
+            transcript(piece),
+            item_id=ids[number],
+            is_chunked=True,
+            chunk_index=number,
+            total_chunks=len(pieces),
+            parent_item_id=conversation.id,
+            chunk_filename=f"{safe(conversation.title)}_{number + 1:03d}.md",
+        )
+    yield _item(conversation, provider, "", total_chunks=len(pieces), chunk_item_ids=ids)
+
+
+def _item(
+    conversation: Conversation, provider: str, text: str, *, item_id: str = "", skipped: str = "", **metadata: Any
+) -> ProcessingItem:
+    about = {
+        "title": conversation.title[:_LONGEST_TITLE],
+        "created": conversation.created,
+        "source_provider": provider,
+        "conversation_id": conversation.id,
+        "file_id": f"sha256:{digest(text or conversation.id)}",
+    }
+    if skipped:
+        metadata["skipped_reason"] = skipped
+    return ProcessingItem(
+        item_id=item_id or conversation.id,
+        source_path=Path(conversation.filename),
+        current_step=STEP,
+        status=ItemStatus.SKIPPED if skipped else ItemStatus.PENDING,
+        metadata={**about, **metadata},
+        content=text if not skipped else "",
+    )
+
+
+class _Ids:
+    """Sees to it that ids are unique: a conversation that comes twice counts once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, str] = {}
+
+    def told(self, found: Conversation) -> Conversation | None:
+        """Gives a conversation under an id of its own; None where the very same came before."""
+        said = digest(found.text)[:16]
+        for own in (found.id, f"{found.id}-{said[:8]}"):
+            if own not in self._seen:
+                self._seen[own] = said
+                return found if own == found.id else replace(found, id=own)
+            if self._seen[own] == said:
+                return None
+        return None
+
+
+class _Writing:
+    """The files of the stage while they are written, beside those that are there."""
+
+    def __init__(self, session: Session, stack: ExitStack) -> None:
+        self._place = Place(session.session_id, StageType.EXTRACT, STEP)
+        self._items = stack.enter_context((session.extracted / f"{ITEMS}.part").open("wb"))
+        self._index = stack.enter_context((session.extracted / f"{INDEX}.part").open("wb"))
+        self._records = stack.enter_context((session.extracted / RECORDS).open("wb"))
+        self._errors = stack.enter_context((session.extracted / ERRORS).open("wb"))
+        self.counts = {"PENDING": 0, "SKIPPED": 0, "FAILED": 0}
+        self._at = 0
+
+    def add(self, item: ProcessingItem, took: float, error: Exception | None = None) -> None:
+        """Writes an item, its place and its record."""
+        line = msgspec.json.encode(item.to_dict()) + b"\n"
+        self._items.write(line)
+        reason = str(item.metadata.get("skipped_reason", "")) or (message_of(error) if error else "")
+        entry = Entry(
+            item.item_id, self._at, len(line), item.status.value, str(item.metadata.get("title", "")), reason,
+            str(item.metadata.get("parent_item_id", "")), tuple(item.metadata.get("chunk_item_ids", ())),
+        )  # fmt: skip
+        self._index.write(msgspec.json.encode(entry) + b"\n")
+        self._at += len(line)
+        self.counts[item.status.value] += 1
+        self._record(item, took, error)
+
+    def _record(self, item: ProcessingItem, took: float, error: Exception | None) -> None:
+        more: dict[str, Any] = {"after_chars": len(item.content or "")}
+        status = "success"
+        if item.status is ItemStatus.SKIPPED:
+            status, more = "skipped", {"skipped_reason": item.metadata["skipped_reason"]}
+        elif error is not None:
+            status, more = "failed", {"error_message": message_of(error)}
+            self._errors.write(msgspec.json.encode(error_detail(item, self._place, error)) + b"\n")
+        record = record_of(item, self._place, status, took, **more)
+        self._records.write(msgspec.json.encode(record.to_dict()) + b"\n")
+
+    def sync(self) -> None:
+        """Waits until everything is on the disk."""
+        for file in (self._items, self._index, self._records, self._errors):
+            _sync(file)
+
+
+def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> dict[str, int]:
+    """Extracts the items of a session, unless that was done; `tell` hears how many conversations there are so far.
+
+    Records are added to the log only when all is there, and `complete.json` comes last: a half is noticed.
+    """
+    if (done := completed(session)) is not None:
+        return done
+    about, options, ids = session.about, session.options, _Ids()
+    with ExitStack() as stack:
+        writing = _Writing(session, stack)
+        began = CLOCK.monotonic()
+        for number, found in enumerate(sources.conversations(session.input, about["provider"]), start=1):
+            if isinstance(found, Unreadable):
+                writing.add(_unreadable(found, about["provider"]), CLOCK.monotonic() - began, found.error)
+            elif (own := ids.told(found)) is not None:
+                chunk, size = bool(options.get("chunk")), int(options["chunk_size"])
+                for item in items_of(own, about["provider"], chunk=chunk, size=size):
+                    writing.add(item, CLOCK.monotonic() - began)
+                    began = CLOCK.monotonic()
+            began = CLOCK.monotonic()
+            tell(number)
+        writing.sync()
+    return _concluded(session, writing)
+
+
+def completed(session: Session) -> dict[str, int] | None:
+    """Gives the counts of a stage that is whole; None where it is not."""
+    try:
+        found: dict[str, int] = msgspec.json.decode((session.extracted / COMPLETE).read_bytes())["counts"]
+    except (OSError, msgspec.MsgspecError, KeyError, TypeError):
+        return None
+    return found if all((session.extracted / name).exists() for name in (ITEMS, INDEX)) else None
+
+
+def _unreadable(found: Unreadable, provider: str) -> ProcessingItem:
+    return ProcessingItem(
+        item_id=found.id,
+        source_path=Path(found.filename),
+        current_step=STEP,
+        status=ItemStatus.FAILED,
+        metadata={"title": found.title[:_LONGEST_TITLE], "source_provider": provider},
+        error=message_of(found.error),
+    )
+
+
+def _concluded(session: Session, writing: _Writing) -> dict[str, int]:
+    place = session.extracted
+    for name in (ITEMS, INDEX):
+        (place / f"{name}.part").replace(place / name)
+    known = {line["item_id"] for line in _logged(session.stage_log) if line.get("stage") == StageType.EXTRACT.value}
+    for part, log in ((RECORDS, session.stage_log), (ERRORS, session.error_log)):
+        _added(place / part, log, known)
+    marker = place / f"{COMPLETE}.part"
+    with marker.open("wb") as file:
+        file.write(msgspec.json.encode({"counts": writing.counts}))
+        _sync(file)
+    marker.replace(place / COMPLETE)
+    for part in (RECORDS, ERRORS):
+        (place / part).unlink()
+    return writing.counts
+
+
+def _added(part: Path, log: Path, known: set[str]) -> None:
+    """Adds lines to a log; where a kill has interrupted that, those of items that are not there yet."""
+    with Lines(log):
+        pass  # so that half a line at the end is ended
+    with part.open("rb") as lines, log.open("ab") as file:
+        if not known:
+            shutil.copyfileobj(lines, file, 1 << 20)
+        else:
+            file.writelines(line for line in lines if msgspec.json.decode(line)["item_id"] not in known)
+        _sync(file)
+
+
+def _logged(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                found = msgspec.json.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                continue
+            if isinstance(found, dict) and "item_id" in found:
+                yield found
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,125 @@
+"""Notes without a model: the sentences of a conversation that say most, by a rule of the offline provider.
+
+It has to be as quick as the disk: a text is split once, by plain patterns, and each sentence is looked at once.
+"""
+
+import re
+from collections import Counter
+from itertools import chain
+from typing import Final
+
+from tsuzuki.apps.notes.markdown import Note
+
+MOST: Final = 60_000
+"""How many characters are looked at."""
+EXCHANGES: Final = 12
+"""How many questions with their answers a note has."""
+LINES: Final = 3
+"""How many sentences stand for an answer, and for the whole."""
+_MARKED: Final = ("\n", "**", "__", "`")
+"""Where none of these is in a text, it has no marks but at its beginning."""
+_SHORTEST_TERM: Final = 3
+_TERM: Final = re.compile(r"[a-z][a-z0-9'_-]{2,}|[ァ-ヶー]{2,}|[一-龠々]{2,}")
+_SENTENCE: Final = re.compile(r"[^。！？!?.\n]+(?:[.!?][^\s。！？!?.][^。！？!?.\n]*)*[。！？!?.]*[」』）)\"”’]*")
+_URL: Final = re.compile(r"https?://[^\s<>\"'()\[\]{}、。「」]+[^\s<>\"'()\[\]{}、。「」.,;:!?]")
+_TURN: Final = re.compile(r"^\*\*(User|Assistant)\*\*: ", re.MULTILINE)
+_CODE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
+_MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__|`", re.MULTILINE)
+_SHORT: Final = 8
+_LONG: Final = 400
+_LONG_QUESTION: Final = 80
+_COMMON: Final = frozenset(
+    """
+    the and for that this with you your are was were have has had not but can will would should could from they them
+    then than there here what when where which who how why all any some one two its it's about into also just like
+    more most use used using user assistant
+    """.split()  # noqa: SIM905 - words are read more easily so
+)
+
+
+def note(title: str, text: str) -> Note:
+    """Makes a note of a conversation."""
+    seen = text[:MOST]
+    prose = _CODE.sub("\n\n", seen) if "```" in seen or "~~~" in seen else seen
+    exchanges = [(question, sentences(answer or question)) for question, answer in _exchanges(prose)]
+    weights = weighed(exchanges)
+    scored = [(question, [_scored(line, terms, weights) for line, terms in answer]) for question, answer in exchanges]
+    summary = best([sentence for _, answer in scored for sentence in answer])
+    summary = summary or [" ".join(prose.split())[:_LONG] or " ".join(seen.split())[:_LONG]]
+    return Note(
+        title=title,
+        summary=" ".join(summary),
+        content=_content(scored) or "\n".join(f"- {line}" for line in summary),
+        tags=tuple(term for term, count in weights.most_common(5) if count > 1),
+        references=tuple(dict.fromkeys(_URL.findall(seen)))[:20] if "://" in seen else (),
+    )
+
+
+def sentences(text: str) -> list[tuple[str, list[str]]]:
+    """Splits a text into sentences, each of them once, with their words."""
+    plain = _MARKS.sub("", text) if any(mark in text for mark in _MARKED) or not text[:1].isalpha() else text
+    found = dict.fromkeys(line for each in _SENTENCE.findall(plain) if len(line := " ".join(each.split())) >= _SHORT)
+    return [(line, _terms(line.lower())) for line in found]
+
+
+def _terms(line: str) -> list[str]:
+    return line.rstrip(".!?").replace(",", " ").split() if line.isascii() else _TERM.findall(line)
+
+
+def weighed(exchanges: list[tuple[str, list[tuple[str, list[str]]]]]) -> Counter[str]:
+    """Counts the words that say something."""
+    counts = Counter(chain.from_iterable(terms for _, answer in exchanges for _, terms in answer))
+    for term in [term for term in counts if len(term) < _SHORTEST_TERM and term.isascii()]:
+        del counts[term]
+    for term in _COMMON & counts.keys():
+        del counts[term]
+    return counts
+
+
+def _scored(line: str, terms: list[str], weights: Counter[str]) -> tuple[str, float]:
+    """Says how much a sentence says: its words are frequent here, and not everywhere."""
+    distinct = set(terms)
+    return line, sum(map(weights.__getitem__, distinct)) / (len(distinct) + 2)
+
+
+def best(every: list[tuple[str, float]]) -> list[str]:
+    """Gives the sentences that say most, in their order; later ones say a little less."""
+    chosen = list(range(len(every)))
+    if len(every) > LINES:
+        scores = [score / (number + 4) ** 0.3 for number, (_, score) in enumerate(every)]
+        chosen = sorted(sorted(chosen, key=scores.__getitem__, reverse=True)[:LINES])
+    return [shortened(every[number][0], _LONG) for number in chosen]
+
+
+def shortened(line: str, most: int) -> str:
+    """Cuts a line that is too long."""
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def _exchanges(text: str) -> list[tuple[str, str]]:
+    """Gives questions with what was answered; a text that is no conversation is one answer."""
+    marks = list(_TURN.finditer(text))
+    if not marks:
+        return [("", text)]
+    found: list[tuple[str, str]] = []
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=True):
+        said = text[mark.end() : end].strip()
+        if mark[1] == "User":
+            found.append((said, ""))
+        elif found:
+            question, answer = found[-1]
+            found[-1] = (question, f"{answer}\n\n{said}" if answer else said)
+        else:
+            found.append(("", said))
+    return found
+
+
+def _content(exchanges: list[tuple[str, list[tuple[str, float]]]]) -> str:
+    parts: list[str] = []
+    for question, answer in exchanges[:EXCHANGES]:
+        lines = "\n".join(f"- {line}" for line in best(answer))
+        asked = " ".join(_MARKS.sub("", question[: 4 * _LONG_QUESTION]).split()).strip("# ")
+        if lines:
+            parts.append(f"### {shortened(asked, _LONG_QUESTION)}\n\n{lines}" if asked else lines)
+    return "\n\n".join(parts)

@@ -1,0 +1,171 @@
+"""The flow: extract as one step, then transform and load as two maps, the second fed by the first."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from tsuzuki import current, flow, settings, task
+from tsuzuki.apps.notes.extracting import completed
+from tsuzuki.apps.notes.extracting import extract as extracted
+from tsuzuki.apps.notes.items import StageType
+from tsuzuki.apps.notes.phases import PhaseStatus
+from tsuzuki.apps.notes.sessions import Session, Sessions
+from tsuzuki.apps.notes.stagelog import Lines, message_of
+from tsuzuki.apps.notes.stages import BENCH, Workbench
+from tsuzuki.apps.notes.times import now
+
+OFFLINE_LANES: Final = 32
+LANES: Final = 5
+WRITERS: Final = 16
+"""How many notes are written at once."""
+KEY: Final = "notes:{}"
+
+
+@task(name="extract")
+def extract(session_id: str) -> dict[str, int]:
+    """Extracts the items of a session, unless that was done."""
+    run = current()
+
+    def tell(number: int) -> None:
+        if run.cancelled:  # what is half done is done anew
+            raise asyncio.CancelledError
+        run.progress(number)
+
+    return extracted(_session(session_id), tell)
+
+
+@task(name="plan")
+def plan(session_id: str) -> int:
+    """Gives where the log ends as the run begins: what it says up to there is what was done before."""
+    log = _session(session_id).stage_log
+    return log.stat().st_size if log.exists() else 0
+
+
+@task(name="transform")
+async def transform(item_id: str) -> dict[str, Any]:
+    """Makes the note of an item."""
+    return await BENCH.get().transform(item_id)
+
+
+@task(name="load")
+def load(made: dict[str, Any]) -> dict[str, Any]:
+    """Writes the note of an item."""
+    return BENCH.get().load(made)
+
+
+@task(name="conclude")
+def conclude(ids: list[str], until: int) -> dict[str, Any]:
+    """Counts what became of the run's items, and writes it down."""
+    bench = BENCH.get()
+    counts = bench.statistics(set(ids), until)
+    bench.session.enter(counts.status, counts, completed_at=now(), run_id=current().run_id)
+    told = {
+        "status": counts.status.value,
+        "success": counts.success_count,
+        "failed": counts.error_count,
+        "skipped": counts.skipped_count,
+        "total": counts.total_count,
+        "cost": bench.cost,
+    }
+    _note(bench.session, "ended", **told)
+    return told
+
+
+@flow(name="notes_import", key=KEY.format("{session_id}"))
+async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[str, Any]:
+    """Makes notes of what a session has not made notes of yet: of all, of so many, or only of what failed."""
+    session = await asyncio.to_thread(_session, session_id)
+    with session.held():
+        await asyncio.to_thread(_begin, session)
+        try:
+            return await _carried_out(session_id, session, limit, only)
+        except asyncio.CancelledError:
+            session.enter(PhaseStatus.PARTIAL, run_id=current().run_id)
+            raise
+        except Exception as error:
+            session.enter(PhaseStatus.CRASHED, error=message_of(error), run_id=current().run_id)
+            raise
+
+
+async def _carried_out(session_id: str, session: Session, limit: int, only: str) -> dict[str, Any]:
+    await extract.step(session_id)
+    if await asyncio.to_thread(completed, session) is None:  # it was done, and somebody has removed it since
+        await extract.keyed(f"again {current().attempt}")(session_id)  # type: ignore[misc] # awaited in an async flow
+    until = await plan.step(session_id)
+    async with _opened(session) as bench:
+        parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
+        total = len(parts) + len(parents)
+        for ids in (parts, parents):
+            written = load.stream(_made(bench, ids, total), key=_item_id, concurrency=WRITERS, on_error="collect")
+            async for file in written:
+                if isinstance(file, dict):
+                    bench.ensure(StageType.LOAD, file)
+        _tell(bench, total, total)
+        # Each attempt counts anew: one that tries again what failed has other figures.
+        told: dict[str, Any] = await conclude.keyed(f"conclude {current().attempt}")([*parts, *parents], until)  # type: ignore[misc] # awaited in an async flow
+        return told
+
+
+async def _made(bench: Workbench, ids: list[str], total: int) -> AsyncIterator[dict[str, Any]]:
+    """Gives the notes of items as they are made, in order; what failed is left out."""
+    async for made in transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect"):
+        bench.settled += 1
+        if isinstance(made, dict):
+            bench.ensure(StageType.TRANSFORM, made)
+            cost = made["note"].get("cost")
+            bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
+            yield made
+        _tell(bench, bench.settled, total)
+
+
+def _item_id(made: dict[str, Any]) -> str:
+    return str(made["item_id"])
+
+
+def _tell(bench: Workbench, done: int, total: int) -> None:
+    current().progress(done, total, "" if bench.cost is None else f"${bench.cost:.4f}")
+
+
+def _lanes(options: dict[str, Any]) -> int:
+    """Gives how many conversations are asked about at once."""
+    asked = int(options.get("concurrency") or 0) or int(settings.value("TSUZUKI_LLM_CONCURRENCY") or 0)
+    if options.get("provider") == "offline":
+        return max(asked, OFFLINE_LANES)
+    return asked or (1 if options.get("local") else LANES)
+
+
+@asynccontextmanager
+async def _opened(session: Session) -> AsyncIterator[Workbench]:
+    bench = await asyncio.to_thread(Workbench, session)
+    token = BENCH.set(bench)
+    try:
+        yield bench
+    finally:
+        BENCH.reset(token)
+        await asyncio.to_thread(bench.close)
+
+
+def _session(session_id: str) -> Session:
+    """Finds the session among those of the tenant that the run belongs to; no param can say another."""
+    return Sessions(current().tenant).find(session_id)
+
+
+def _begin(session: Session) -> None:
+    """Says that the phase is worked on, and by which run."""
+    run_id, about = current().run_id, session.about
+    if run_id not in about["runs"]:
+        session.change(runs=[*about["runs"], run_id])
+    session.enter(PhaseStatus.IN_PROGRESS, started_at=session.state().get("started_at") or now(), run_id=run_id)
+    _note(session, "began", attempt=current().attempt)
+
+
+def _note(session: Session, event: str, **more: Any) -> None:
+    with Lines(session.steps_log) as log:
+        log.append({"timestamp": now(), "session_id": session.session_id, "phase": "import", "event": event,
+                    "run_id": current().run_id, **more})  # fmt: skip
+
+
+def flows() -> list[Any]:
+    """Gives the flows of this application."""
+    return [import_notes]

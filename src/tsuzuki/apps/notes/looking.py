@@ -1,0 +1,181 @@
+"""How a session stands, what failed in it, and all that happened to one item: read from its files alone."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.apps.notes.completed import CompletedItemsCache
+from tsuzuki.apps.notes.items import ItemStatus, StageType
+from tsuzuki.apps.notes.outputs import COMPLETE, Entry, entries_of, kept_for
+from tsuzuki.apps.notes.phases import PhaseStatistics
+from tsuzuki.apps.notes.refusals import ItemNotFound
+from tsuzuki.apps.notes.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An item that has failed, and why."""
+
+    item_id: str
+    title: str
+    stage: str
+    error_message: str
+    timestamp: str
+
+
+def records(path: Path, until: int | None = None) -> Iterator[dict[str, Any]]:
+    """Gives the records of a log in order; lines that make no sense are passed over."""
+    if not path.exists():
+        return
+    begins = 0
+    with path.open("rb") as file:
+        for line in file:
+            if until is not None and begins >= until:
+                return
+            begins += len(line)
+            if isinstance(found := _decoded(line), dict):
+                yield found
+
+
+def failures(path: Path, until: int | None = None) -> dict[str, dict[str, Any]]:
+    """Gives the last record of each item whose last record is a failure."""
+    found: dict[str, dict[str, Any]] = {}
+    for record in records(path, until):
+        item_id, status = record.get("item_id"), record.get("status")
+        if status == "failed" and isinstance(item_id, str):
+            found[item_id] = record
+        elif status in ("success", "skipped") and record.get("stage") != StageType.EXTRACT.value:
+            found.pop(str(item_id), None)
+    return found
+
+
+def failed_before(session: Session, stage: StageType) -> Counter[str]:
+    """Counts how often a stage has failed with each item."""
+    errors = records(session.error_log)
+    return Counter(str(error.get("item_id")) for error in errors if error.get("stage") == stage.value)
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def failed_items(session: Session) -> list[Failed]:
+    """Lists what has failed and was not done since, in the order of the export."""
+    last = failures(session.stage_log)
+    titles = {entry.item_id: entry.title for entry in entries_of(session.extracted)}
+    known = [item_id for item_id in titles if item_id in last]
+    return [_failed(item_id, titles.get(item_id, item_id), last[item_id]) for item_id in dict.fromkeys([*known, *last])]
+
+
+def _failed(item_id: str, title: str, record: dict[str, Any]) -> Failed:
+    stage, message, at = (str(record.get(name, "")) for name in ("stage", "error_message", "timestamp"))
+    return Failed(item_id, title, stage, message, at)
+
+
+def items(session: Session) -> list[dict[str, Any]]:
+    """Lists the items of a session with what became of each."""
+    done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
+    failed = failures(session.stage_log)
+    return [
+        {
+            "item_id": entry.item_id,
+            "title": entry.title,
+            "state": _state(entry, done, failed),
+            "reason": entry.reason or str(failed.get(entry.item_id, {}).get("error_message", "")),
+            "parent_item_id": entry.parent or None,
+        }
+        for entry in entries_of(session.extracted)
+    ]
+
+
+def _state(entry: Entry, done: CompletedItemsCache, failed: dict[str, dict[str, Any]]) -> str:
+    if entry.status == ItemStatus.SKIPPED.value:
+        return "skipped"
+    if done.is_completed(entry.item_id):
+        return "success"
+    return "failed" if entry.item_id in failed else "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was counted of a session whose files were so large."""
+
+    sizes: tuple[int, ...]
+    counts: PhaseStatistics
+    cost: float | None
+
+
+_SEEN: Final[dict[Path, _Seen]] = {}
+"""What was counted last: pages ask every second or two, and logs only grow."""
+_MOST_SEEN: Final = 200
+
+
+def counted(session: Session) -> tuple[PhaseStatistics, float | None]:
+    """Counts what became of all items of a session, over all that was done to it, and what that has cost."""
+    sizes = tuple(path.stat().st_size if path.exists() else -1 for path in _counted_from(session))
+    seen = _SEEN.get(session.folder)
+    if seen is None or seen.sizes != sizes:
+        if len(_SEEN) >= _MOST_SEEN:
+            _SEEN.clear()
+        seen = _SEEN[session.folder] = _Seen(sizes, _counts(session), _cost(session))
+    return replace(seen.counts), seen.cost
+
+
+def _counted_from(session: Session) -> tuple[Path, ...]:
+    return session.stage_log, session.transformed, session.extracted / COMPLETE
+
+
+def _counts(session: Session) -> PhaseStatistics:
+    done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
+    failed = failures(session.stage_log)
+    states = Counter(_state(entry, done, failed) for entry in entries_of(session.extracted))
+    return PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
+
+
+def _cost(session: Session) -> float | None:
+    """Adds up what the notes of a session have cost; None where no price is known."""
+    costs = [
+        cost
+        for line in records(session.transformed)
+        if isinstance(cost := line.get("note", {}).get("cost"), int | float)
+    ]
+    return sum(costs) if costs else None
+
+
+def traced(session: Session, item_id: str) -> dict[str, Any]:
+    """Tells all that happened to one item: its records, its failures, its note."""
+    entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
+    entry = entries.get(item_id) or _beginning_with(entries, item_id)
+    found = entry.item_id
+    note, file = kept_for(session.transformed, found), kept_for(session.loaded, found)
+    return {
+        "session_id": session.session_id,
+        "item_id": found,
+        "title": entry.title,
+        "status": entry.status,
+        "reason": entry.reason,
+        "parent_item_id": entry.parent or None,
+        "chunk_item_ids": list(entry.parts),
+        "records": [record for record in records(session.stage_log) if record.get("item_id") == found],
+        "errors": [error for error in records(session.error_log) if error.get("item_id") == found],
+        "note": None if note is None else note.get("note"),
+        "output_path": None if file is None else str(session.vault / str(file["path"])),
+    }
+
+
+def _beginning_with(entries: dict[str, Any], text: str) -> Any:
+    """Finds an item by the beginning of its id, or by its title."""
+    found = [entry for entry in entries.values() if entry.item_id.startswith(text) or entry.title == text]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(entry.item_id for entry in found[:5])
+        raise ItemNotFound(f"{text!r} に当てはまる会話が複数あります / several items fit {text!r}: {names}")
+    raise ItemNotFound(f"{text!r} はセッションにありません / no item of the session has the id or title {text!r}")

@@ -1,0 +1,138 @@
+"""A note as Markdown: front matter that every YAML reader understands, headings below the title, references."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.sources.conversation import digest
+
+WORDS: Final = {"en": ("Summary", "References", "Parts"), "ja": ("要約", "参考", "分割されたノート")}
+_PLAIN: Final = re.compile(r"[^\W\d_][\w、。・「」（）()/ +-]*")
+_NO_TEXT: Final = frozenset({"y", "n", "yes", "no", "true", "false", "on", "off", "null", "none", "nan", "inf"})
+_ESCAPED: Final = re.compile(
+    '[\\\\"\x00-\x1f\x7f-\xa0\xad\u2000-\u200f\u2028-\u202f\u205f-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]'
+)
+_SHORT: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_HEADING: Final = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
+_KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
+_HASH: Final = re.compile(r"^content_hash: ([0-9a-f]{16})$", re.MULTILINE)
+_ITEM: Final = re.compile(r"^item_id: (.+)$", re.MULTILINE)
+_DEEPEST: Final = 6
+_HASHED: Final = 16
+
+
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a conversation."""
+
+    title: str
+    summary: str
+    content: str
+    tags: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The file names of the notes that it was merged from."""
+    cost: float | None = None
+    """What the answers cost (US dollars); None where the price is not known."""
+
+
+def scalar(text: str) -> str:
+    """Writes a text as YAML: plain where no reader can take it for anything else, else in quotes."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT and not text.endswith(" "):
+        return text
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    sign = found[0]
+    if sign in _SHORT:
+        return _SHORT[sign]
+    if "\ud800" <= sign <= "\udfff":
+        return "\ufffd"
+    return f"\\u{ord(sign):04x}"
+
+
+def language_of(text: str) -> str:
+    """Says whether a text is Japanese or not."""
+    return "ja" if _KANA.search(text) else "en"
+
+
+def rendered(item: ProcessingItem, note: Note, *, created: str) -> str:
+    """Writes the note of an item; `created` is for one whose day is not known."""
+    body = _body(note)
+    about: dict[str, Any] = {
+        "title": scalar(note.title),
+        "summary": scalar(note.summary),
+        "created": item.metadata.get("created") or created,
+        "source_provider": scalar(str(item.metadata.get("source_provider", ""))),
+        "source_conversation": scalar(str(item.metadata.get("conversation_id", item.item_id))),
+        "item_id": scalar(item.item_id),
+    }
+    if note.tags:
+        about["tags"] = f"[{', '.join(map(scalar, note.tags))}]"
+    about["content_hash"] = digest(body)[:_HASHED]
+    front = "\n".join(f"{name}: {value}" for name, value in about.items())
+    return f"---\n{front}\n---\n{body}"
+
+
+def _body(note: Note) -> str:
+    summary, references, parts = WORDS[language_of(note.summary + note.content)]
+    sections = [f"# {note.title}", f"## {summary}", _closed(note.summary.strip()), shifted(note.content.strip())]
+    if note.parts:
+        sections += [f"## {parts}", "\n".join(f"- [[{name.removesuffix('.md')}]]" for name in note.parts)]
+    if note.references:
+        sections += [f"## {references}", "\n".join(f"- {reference}" for reference in note.references)]
+    return "\n" + "\n\n".join(section for section in sections if section) + "\n"
+
+
+def shifted(text: str) -> str:
+    """Moves headings below the title of the note, those in code excepted; code that is left open is closed."""
+    lines, levels = _lines(text), [len(found[2]) for _, found in _lines(text) if found]
+    down = max(2 - min(levels), 0) if levels else 0
+    return _closed("\n".join(_moved(line, found, down) for line, found in lines))
+
+
+def _lines(text: str) -> list[tuple[str, re.Match[str] | None]]:
+    """Gives each line, with its heading where it is one."""
+    fence, found = "", list[tuple[str, re.Match[str] | None]]()
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
+            fence = ""
+            found.append((line, None))
+            continue
+        found.append((line, None if fence else _HEADING.match(line)))
+    return found
+
+
+def _moved(line: str, heading: re.Match[str] | None, down: int) -> str:
+    if heading is None or not down:
+        return line
+    level = min(len(heading[2]) + down, _DEEPEST)
+    return f"{heading[1]}{'#' * level}{line[heading.end() :]}"
+
+
+def _closed(text: str) -> str:
+    """Closes code that was left open: what follows would be taken for code."""
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def is_own(text: str, item_id: str) -> bool:
+    """Tells whether a file is the note of an item as it was written: one that somebody has edited is theirs."""
+    front, end, body = text.removeprefix("---\n").partition("\n---\n")
+    if not end or not text.startswith("---\n"):
+        return False
+    item, kept = _ITEM.search(front), _HASH.search(front)
+    same = item is not None and item[1] == scalar(item_id)
+    return same and kept is not None and kept[1] == digest(body)[:_HASHED]

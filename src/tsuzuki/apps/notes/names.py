@@ -1,0 +1,39 @@
+"""File names that are safe on every system, made of titles."""
+
+import re
+import unicodedata
+from typing import Final
+
+from tsuzuki.apps.notes.sources.conversation import digest
+
+LONGEST: Final = 100
+"""How many bytes of a title a name has: with suffixes it fits into the 255 that disks allow, and into long paths."""
+UNTITLED: Final = "untitled"
+_FORBIDDEN: Final = re.compile(r'[<>:"/\\|?*\[\]#^%\x00-\x1f\x7f-\x9f]+')
+_RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\..*)?")
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_JOINERS: Final = frozenset("\u200d\ufe0f")
+"""They make one picture of several: emoji keep them."""
+
+
+def safe(title: str) -> str:
+    """Makes a file name, without its ending, of a title."""
+    plain = unicodedata.normalize("NFC", title)
+    seen = "".join(" " if sign.isspace() else sign for sign in plain if _shown(sign))
+    name = " ".join(_FORBIDDEN.sub(" ", seen).split())
+    name = name.encode()[:LONGEST].decode(errors="ignore").strip(" .").lstrip("~-$")
+    name = name.strip(" .\u200d\ufe0f")
+    return f"_{name}" if _RESERVED.fullmatch(name) else name or UNTITLED
+
+
+def _shown(sign: str) -> bool:
+    return sign in _JOINERS or sign in "\t\n" or unicodedata.category(sign) not in _UNSEEN
+
+
+def candidates(stem: str, item_id: str) -> list[str]:
+    """Gives the names that a note may have: the plain one, then ones that nobody else would have."""
+    base, dash, number = stem.rpartition("_")
+    numbered = dash and number.isdigit() and len(number) == len("001")
+    head, tail = (base, f"_{number}") if numbered else (stem, "")
+    own = digest(item_id)
+    return [f"{stem}.md", f"{head}-{own[:8]}{tail}.md", f"{head}-{own[:16]}{tail}.md", f"{own}{tail}.md"]

@@ -1,0 +1,126 @@
+"""What the stages put out, found again by item: the items of extract, the notes of transform, the files of load."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.refusals import ItemNotFound
+from tsuzuki.apps.notes.stagelog import Lines
+
+ITEMS: Final = "items.jsonl"
+INDEX: Final = "index.jsonl"
+COMPLETE: Final = "complete.json"
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of `index.jsonl`: where an item stands in `items.jsonl`, and what one wants to know without reading it."""
+
+    item_id: str
+    begins: int
+    length: int
+    status: str = "PENDING"
+    """PENDING: to be transformed; SKIPPED and FAILED: extract itself has done with it."""
+    title: str = ""
+    reason: str = ""
+    parent: str = ""
+    parts: tuple[str, ...] = ()
+    """The chunks that a parent is merged from."""
+
+
+_ENTRY: Final = msgspec.json.Decoder(Entry).decode
+
+
+class _OnlyId(msgspec.Struct):
+    item_id: str
+
+
+_ONLY_ID: Final = msgspec.json.Decoder(_OnlyId).decode
+
+
+class Extracted:
+    """The items of a session, once extract is whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.entries = {entry.item_id: entry for entry in _entries(folder / INDEX)}
+        self._descriptor = os.open(folder / ITEMS, os.O_RDONLY)
+
+    def item(self, item_id: str) -> ProcessingItem:
+        """Reads an item."""
+        entry = self.entries.get(item_id)
+        if entry is None:
+            raise ItemNotFound(f"{item_id!r} はセッションにありません / {item_id!r} is no item of the session")
+        raw = os.pread(self._descriptor, entry.length, entry.begins)
+        return ProcessingItem.from_dict(msgspec.json.decode(raw))
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._descriptor)
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    with path.open("rb") as file:
+        for line in file:
+            yield _ENTRY(line)
+
+
+def entries_of(folder: Path) -> list[Entry]:
+    """Gives what the index says, or nothing where extract is not whole."""
+    return list(_entries(folder / INDEX)) if (folder / COMPLETE).exists() else []
+
+
+class Kept:
+    """An output that is appended to: the last line of an item counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = Lines(path)
+        self._places: dict[str, tuple[int, int]] | None = None
+
+    def put(self, item_id: str, plain: dict[str, Any]) -> None:
+        """Keeps what became of an item."""
+        place = self._lines.append({"item_id": item_id, **plain})
+        if self._places is not None:
+            self._places[item_id] = place
+
+    def get(self, item_id: str) -> dict[str, Any] | None:
+        """Gives what was kept for an item; None where there is nothing."""
+        if self._places is None:  # most imports never look back: the file is read when somebody does
+            self._places = {item: place for item, place, _ in lines_of(self._lines.path)}
+        place = self._places.get(item_id)
+        if place is None:
+            return None
+        found: dict[str, Any] = msgspec.json.decode(self._lines.read(*place))
+        return found
+
+    def sync(self) -> None:
+        """Waits until it is on the disk."""
+        self._lines.sync()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._lines.close()
+
+
+def lines_of(path: Path) -> Iterator[tuple[str, tuple[int, int], bytes]]:
+    """Gives the lines of an output: the item, where the line stands, and the line; half ones are passed over."""
+    if not path.exists():
+        return
+    begins = 0
+    with path.open("rb") as file:
+        for line in file:
+            begins += len(line)
+            try:
+                item_id = _ONLY_ID(line).item_id
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                continue
+            yield item_id, (begins - len(line), len(line)), line
+
+
+def kept_for(path: Path, item_id: str) -> dict[str, Any] | None:
+    """Gives what an output has of one item."""
+    found = [line for item, _, line in lines_of(path) if item == item_id]
+    plain: dict[str, Any] | None = msgspec.json.decode(found[-1]) if found else None
+    return plain

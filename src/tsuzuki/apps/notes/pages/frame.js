@@ -1,0 +1,37 @@
+// What the pages share: their addresses, how states look, and an action whose problem is told in passing.
+import { Problem, html, language, link, t, tell } from "../../static/parts.js";
+
+export const API = "/api/notes";
+const HOME = "/apps/notes";
+const TONES = /** @type {Record<string, string>} */ ({
+  COMPLETED: "good", PARTIAL: "warn", FAILED: "bad", CRASHED: "bad", IN_PROGRESS: "active", PENDING: "quiet",
+  success: "good", failed: "bad", skipped: "quiet", pending: "quiet",
+});
+
+/** The address of a page of this application. @param {string} path */
+export const to = (path) => link(`${HOME}${path}`);
+
+/** @param {{state: string}} props */
+export const State = ({ state }) => html`<span class=${`tone-${TONES[state] ?? "quiet"}`} data-state=${state}>${t(`notes.state.${state}`)}</span>`;
+
+/** Does something, and tells where it cannot be done. @param {() => Promise<any>} work @param {string} [done] */
+export async function act(work, done) {
+  try {
+    const answer = await work();
+    if (done) tell(done);
+    return answer;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    tell(said(error.message), "bad");
+    return null;
+  }
+}
+
+/** Refusals are told in both languages, Japanese first: gives the one of who reads. @param {string} text */
+export function said(text) {
+  const at = text.indexOf(" / ");
+  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
+}
+
+/** @param {any} session */
+export const counts = (session) => ["success", "error", "skipped", "pending"].map((name) => `${t(`notes.${name}`)} ${session[`${name}_count`]}`).join(" · ");

@@ -1,0 +1,87 @@
+// One session: how far it is, what one can do with it, what failed and why, and its notes to look at.
+import { Bar, Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { API, State, act, counts, said, to } from "./frame.js";
+
+const SHOWN = 50;
+
+/** @param {{id: string}} props */
+export function Session({ id }) {
+  const at = `${API}/sessions/${id}`;
+  const asked = useAsked(at, { every: 1 });
+  const above = html`<a href=${to("/")}>${t("app.notes")}</a>`;
+  if (!asked.value) return html`<${Page} title=${id} above=${above}><${Waiting} problem=${asked.problem} again=${asked.again} /><//>`;
+  const session = asked.value;
+  return html`<${Page} title=${session.source} above=${above} actions=${html`<${Actions} at=${at} session=${session} again=${asked.again} />`}>
+    <${Stale} problem=${asked.problem} />
+    <${Standing} session=${session} />
+    <${Failed} at=${at} session=${session} />
+    <${Items} at=${at} session=${session} />
+    <${CommandLine} line=${`tsuzuki notes status ${id}`} />
+  <//>`;
+}
+
+/** @param {{at: string, session: any, again: () => void}} props */
+function Actions({ at, session, again }) {
+  const send = (/** @type {string} */ verb) => () => act(() => ask(`${at}/${verb}`, { method: "POST" })).then(again);
+  if (session.active) return html`<button class="button danger" onClick=${send("cancel")}>${t("notes.cancel")}</button>`;
+  return html`${session.error_count > 0 && html`<button class="button" onClick=${send("retry")}>${t("notes.retry")}</button>`}
+    ${session.status !== "COMPLETED" && html`<button class="button primary" onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
+}
+
+/** @param {{session: any}} props */
+function Standing({ session }) {
+  return html`<${Card} title=${html`<${State} state=${session.status} />`}>
+    <${Bar} done=${session.success_count} failed=${session.error_count} skipped=${session.skipped_count} total=${session.total_count} label=${t("notes.progress")} />
+    <p>${counts(session)} / ${number(session.total_count)}</p>
+    <dl class="facts tight">
+      <${Fact} name=${t("notes.session")}>${session.session_id}<//>
+      <${Fact} name=${t("notes.provider")}>${session.provider}<//>
+      <${Fact} name=${t("notes.vault")}>${session.vault}<//>
+      ${session.cost !== null && html`<${Fact} name=${t("notes.cost")}>$${session.cost.toFixed(4)}<//>`}
+      ${session.run_number && html`<${Fact} name=${t("notes.run")}><${RunLink} run=${session.run_number} /><//>`}
+    </dl>
+    ${session.error && html`<p class="notice tone-bad" role="alert">${said(session.error)}</p>`}
+  <//>`;
+}
+
+/** Conversations that failed, with their reasons. @param {{at: string, session: any}} props */
+function Failed({ at, session }) {
+  const asked = useAsked(session.error_count ? `${at}/failed` : null, { query: { n: session.error_count } });
+  if (!session.error_count || !asked.value) return null;
+  const columns = [
+    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title },
+    { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => row.stage },
+    { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => said(row.error_message) },
+  ];
+  return html`<${Card} title=${t("notes.failed")} flush>
+    <${Table} label=${t("notes.failed")} columns=${columns} rows=${asked.value.slice(0, SHOWN)} rowKey=${(/** @type {any} */ row) => row.item_id} />
+  <//>`;
+}
+
+/** @param {{at: string, session: any}} props */
+function Items({ at, session }) {
+  const [from, setFrom] = useState(0);
+  const [shown, setShown] = useState(/** @type {any} */ (null));
+  const asked = useAsked(`${at}/items`, { query: { state: "success", offset: from, limit: SHOWN }, every: session.active ? 2 : 0 });
+  const columns = [
+    { name: "title", title: t("notes.note"), cell: (/** @type {any} */ row) => html`<button class="button bare" onClick=${() => setShown(row)}>${row.title}</button>` },
+    { name: "id", title: t("notes.item"), cell: (/** @type {any} */ row) => html`<small>${row.item_id}</small>` },
+  ];
+  const { total = 0, items = [] } = asked.value ?? {};
+  const turn = (/** @type {number} */ by) => () => setFrom(Math.max(from + by, 0));
+  return html`<${Card} title=${`${t("notes.notes")} (${number(total)})`} flush>
+      ${items.length ? html`<${Table} label=${t("notes.notes")} columns=${columns} rows=${items} rowKey=${(/** @type {any} */ row) => row.item_id} />` : html`<${Empty} title=${t("notes.noNotes")} />`}
+    <//>
+    ${total > SHOWN && html`<p class="toolbar">
+      <button class="button" disabled=${from === 0} onClick=${turn(-SHOWN)}>${t("notes.before")}</button>
+      <button class="button" disabled=${from + SHOWN >= total} onClick=${turn(SHOWN)}>${t("notes.after")}</button></p>`}
+    ${shown && html`<${Preview} at=${at} item=${shown} close=${() => setShown(null)} />`}`;
+}
+
+/** A note as it stands in the vault. @param {{at: string, item: any, close: () => void}} props */
+function Preview({ at, item, close }) {
+  const asked = useAsked(`${at}/note`, { query: { item: item.item_id } });
+  return html`<${Dialog} title=${item.title} close=${close} side>
+    ${asked.value ? html`<p><small>${asked.value.path}</small></p><pre class="code">${asked.value.text || t("notes.gone")}</pre>` : html`<${Waiting} problem=${asked.problem} again=${asked.again} />`}
+  <//>`;
+}

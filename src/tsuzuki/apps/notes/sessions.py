@@ -1,0 +1,273 @@
+"""Session folders: made, found, listed and removed; each holds all that is needed to go on, wherever it is moved to."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from tsuzuki import settings
+from tsuzuki.apps.notes import sources
+from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
+from tsuzuki.apps.notes.refusals import NoInput, SessionBusy, SessionNotFound
+from tsuzuki.apps.notes.sources.archive import Folder
+from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
+from tsuzuki.errors import BadUsage
+
+VERSION: Final = 1
+_MOST_TRIES: Final = 10_000
+_LINK: Final = ".link"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One import, as a folder."""
+
+    folder: Path
+
+    @property
+    def session_id(self) -> str:
+        """The id: the moment it was made, as its file says."""
+        return str(self.about["session_id"])
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What was asked for: `session.json`."""
+        return _read(self.folder / "session.json")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the import."""
+        return dict(self.about.get("options", {}))
+
+    @property
+    def vault(self) -> Path:
+        """Where the notes go."""
+        return Path(self.about["vault"])
+
+    def lead_to(self, vault: Path) -> None:
+        """Lets notes go to another vault from here on."""
+        self.change(vault=str(vault.resolve()))
+
+    def change(self, **fields: Any) -> None:
+        """Changes what `session.json` says."""
+        _write(self.folder / "session.json", {**self.about, **fields})
+
+    @property
+    def phase(self) -> Path:
+        """The folder of the phase."""
+        return self.folder / "import"
+
+    @property
+    def stage_log(self) -> Path:
+        """The log of stages."""
+        return self.phase / "pipeline_stages.jsonl"
+
+    @property
+    def error_log(self) -> Path:
+        """The log of failures."""
+        return self.phase / "error_details.jsonl"
+
+    @property
+    def steps_log(self) -> Path:
+        """The log of each time the phase was worked on."""
+        return self.phase / "steps.jsonl"
+
+    @property
+    def extracted(self) -> Path:
+        """The folder of what extract put out."""
+        return self.phase / "extract/output"
+
+    @property
+    def transformed(self) -> Path:
+        """What transform put out."""
+        return self.phase / "transform/output/items.jsonl"
+
+    @property
+    def loaded(self) -> Path:
+        """Which file belongs to which item."""
+        return self.phase / "load/output/files.jsonl"
+
+    @property
+    def input(self) -> Path:
+        """The export, as it is kept here."""
+        place = self.phase / "extract/input"
+        name = self.about.get("input", {}).get("name", "")
+        found = place / name if self.about.get("input", {}).get("kind") == "file" else place
+        if not found.exists() or (found.is_dir() and not any(found.iterdir())):
+            raise NoInput(f"[Error] No input files in session {self.session_id}: put the export into {place}")
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Gives what `phase.json` says."""
+        try:
+            return _read(self.phase / "phase.json")
+        except SessionNotFound:
+            return {"phase": "import", "status": PhaseStatus.PENDING.value}
+
+    def enter(self, status: PhaseStatus, statistics: PhaseStatistics | None = None, **more: Any) -> None:
+        """Writes how the phase stands."""
+        kept = {name: value for name, value in self.state().items() if name in ("phase", "started_at")}
+        figures = {} if statistics is None else {
+            "success_count": statistics.success_count,
+            "error_count": statistics.error_count,
+            "skipped_count": statistics.skipped_count,
+            "total_count": statistics.total_count,
+        }  # fmt: skip
+        _write(self.phase / "phase.json", {**kept, "status": status.value, **figures, **more})
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the session while it is worked on; whoever else tries is refused. A dead process holds nothing."""
+        descriptor = os.open(self.phase / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise SessionBusy from None
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class Sessions:
+    """The sessions of a tenant."""
+
+    def __init__(self, tenant: str = "", data_dir: Path | None = None) -> None:
+        place = data_dir or settings.data_dir()
+        self.root = (place / "tenants" / quote(tenant, safe="") if tenant else place) / "notes"
+
+    def create(
+        self, export: Path, provider: str, vault: Path, options: Mapping[str, Any], folder: Path | None = None
+    ) -> Session:
+        """Makes a session, and keeps the export in it."""
+        session_id, place = self._claim(folder)
+        session = Session(place)
+        for part in ("extract/input", "extract/output", "transform/output", "load/output"):
+            (session.phase / part).mkdir(parents=True, exist_ok=True)
+        about = {
+            "session_id": session_id,
+            "version": VERSION,
+            "created_at": now(),
+            "provider": provider,
+            "source": export.name,
+            "input": _kept(export, provider, session.phase / "extract/input"),
+            "vault": str(vault.resolve()),
+            "options": dict(options),
+            "runs": [],
+        }
+        _write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
+        _write(place / "session.json", about)
+        return session
+
+    def _claim(self, folder: Path | None) -> tuple[str, Path]:
+        """Finds an id that nobody has; two sessions in one second get two ids."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        if folder is not None and folder.exists() and any(folder.iterdir()):
+            raise BadUsage(f"{folder} is not empty: --session-dir names a folder for this session alone")
+        for later in range(_MOST_TRIES):
+            session_id = session_id_at(CLOCK.now() + later)
+            place, link = self.root / session_id, self.root / f"{session_id}{_LINK}"
+            try:
+                if folder is None and not link.exists():
+                    place.mkdir()
+                    return session_id, place
+                if folder is not None and not place.exists():
+                    with link.open("x", encoding="utf-8") as file:
+                        file.write(str(folder.resolve()))
+                    folder.mkdir(parents=True, exist_ok=True)
+                    return session_id, folder.resolve()
+            except FileExistsError:
+                continue
+        raise BadUsage("there are too many sessions of this hour: remove some with `tsuzuki notes clean`")
+
+    def find(self, session_id: str) -> Session:
+        """Finds a session by its id."""
+        link = self.root / f"{checked_session_id(session_id)}{_LINK}"
+        folder = Path(link.read_text(encoding="utf-8")) if link.exists() else self.root / session_id
+        if not (folder / "session.json").exists():
+            raise SessionNotFound(session_id)
+        return Session(folder)
+
+    def adopt(self, folder: Path) -> Session:
+        """Takes in a session folder from elsewhere, so that it is known by its id."""
+        session = Session(folder.resolve())
+        if not (folder / "session.json").exists():
+            raise SessionNotFound(str(folder))
+        session_id = checked_session_id(session.session_id)
+        self.root.mkdir(parents=True, exist_ok=True)
+        if session.folder != (self.root / session_id).resolve():
+            (self.root / f"{session_id}{_LINK}").write_text(str(session.folder), encoding="utf-8")
+        return session
+
+    def all(self) -> list[Session]:
+        """Lists them, the newest first."""
+        names = {path.name.removesuffix(_LINK) for path in self.root.iterdir()} if self.root.exists() else set()
+        return [found for name in sorted(names, reverse=True) if (found := self._known(name)) is not None]
+
+    def _known(self, name: str) -> Session | None:
+        try:
+            return self.find(name)
+        except (SessionNotFound, BadUsage):
+            return None
+
+    def latest(self) -> Session:
+        """Gives the newest."""
+        found = self.all()
+        if not found:
+            raise SessionNotFound("there is none yet (tsuzuki notes import EXPORT --out VAULT)")
+        return found[0]
+
+    def remove(self, session: Session) -> None:
+        """Removes a session; notes in the vault stay."""
+        session_id = session.session_id
+        shutil.rmtree(session.folder)
+        (self.root / f"{session_id}{_LINK}").unlink(missing_ok=True)
+
+
+def _kept(export: Path, provider: str, place: Path) -> dict[str, str]:
+    """Keeps an export in the session: linked where the disk allows it and nobody edits such files, else copied."""
+    if not export.is_dir():
+        _link(export, place / export.name)
+        return {"kind": "file", "name": export.name}
+    for name in sources.chosen(Folder(export).names(), provider):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        _link(export / name, place / name)
+    return {"kind": "folder", "name": export.name}
+
+
+def _link(source: Path, target: Path) -> None:
+    if source.suffix.lower() in (".zip", ".json"):
+        try:
+            os.link(source.resolve(), target)
+            return
+        except OSError:  # another disk, or one that knows no links
+            pass
+    shutil.copyfile(source, target)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except FileNotFoundError:
+        raise SessionNotFound(str(path.parent)) from None
+    except msgspec.MsgspecError as error:
+        raise BadUsage(f"{path} は壊れています / {path} is broken ({error}): mend or remove it") from None
+    return found
+
+
+def _write(path: Path, plain: dict[str, Any]) -> None:
+    """Writes a small file whole or not at all."""
+    fresh = path.with_name(f"{path.name}.part")
+    with fresh.open("wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

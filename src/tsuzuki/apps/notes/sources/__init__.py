@@ -1,0 +1,123 @@
+"""Which format an export has, and its conversations one after the other."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat
+from tsuzuki.apps.notes.sources import chatgpt, claude, plain
+from tsuzuki.apps.notes.sources.archive import Files, Readable, opened
+from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, one_line
+from tsuzuki.apps.notes.sources.jsonstream import elements
+from tsuzuki.errors import BadUsage
+
+PROVIDERS: Final = ("chatgpt", "claude", "jsonl", "markdown")
+ALIASES: Final = {"openai": "chatgpt", "anthropic": "claude", "text": "markdown", "md": "markdown", "auto": ""}
+_SHARD: Final = re.compile(r"conversations(?:-\d+)?\.json")
+_DEEPEST: Final = 2
+"""An export may lie in one folder of its own inside a ZIP."""
+
+Read = Callable[[dict[str, Any], str], Conversation]
+_READERS: Final[dict[str, tuple[Callable[[Any], bool], Read]]] = {
+    "chatgpt": (chatgpt.fits, chatgpt.conversation),
+    "claude": (claude.fits, claude.conversation),
+}
+
+
+def provider_named(name: str) -> str:
+    """Gives the name of a format; "" where it is to be found out."""
+    known = ALIASES.get(name.lower(), name.lower())
+    if known and known not in PROVIDERS:
+        raise BadUsage(f"there is no provider {name!r}: exports come from {', '.join(PROVIDERS)}, or auto")
+    return known
+
+
+def recognized(path: Path, provider: str = "") -> str:
+    """Finds out which format an export has, or checks that it has this one."""
+    with opened(path) as files:
+        return _recognized(files, path, provider_named(provider))
+
+
+def _recognized(files: Files, path: Path, wanted: str) -> str:
+    names = files.names()
+    first: Any = None
+    found = [name for name in PROVIDERS if (not wanted or name == wanted) and chosen(names, name)]
+    if wanted and not found:
+        raise NoInput(f"[Error] No input files: {path.name} has none for {wanted}")
+    for provider in found:
+        if provider not in _READERS:
+            return provider
+        first = _first(files, chosen(names, provider))
+        if first is None or _READERS[provider][0](first):  # an empty export is of whatever kind it is said to be
+            return provider
+    if found:
+        raise _unknown(path, first)
+    if not names:
+        raise NoInput(f"[Error] No input files: {path.name} is empty")
+    raise UnknownFormat(
+        f"{path.name} の形式がわかりません / the format of {path.name} is not known: it has no "
+        "conversations.json, no .jsonl and no Markdown or text files"
+    )
+
+
+def _unknown(path: Path, first: Any) -> UnknownFormat:
+    keys = ", ".join(sorted(map(one_line, first))[:8]) if isinstance(first, dict) else type(first).__name__
+    return UnknownFormat(
+        f"{path.name} の形式がわかりません / the format of {path.name} is not known: its conversations "
+        f"have neither `mapping` (ChatGPT) nor `chat_messages` (Claude), but: {keys}"
+    )
+
+
+def chosen(names: list[str], provider: str) -> list[str]:
+    """Gives the files that a format is read from."""
+    if provider in _READERS:
+        near = [name for name in names if len(PurePosixPath(name).parts) <= _DEEPEST]
+        shards = [name for name in near if _SHARD.fullmatch(PurePosixPath(name).name)]
+        return shards or [name for name in names if len(names) == 1 and name.endswith(".json")]
+    endings = (".jsonl",) if provider == "jsonl" else plain.TEXTS
+    return [name for name in names if name.lower().endswith(endings)]
+
+
+def _first(files: Files, names: list[str]) -> Any:
+    for name in names:
+        with closing(files.open(name)) as file:
+            for value in islice(elements(file, name), 1):
+                return value
+    return None
+
+
+def conversations(path: Path, provider: str) -> Iterator[Conversation | Unreadable]:
+    """Gives the conversations of an export, one at a time."""
+    with opened(path) as files:
+        names = chosen(files.names(), provider)
+        if not names:
+            raise NoInput(f"[Error] No input files: {path.name} has none for {provider}")
+        for name in names:
+            with closing(files.open(name)) as file:
+                yield from _of(file, name, provider)
+
+
+def _of(file: Readable, name: str, provider: str) -> Iterator[Conversation | Unreadable]:
+    if provider == "markdown":
+        yield plain.text_file(file, name)
+    elif provider == "jsonl":
+        yield from plain.lines(file, name)
+    else:
+        fits, read = _READERS[provider]
+        for number, value in enumerate(elements(file, name), start=1):
+            yield _read(value, name, number, fits, read)
+
+
+def _read(value: Any, name: str, number: int, fits: Callable[[Any], bool], read: Read) -> Conversation | Unreadable:
+    """Reads one conversation; whatever is wrong with it, the others are read."""
+    label = f"{name}:{number}"
+    try:
+        if not fits(value):
+            raise BadExport(f"it is no conversation, but has {one_line(str(value))[:60]}")  # noqa: TRY301 - see above
+        return read(value, name)
+    except Exception as error:  # noqa: BLE001 - for that reason
+        given = value.get("title") or value.get("name") if isinstance(value, dict) else None
+        return Unreadable(label, one_line(given) or label, name, error)

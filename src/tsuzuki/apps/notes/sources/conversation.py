@@ -1,0 +1,94 @@
+"""A conversation, whatever it came from."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+LONGEST_TITLE: Final = 50
+"""How much of the first message stands for a missing title."""
+_LONGEST_ID: Final = 200
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something that was said: by the `user`, the `assistant`, or nobody (a text that is no conversation)."""
+
+    role: str
+    text: str
+
+    def __str__(self) -> str:
+        speaker = SPEAKERS.get(self.role)
+        return f"**{speaker}**: {self.text}" if speaker else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as a reader gives it."""
+
+    id: str
+    title: str
+    created: str
+    """The day, YYYY-MM-DD; "" where it is not known."""
+    messages: tuple[Message, ...]
+    filename: str
+    references: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All that was said."""
+        return transcript(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A conversation that its reader could not make sense of."""
+
+    id: str
+    title: str
+    filename: str
+    error: Exception
+
+
+def transcript(messages: tuple[Message, ...] | list[Message]) -> str:
+    """Writes messages one after the other."""
+    return "\n\n".join(map(str, messages))
+
+
+def clean(text: Any) -> str:
+    """Gives a text without what no file takes: control signs, halves of pairs, and line ends of other systems."""
+    if not isinstance(text, str):
+        return ""
+    if not _ODD.search(text):
+        return text
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", plain))
+
+
+def one_line(text: Any) -> str:
+    """Gives a text on one line."""
+    return " ".join(clean(text).split())
+
+
+def titled(title: Any, messages: tuple[Message, ...] | list[Message]) -> str:
+    """Gives the title, or the beginning of the first message where there is none."""
+    if found := one_line(title):
+        return found
+    first = next((message.text for message in messages if message.role in ("user", "") and message.text), "")
+    line = one_line(first or (messages[0].text if messages else ""))
+    return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1].rstrip() + "…"
+
+
+def identified(given: Any, content: str) -> str:
+    """Gives the id of a conversation: its own, or one made of what it says."""
+    found = one_line(given) if isinstance(given, str) else ""
+    return found if 0 < len(found) <= _LONGEST_ID else digest(content)[:32]
+
+
+def digest(content: str) -> str:
+    """Gives the digest of a text."""
+    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,98 @@
+"""Markdown and text files, each a note to be, and JSONL for whatever else.
+
+A line of JSONL is an object: `{"id", "title", "created_at", "messages": [{"role": "user", "text": "…"}]}`, or with
+`"text"` instead of `messages`. All but the text are optional.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.apps.notes.refusals import BadExport
+from tsuzuki.apps.notes.sources.archive import Readable
+from tsuzuki.apps.notes.sources.conversation import (
+    Conversation,
+    Message,
+    Unreadable,
+    clean,
+    identified,
+    one_line,
+    titled,
+)
+from tsuzuki.apps.notes.times import day_of
+
+TEXTS: Final = (".md", ".markdown", ".txt")
+LARGEST: Final = 64 * 1024 * 1024
+"""How large a text file, or a line of JSONL, may be (bytes)."""
+_FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+_FIELD: Final = re.compile(r"^(title|date|created)[ \t]*:[ \t]*['\"]?(.*?)['\"]?[ \t]*$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant", "model": "assistant"}
+
+
+def text_file(file: Readable, name: str) -> Conversation | Unreadable:
+    """Reads a Markdown or text file; its id is its path in the folder."""
+    stem = PurePosixPath(name).stem
+    try:
+        raw = file.read(LARGEST + 1)
+        if len(raw) > LARGEST:
+            raise BadExport(f"{name} has more than {LARGEST:,} bytes")  # noqa: TRY301 - told of as one of its failures
+        text = clean(raw.decode("utf-8-sig"))
+    except (UnicodeDecodeError, BadExport, OSError) as error:
+        return Unreadable(name, stem, name, error)
+    front = _FRONT.match(text)
+    fields = dict(_FIELD.findall(front[1])) if front else {}
+    body = (text[front.end() :] if front else text).strip()
+    heading = _HEADING.search(body)
+    title = one_line(fields.get("title") or (heading[1] if heading else stem))
+    messages = (Message("", body),) if body else ()
+    return Conversation(name, title, day_of(fields.get("created") or fields.get("date")), messages, name)
+
+
+def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
+    """Reads JSONL; a line that makes no sense is told of, and the others are read."""
+    for number, line in enumerate(_lines(file, name), start=1):
+        if not line.strip():
+            continue
+        label = f"{name}:{number}"
+        try:
+            yield _conversation(msgspec.json.decode(line), name)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+            yield Unreadable(label, label, name, error)
+
+
+def _lines(file: Readable, name: str) -> Iterator[bytes]:
+    rest = b""
+    while raw := file.read(1 << 18):
+        *whole, rest = (rest + raw).split(b"\n")
+        yield from whole
+        if len(rest) > LARGEST:
+            raise BadExport(f"{name} は壊れています / a line of {name} has more than {LARGEST:,} bytes")
+    yield rest
+
+
+def _conversation(value: Any, name: str) -> Conversation:
+    if not isinstance(value, dict) or not ({"messages", "text"} & value.keys()):
+        raise TypeError('a line is an object with "messages" or "text"')
+    listed = value.get("messages", [{"role": "", "text": value.get("text")}])
+    if not isinstance(listed, list):
+        raise TypeError('"messages" is a list of objects with "role" and "text"')
+    messages = tuple(_message(each) for each in listed)
+    messages = tuple(message for message in messages if message.text)
+    return Conversation(
+        id=identified(value.get("id"), f"{value.get('title')}{value.get('created_at')}{messages}"),
+        title=titled(value.get("title"), messages),
+        created=day_of(value.get("created_at")),
+        messages=messages,
+        filename=name,
+    )
+
+
+def _message(each: Any) -> Message:
+    if not isinstance(each, dict):
+        raise TypeError("a message is an object")
+    text = clean(each.get("text") or each.get("content")).strip()
+    return Message(_ROLES.get(str(each.get("role", "")), ""), text)

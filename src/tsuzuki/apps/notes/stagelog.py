@@ -1,0 +1,173 @@
+"""The two logs of a phase: `pipeline_stages.jsonl`, a line for each item and stage, and `error_details.jsonl`."""
+
+import os
+import threading
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import msgspec
+
+from tsuzuki.apps.notes.items import ProcessingItem, StageType
+from tsuzuki.apps.notes.times import CLOCK, now
+from tsuzuki.redact import redact
+
+SYNC_EVERY: Final = 0.5
+"""How long lines may be written and not yet synced to the disk (seconds); a kill loses none of them."""
+STATUSES: Final = ("success", "failed", "skipped")
+_LONGEST_MESSAGE: Final = 2000
+
+
+@dataclass(slots=True)
+class StageLogRecord:
+    """A line of `pipeline_stages.jsonl`; what is None is left out."""
+
+    timestamp: str
+    session_id: str
+    filename: str
+    stage: str
+    step: str
+    timing_ms: int
+    status: str
+    item_id: str | None = None
+    file_id: str | None = None
+    skipped_reason: str | None = None
+    before_chars: int | None = None
+    after_chars: int | None = None
+    diff_ratio: float | None = None
+    is_chunked: bool | None = None
+    parent_item_id: str | None = None
+    chunk_index: int | None = None
+    error_message: str | None = None
+
+    def __post_init__(self) -> None:
+        self.stage = StageType(self.stage).value
+        if self.status not in STATUSES or type(self.timing_ms) is not int or self.timing_ms < 0:
+            raise ValueError(f"a record is one of {', '.join(STATUSES)} and took at least 0 ms: {self}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives it as plain JSON, without what is not set."""
+        return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> "StageLogRecord":
+        """Reads it from plain JSON; fields that a newer version may add are ignored."""
+        return cls(**{name: plain[name] for name in cls.__dataclass_fields__ if name in plain})
+
+
+_FIELDS: Final = tuple(StageLogRecord.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something happens: in which session, stage and step."""
+
+    session_id: str
+    stage: StageType
+    step: str
+
+
+def record_of(item: ProcessingItem, at: Place, status: str, took: float, **more: Any) -> StageLogRecord:
+    """Makes the record of what a step did with an item."""
+    chunk = item.metadata if item.is_chunk else {}
+    before, after = more.get("before_chars"), more.get("after_chars")
+    if before and after is not None:
+        more["diff_ratio"] = round(after / before, 3)
+    return StageLogRecord(
+        timestamp=now(),
+        session_id=at.session_id,
+        filename=item.source_path.name,
+        stage=at.stage,
+        step=at.step,
+        timing_ms=max(round(took * 1000), 0),
+        status=status,
+        item_id=item.item_id,
+        file_id=item.metadata.get("file_id"),
+        is_chunked=True if item.is_chunk else None,
+        parent_item_id=chunk.get("parent_item_id"),
+        chunk_index=chunk.get("chunk_index"),
+        **more,
+    )
+
+
+def error_detail(item: ProcessingItem, at: Place, error: Exception) -> dict[str, Any]:
+    """Makes the line of `error_details.jsonl` for a failure; secrets are hidden."""
+    return {
+        "timestamp": now(),
+        "session_id": at.session_id,
+        "item_id": item.item_id,
+        "stage": at.stage.value,
+        "step": at.step,
+        "error_type": type_of(error),
+        "error_message": message_of(error),
+        "backtrace": redact("".join(traceback.format_exception(error))),
+        "metadata": {name: value for name, value in item.metadata.items() if name != "messages"},
+    }
+
+
+def type_of(error: Exception) -> str:
+    """Names the kind of an error: that of the step where one failed inside."""
+    return str(getattr(error, "error_type", "")) or type(error).__name__
+
+
+def message_of(error: Exception) -> str:
+    """Says what went wrong, without secrets."""
+    return redact(str(error) or type(error).__name__)[:_LONGEST_MESSAGE]
+
+
+class Lines:
+    """A file of lines that is only appended to: each is written at once, whole, and synced soon."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._turn = threading.Lock()
+        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        self._synced = CLOCK.monotonic()
+        self._dirty = False
+        self.size = os.fstat(self._descriptor).st_size
+        if self.size and os.pread(self._descriptor, 1, self.size - 1) != b"\n":
+            self._write(b"\n")  # whoever was killed while it wrote left half a line
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, plain: dict[str, Any]) -> tuple[int, int]:
+        """Writes a line; gives where it begins, and its length."""
+        line = msgspec.json.encode(plain) + b"\n"
+        with self._turn:
+            begins = self.size
+            self._write(line)
+            if CLOCK.monotonic() - self._synced >= SYNC_EVERY:
+                self._sync()
+        return begins, len(line)
+
+    def read(self, begins: int, length: int) -> bytes:
+        """Reads a line."""
+        return os.pread(self._descriptor, length, begins)
+
+    def _write(self, line: bytes) -> None:
+        left = memoryview(line)
+        while left:
+            written = os.write(self._descriptor, left)
+            self.size += written
+            left = left[written:]
+        self._dirty = True
+
+    def _sync(self) -> None:
+        os.fsync(self._descriptor)
+        self._synced, self._dirty = CLOCK.monotonic(), False
+
+    def sync(self) -> None:
+        """Waits until what was written is on the disk."""
+        with self._turn:
+            if self._dirty:
+                self._sync()
+
+    def close(self) -> None:
+        """Syncs, and closes the file."""
+        self.sync()
+        os.close(self._descriptor)

@@ -1,0 +1,171 @@
+"""The stages around their steps: what was done is passed over, what is done is measured, recorded and kept.
+
+Steps get an item and give it back; they know nothing of sessions, logs and resuming.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import msgspec
+
+from tsuzuki.apps.notes.completed import CompletedItemsCache
+from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
+from tsuzuki.apps.notes.knowledge import ExtractKnowledge
+from tsuzuki.apps.notes.looking import failed_before, failures
+from tsuzuki.apps.notes.markdown import Note
+from tsuzuki.apps.notes.merging import MergeChunks, Part
+from tsuzuki.apps.notes.outputs import Extracted, Kept
+from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContext
+from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
+from tsuzuki.apps.notes.times import CLOCK
+from tsuzuki.apps.notes.vault import WriteFile, synced
+
+BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
+"""The session that the run around this code works on."""
+FAILED_ONLY: Final = "failed"
+
+
+class Workbench:
+    """An open session, while a run works on it."""
+
+    def __init__(self, session: Session) -> None:
+        about = session.about
+        self.session = session
+        self.session_id = str(about["session_id"])
+        self.options: dict[str, Any] = dict(about["options"])
+        self.vault = session.vault
+        self.vault.mkdir(parents=True, exist_ok=True)
+        self.extracted = Extracted(session.extracted)
+        self.transformed = Kept(session.transformed)
+        self.loaded = Kept(session.loaded)
+        self.log = Lines(session.stage_log)
+        self.errors = Lines(session.error_log)
+        stages = (StageType.TRANSFORM, StageType.LOAD)
+        self._contexts = {stage: self._context(stage) for stage in stages}
+        self._write = WriteFile(self.vault, str(about["created_at"])[:10])
+        self._extract = ExtractKnowledge(self.options)
+        self._merge = MergeChunks(self._part)
+        self._failed_before = failed_before(session, StageType.TRANSFORM)
+        self.settled = 0
+        """How many items of this run have ended."""
+        self.cost: float | None = None
+
+    def _context(self, stage: StageType, until: int | None = None, limit: int = 0) -> StageContext:
+        cache = CompletedItemsCache.from_jsonl(self.session.stage_log, stage, until=until)
+        chunk = bool(self.options.get("chunk"))
+        return StageContext(Phase(self.session_id), Stage(stage), False, limit or None, chunk, cache)
+
+    def chosen(self, until: int, limit: int, only: str) -> tuple[list[str], list[str]]:
+        """Gives the items to work on, as the log said when the run began; parents apart, which come last."""
+        entries = self.extracted.entries
+        wanted = [entry.item_id for entry in entries.values() if entry.status == ItemStatus.PENDING.value]
+        if only == FAILED_ONLY:
+            failed = failures(self.session.stage_log, until)
+            wanted = [item_id for item_id in wanted if item_id in failed]
+        context = self._context(StageType.LOAD, until, limit)
+        ids = context.chosen(wanted)
+        among = set(ids)
+        parents = [
+            item_id
+            for item_id in ids
+            if entries[item_id].parts
+            and all(part in among or context.passes_over(part) for part in entries[item_id].parts)
+        ]
+        return [item_id for item_id in ids if not entries[item_id].parts], parents
+
+    async def transform(self, item_id: str) -> dict[str, Any]:
+        """Makes the note of an item, or gives the one that was made."""
+        context = self._contexts[StageType.TRANSFORM]
+        if context.passes_over(item_id) and (kept := self.transformed.get(item_id)) is not None:
+            return kept
+        item = self.extracted.item(item_id)
+        item.metadata["failed_before"] = self._failed_before[item_id]
+        step = self._merge if item.is_parent else self._extract
+        at = Place(self.session_id, StageType.TRANSFORM, step.name)
+        with self._attempt(item, at) as began:
+            item, note = await step.run(item)
+        characters = {"before_chars": len(item.content or ""), "after_chars": len(item.transformed_content or "")}
+        record = record_of(item, at, "success", CLOCK.monotonic() - began, **characters).to_dict()
+        plain = {"note": msgspec.to_builtins(note), "record": record}
+        self.transformed.put(item_id, plain)
+        self._recorded(context, record)
+        return {"item_id": item_id, **plain}
+
+    def load(self, made: dict[str, Any]) -> dict[str, Any]:
+        """Writes the note of an item, or gives where it was written."""
+        item_id, context = made["item_id"], self._contexts[StageType.LOAD]
+        if context.passes_over(item_id) and (kept := self.loaded.get(item_id)) is not None:
+            return kept
+        item, note = self.extracted.item(item_id), msgspec.convert(made["note"], Note)
+        at = Place(self.session_id, StageType.LOAD, self._write.name)
+        with self._attempt(item, at) as began:
+            item = self._write.run(item, note)
+        record = record_of(item, at, "success", CLOCK.monotonic() - began).to_dict()
+        plain = {"path": str(item.output_path), "title": note.title, "record": record}
+        self.loaded.put(item_id, plain)
+        self._recorded(context, record)
+        return {"item_id": item_id, **plain}
+
+    def _part(self, item_id: str) -> Part | None:
+        note, file = self.transformed.get(item_id), self.loaded.get(item_id)
+        if note is None or file is None or not self._contexts[StageType.LOAD].passes_over(item_id):
+            return None
+        return msgspec.convert(note["note"], Note), str(file["path"])
+
+    @contextmanager
+    def _attempt(self, item: ProcessingItem, at: Place) -> Iterator[float]:
+        """Lets a step work on an item; a failure is recorded, with all that is known of it, and raised."""
+        began = CLOCK.monotonic()
+        item.status, item.current_step = ItemStatus.IN_PROGRESS, at.step
+        try:
+            yield began
+        except Exception as error:
+            item.status, item.error = ItemStatus.FAILED, message_of(error)
+            took = CLOCK.monotonic() - began
+            self.errors.append(error_detail(item, at, error))
+            self.log.append(record_of(item, at, "failed", took, error_message=item.error).to_dict())
+            raise
+        item.status = ItemStatus.COMPLETED
+
+    def _recorded(self, context: StageContext, record: dict[str, Any]) -> None:
+        """Writes the line of a success; its output is there already."""
+        self.log.append(record)
+        if context.completed_cache is not None:
+            context.completed_cache.items.add(record["item_id"])
+
+    def ensure(self, stage: StageType, outcome: dict[str, Any]) -> None:
+        """Writes what the journal has of an item, and the log has not: somebody has removed it, or a power cut."""
+        context = self._contexts[stage]
+        if context.passes_over(outcome["item_id"]):
+            return
+        kept = self.transformed if stage is StageType.TRANSFORM else self.loaded
+        kept.put(outcome["item_id"], {name: value for name, value in outcome.items() if name != "item_id"})
+        self._recorded(context, outcome["record"])
+
+    def statistics(self, ids: set[str], until: int) -> PhaseStatistics:
+        """Counts what became of the items of a run; those done before it are skipped."""
+        before = self._context(StageType.LOAD, until)
+        after = self._contexts[StageType.LOAD]
+        counts = PhaseStatistics(total_count=len(self.extracted.entries))
+        for item_id, entry in self.extracted.entries.items():
+            if entry.status == ItemStatus.SKIPPED.value:
+                counts.skipped_count += 1
+            elif entry.status == ItemStatus.FAILED.value:
+                counts.error_count += 1
+            elif item_id not in ids:
+                counts.skipped_count += before.passes_over(item_id)
+            elif after.passes_over(item_id):
+                counts.success_count += 1
+            else:
+                counts.error_count += 1
+        return counts
+
+    def close(self) -> None:
+        """Syncs and closes everything, the outputs before the lines that tell of them."""
+        synced(self.vault)
+        for each in (self.transformed, self.loaded, self.errors, self.log):
+            each.close()
+        self.extracted.close()

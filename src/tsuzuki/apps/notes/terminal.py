@@ -1,0 +1,136 @@
+"""What the commands share: the desk of whoever sits at this machine, options, runs carried out here, exit codes."""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from tsuzuki import Run, Runs
+from tsuzuki.apps.notes import flows
+from tsuzuki.apps.notes.desk import Desk, Standing, Started
+from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
+from tsuzuki.apps.notes.refusals import Crashed, NoInput, SessionNotFound
+from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.cli.here import Progress, begin_here, with_progress
+from tsuzuki.cli.render import put
+from tsuzuki.cli.store import DEBUG, Store
+from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
+
+Result = TypeVar("Result")
+ALL_FAILED: Final = 5
+SOME_FAILED: Final = 6
+CANCELLED: Final = 7
+INTERRUPTED: Final = 130
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
+limit_option = click.option("--limit", default=0, type=click.IntRange(0), metavar="N", help="Make at most N notes.")
+folder_option = click.option(
+    "--session-dir", type=click.Path(path_type=Path, file_okay=False), help="The folder of the session."
+)
+
+
+def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Tells that there is no such session or input in the very words that scripts look for."""
+
+    @functools.wraps(command)
+    def told(*args: Any, **options: Any) -> Any:
+        if click.get_current_context().meta.get(DEBUG):
+            click.echo("warning: --debug is deprecated here: it only shows the traceback of an error", err=True)
+        try:
+            return command(*args, **options)
+        except (SessionNotFound, NoInput) as error:
+            click.echo(str(error), err=True)
+            return error.exit_code
+
+    return told
+
+
+def desk_of(runs: Runs, worker: str = "") -> Desk:
+    """Gives the desk of whoever sits at this machine; what it starts is carried out by this worker in this process."""
+
+    async def submit(flow: Any, params: dict[str, Any]) -> Run:
+        return await runs.submit(flow, params, private=True, claimed_by=worker)
+
+    return Desk(runs, submit, here=True)
+
+
+def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
+    """Lets a function work at the desk."""
+
+    async def working() -> Result:
+        async with store.open() as runs:
+            return await work(desk_of(runs))
+
+    return asyncio.run(working())
+
+
+def found(desk: Desk, session_id: str, folder: Path | None = None) -> Session:
+    """Finds the session that is meant: by its folder, by its id, or the newest."""
+    if folder is not None:
+        return desk.sessions.adopt(folder)
+    return desk.sessions.find(session_id) if session_id else desk.sessions.latest()
+
+
+def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, quiet: bool, as_json: bool) -> int:
+    """Carries out what `start` begins, to its end, and tells how it went; gives the exit code."""
+    session_id = ""
+
+    async def work(runs: Runs, progress: Progress) -> PhaseStatistics | None:
+        run_id = ""
+
+        async def begin(worker: str) -> tuple[Run, bool]:
+            nonlocal run_id, session_id
+            started = await start(desk_of(runs, worker))
+            run_id, session_id = started.run.id, started.session_id
+            progress.say(f"session {session_id}")
+            return await runs.get(run_id), started.resumed
+
+        try:
+            await begin_here(runs, flows.import_notes, begin, progress)
+        except RunHeld:  # a run of the shared workers that goes on: one of them was quicker
+            progress.say("a worker goes on with it: waiting for its end")
+            await runs.wait(run_id)
+        return await desk_of(runs).ended(run_id)
+
+    again = f"`tsuzuki notes resume {{}}` goes on{' (--data-dir as here)' if store.flags else ''}"
+    try:
+        counts = with_progress(store, work, quiet=quiet or as_json)
+    except RunFailure as failure:
+        raise Crashed(f"{failure} ({again.format(session_id)})") from failure
+    except (RunStopped, RunInterrupted) as stopped:
+        cancelled = isinstance(stopped, RunStopped)
+        word = "cancelled" if cancelled else "interrupted"
+        click.echo(f"{word}: what has finished is kept; {again.format(session_id)}", err=True)
+        return CANCELLED if cancelled else INTERRUPTED
+    return _told(store, session_id, counts, as_json=as_json)
+
+
+def _told(store: Store, session_id: str, counts: PhaseStatistics | None, *, as_json: bool) -> int:
+    async def stand(desk: Desk) -> Standing:
+        return await desk.standing(desk.sessions.find(session_id))
+
+    stands = on_desk(store, stand)
+    if as_json:
+        put({**_plain(stands), "line": str(counts)})
+    else:
+        click.echo(str(counts))
+        cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
+        click.echo(f"session {session_id}: {stands.status}, notes are in {stands.vault}{cost}", err=True)
+        if counts is not None and counts.error_count:
+            click.echo("tsuzuki notes status tells why, tsuzuki notes retry tries again what failed", err=True)
+    return exit_code(counts)
+
+
+def _plain(stands: Standing) -> dict[str, Any]:
+    return {name: getattr(stands, name) for name in Standing.__dataclass_fields__}
+
+
+def exit_code(counts: PhaseStatistics | None) -> int:
+    """Gives the exit code that fits how it went."""
+    if counts is None or not counts.error_count:
+        return 0
+    return ALL_FAILED if counts.status is PhaseStatus.FAILED else SOME_FAILED

@@ -1,0 +1,52 @@
+"""Times and session ids: UTC, ISO 8601, with seconds and `+00:00`."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.errors import BadUsage
+
+CLOCK: Final[Clock] = SystemClock()
+_FORM: Final = "%Y%m%d_%H%M%S"
+_SHAPE: Final = re.compile(r"[0-9]{8}_[0-9]{6}")
+
+
+def now() -> str:
+    """Gives the present time."""
+    return of_seconds(CLOCK.now())
+
+
+def of_seconds(seconds: float) -> str:
+    """Writes Unix seconds."""
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+
+
+def session_id_at(seconds: float) -> str:
+    """Gives the session id of a moment: 20260126_100000."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime(_FORM)
+
+
+def checked_session_id(text: str) -> str:
+    """Gives a session id back; one that is no moment is refused."""
+    wrong = f"{text[:60]!r} is no session id: it is a moment such as 20260126_100000"
+    if not _SHAPE.fullmatch(text):
+        raise BadUsage(wrong)
+    try:
+        datetime.strptime(text, _FORM).replace(tzinfo=UTC)
+    except ValueError:
+        raise BadUsage(wrong) from None
+    return text
+
+
+def day_of(moment: Any) -> str:
+    """Gives the day of a time as exports write it, Unix seconds or ISO 8601; "" where it is none."""
+    try:
+        if isinstance(moment, bool) or moment is None or moment == "":
+            return ""
+        if isinstance(moment, int | float):
+            return datetime.fromtimestamp(float(moment), UTC).date().isoformat()
+        read = datetime.fromisoformat(str(moment))
+        return (read if read.tzinfo is None else read.astimezone(UTC)).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""

@@ -1,0 +1,96 @@
+"""Notes written into the vault: whole or not at all, under names of their own, and nobody's file overwritten."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.markdown import Note, is_own, rendered
+from tsuzuki.apps.notes.names import candidates, safe
+from tsuzuki.errors import StoreUnavailable
+
+_LARGEST: Final = 64 * 1024 * 1024
+
+
+class WriteFile:
+    """The step of the load stage."""
+
+    name = "write_file"
+
+    def __init__(self, vault: Path, created: str) -> None:
+        self._vault = vault
+        self._created = created
+
+    def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
+        """Writes the note of an item; its own file is written anew, any other is left alone."""
+        text = rendered(item, note, created=self._created)
+        name = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
+        item.output_path = Path(written(self._vault, name, item.item_id, text))
+        return item
+
+
+def written(vault: Path, stem: str, item_id: str, text: str) -> str:
+    """Writes a note under the first name that is free or its own; gives the name."""
+    fresh = vault / f".{os.getpid()}-{abs(hash((stem, item_id))):x}.part"
+    _write(fresh, text)
+    try:
+        for name in candidates(stem, item_id):
+            if _placed(fresh, vault / name, item_id, text):
+                return name
+    finally:
+        fresh.unlink(missing_ok=True)
+    raise StoreUnavailable(f"every name for the note {stem!r} is taken in {vault}: move some of these files")
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _placed(fresh: Path, place: Path, item_id: str, text: str) -> bool:
+    """Puts a note in its place, unless a file is there that is not its own."""
+    try:
+        os.link(fresh, place)
+        return True
+    except FileExistsError:
+        pass
+    except OSError:  # a disk that knows no links
+        return _created(place, item_id, text)
+    if not _own(place, item_id):
+        return False
+    fresh.replace(place)
+    return True
+
+
+def _created(place: Path, item_id: str, text: str) -> bool:
+    try:
+        with place.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            os.fsync(file.fileno())
+    except FileExistsError:
+        if not _own(place, item_id):
+            return False
+        _write(place, text)
+    return True
+
+
+def _own(place: Path, item_id: str) -> bool:
+    try:
+        if place.is_symlink() or place.stat().st_size > _LARGEST:
+            return False
+        return is_own(place.read_text(encoding="utf-8"), item_id)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def synced(vault: Path) -> None:
+    """Waits until the names in the vault are on the disk too."""
+    with contextlib.suppress(OSError):  # some systems cannot sync a folder
+        descriptor = os.open(vault, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,65 @@
+"""The pages as people use them: from an export to notes, what failed and why, in two languages."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.apps.notes.conftest import knowledge
+from tests.apps.notes.exports import claude, written
+from tests.apps.notes.test_sessions import failing
+from tests.dashboard.browsing import PATIENCE
+from tests.dashboard.conftest import Open
+from tests.dashboard.scenes import Scene
+from tests.llm.double import KEY, Double
+from tsuzuki.apps import notes
+
+WORDS = (Path(notes.__file__).parent / "pages/words.js").read_text()
+
+
+def test_words_have_the_same_keys_in_both_languages() -> None:
+    english, japanese = [re.findall(r'"(notes\.[\w.]+)":', part) for part in WORDS.split("ja: {")]
+    assert sorted(english) == sorted(set(japanese))
+
+
+@pytest.mark.timeout(240)
+def test_from_an_export_to_notes_with_a_retry(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path, model: Double
+) -> None:
+    path = written(tmp_path / "export/conversations.json", [claude(number) for number in range(4)])
+    model.answer = failing(2)
+    expect.set_options(timeout=PATIENCE)
+    at = {"TSUZUKI_LLM_PROVIDER": "openai", "TSUZUKI_LLM_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": KEY}
+    window = opened(own_scene(**at).url)
+    page = window.page
+    window.go("/apps/notes")
+    window.sees(".blank-title", "No session yet")
+    page.get_by_label("Export", exact=True).fill(str(path))
+    page.get_by_label("Vault", exact=True).fill(str(tmp_path / "vault"))
+    page.get_by_role("button", name="Import").click()
+    expect(window.find('[data-state="PARTIAL"]')).to_be_visible()
+    failed = window.find("tr", "Otters 2")
+    expect(failed).to_contain_text("no summary or no content")
+    model.answer = knowledge
+    page.get_by_role("button", name="Retry the failed").click()
+    expect(window.find('[data-state="COMPLETED"]')).to_be_visible()
+    page.get_by_role("button", name="Otters 2").click()
+    expect(window.find("dialog pre")).to_contain_text('summary: "In short."')
+    page.keyboard.press("Escape")
+    window.go("/apps/notes")
+    expect(window.find("tr", "conversations.json")).to_contain_text("completed")
+
+
+def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
+    window = opened(own_scene(workers=0).url, locale="ja-JP")
+    window.go("/apps/notes")
+    window.sees(".blank-title", "セッションはまだありません")
+    window.page.get_by_label("エクスポート", exact=True).fill(str(tmp_path / "export.txt"))
+    (tmp_path / "export.txt").mkdir()
+    (tmp_path / "export.txt/photo.png").touch()
+    window.page.get_by_label("保存先", exact=True).fill(str(tmp_path))
+    window.page.get_by_role("button", name="取り込む").click()
+    window.sees(".note", "形式がわかりません")
+    window.expected.append("400")

@@ -1,0 +1,89 @@
+"""`kill -9` in the middle of an import: at most what was in flight is repeated, also on a copy without a database."""
+
+import shutil
+import signal
+import sqlite3
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.apps.notes.conftest import lines
+from tests.apps.notes.exports import claude, written
+from tests.apps.notes.test_writing import parsed
+from tests.cli.conftest import Terminal
+from tests.llm.double import KEY, Double
+
+COUNT = 100
+LANES = 2
+
+
+def at_model(model: Double) -> list[str]:
+    return ["--llm", "openai", "--base-url", f"{model.url}/v1", "--model", "m-1", "--concurrency", str(LANES)]
+
+
+def session_of(terminal: Terminal) -> Path:
+    return next((terminal.folder / ".tsuzuki/notes").iterdir())
+
+
+def successes(log: Path, stage: str) -> Counter[str]:
+    """Counts successes by item; half a line at the end is none."""
+    whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
+    log = log.with_name("whole.jsonl")
+    log.write_bytes(whole)
+    found = Counter(line["item_id"] for line in lines(log) if (line["stage"], line["status"]) == (stage, "success"))
+    log.unlink()
+    return found
+
+
+def journalled(store: Path) -> int:
+    with closing(sqlite3.connect(store)) as connection:
+        found: int = connection.execute("SELECT sum(done) FROM runs").fetchone()[0]
+        return found
+
+
+@pytest.mark.timeout(180)
+def test_at_most_what_was_in_flight_is_repeated(tmp_path: Path, model: Double) -> None:
+    terminal = Terminal(tmp_path)
+    terminal.environment["OPENAI_API_KEY"] = KEY
+    written(tmp_path / "export/conversations.json", [claude(number) for number in range(COUNT)])
+    model.delay = 0.01
+    process = terminal.start("notes", "import", "export", "--out", "vault", "-q", *at_model(model))
+    deadline = time.monotonic() + 60
+    while sum(model.prompts.values()) < COUNT // 2:
+        assert time.monotonic() < deadline, "the import does not go on"
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    log = session_of(terminal) / "import/pipeline_stages.jsonl"
+    done = len(successes(log, "transform"))
+    assert COUNT // 2 - LANES - 1 <= done < COUNT
+    copy = tmp_path / "copy"
+    shutil.copytree(session_of(terminal), copy / "session")
+
+    # On another machine: the folder alone, no database.
+    before = sum(model.prompts.values())
+    other = Terminal(copy)
+    other.environment["OPENAI_API_KEY"] = KEY
+    told = other.tsuzuki("notes", "resume", "--session-dir", "session", "--out", "vault", "-q")
+    assert told.stdout.split(",")[1].strip() == "0 failed"
+    assert sum(model.prompts.values()) - before == COUNT - done, "nothing that the log has is asked for again"
+    assert set(successes(copy / "session/import/pipeline_stages.jsonl", "transform").values()) == {1}
+
+    # On this one: its database knows the run, and both records tell the same in the end.
+    before = sum(model.prompts.values())
+    told = terminal.tsuzuki("notes", "resume", "-q")
+    assert told.stdout.strip() == f"{COUNT} success, 0 failed", "it is the same run that goes on"
+    assert sum(model.prompts.values()) - before <= COUNT - done
+    for stage in ("transform", "load"):
+        assert successes(log, stage) == Counter({f"claude-{number:04d}": 1 for number in range(COUNT)})
+    assert journalled(tmp_path / ".tsuzuki/tsuzuki.db") == 2 * COUNT
+    notes = sorted((tmp_path / "vault").glob("*.md"))
+    assert {parsed(note.read_text())[0]["item_id"] for note in notes} == set(successes(log, "load"))
+    assert len(notes) == COUNT
+    assert terminal.tsuzuki("notes", "resume", "-q").stdout.strip() == f"0 success, 0 failed, {COUNT} skipped"
+    terminal.leave()
+    other.leave()

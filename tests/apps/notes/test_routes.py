@@ -1,0 +1,121 @@
+"""`/api/notes/…` over a real gateway: what the pages need, and tenants apart."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apps.notes.conftest import knowledge
+from tests.apps.notes.exports import claude, written
+from tests.apps.notes.test_sessions import failing
+from tests.gateway.conftest import House, opened, served
+from tests.llm.double import Double
+from tsuzuki import settings
+from tsuzuki.apps.notes import flows
+from tsuzuki.apps.notes.sessions import Sessions
+from tsuzuki.gateway.options import Options
+from tsuzuki.keyring import Keyring
+
+API = "/api/notes"
+
+
+@pytest.fixture
+async def house(tmp_path: Path, model: Double, request: pytest.FixtureRequest) -> AsyncIterator[House]:
+    """A gateway with a worker; it asks for keys where the test says so."""
+    folder = tmp_path / "files"
+    options = Options(auth=getattr(request, "param", False))
+    at = {"TSUZUKI_LLM_PROVIDER": "openai", "TSUZUKI_LLM_BASE_URL": f"{model.url}/v1"}
+    with settings.flagged(TSUZUKI_DATA_DIR=str(folder), **at):
+        async with AsyncExitStack() as stack:
+            runs = await stack.enter_async_context(opened(f"sqlite:{folder / 'store.db'}"))
+            house = await stack.enter_async_context(served(runs, options))
+            await house.work(flows.flows())
+            yield house
+
+
+def export(tmp_path: Path, count: int) -> str:
+    return str(written(tmp_path / "export/conversations.json", [claude(number) for number in range(count)]).parent)
+
+
+async def standing(house: House, session_id: str, status: str) -> dict[str, Any]:
+    async with asyncio.timeout(30):
+        while True:
+            told: dict[str, Any] = await house.get(f"{API}/sessions/{session_id}")
+            if told["status"] == status and not told["active"]:
+                return told
+            await asyncio.sleep(0.02)
+
+
+async def test_a_session_is_started_watched_resumed_and_looked_into(
+    house: House, model: Double, tmp_path: Path
+) -> None:
+    model.answer = failing(1)
+    body = {"export": export(tmp_path, 4), "vault": str(tmp_path / "vault"), "limit": 3}
+    started = await house.post(f"{API}/sessions", body, 202)
+    at = f"{API}/sessions/{started['session_id']}"
+    told = await standing(house, started["session_id"], "PARTIAL")
+    assert (told["success_count"], told["error_count"], told["pending_count"]) == (2, 1, 1)
+    failed = await house.get(f"{at}/failed")
+    assert [(each["item_id"], each["title"], each["stage"]) for each in failed] == [
+        ("claude-0001", "Otters 1", "transform")
+    ]
+    assert "no summary" in failed[0]["error_message"]
+    listed = await house.get(f"{at}/items", state="failed")
+    assert (listed["total"], listed["items"][0]["state"]) == (1, "failed")
+    assert (await house.get(f"{at}/items", offset=1, limit=2))["total"] == 4
+    model.answer = knowledge
+    await house.post(f"{at}/retry", None, 202)
+    told = await standing(house, started["session_id"], "PARTIAL")
+    assert (told["success_count"], told["error_count"], told["pending_count"]) == (3, 0, 1)
+    await house.post(f"{at}/resume", {"limit": 0}, 202)
+    await standing(house, started["session_id"], "COMPLETED")
+    note = await house.get(f"{at}/note", item="claude-0003")
+    assert note["text"].startswith("---\ntitle: Otters 3\n")
+    trace = await house.get(f"{at}/trace", item="claude-0001")
+    assert [record["status"] for record in trace["records"]] == ["success", "failed", "success", "success"]
+    assert len(trace["errors"]) == 1
+    assert [each["session_id"] for each in await house.get(f"{API}/sessions")] == [started["session_id"]]
+
+
+async def test_what_cannot_be_done_is_a_problem(house: House, model: Double, tmp_path: Path) -> None:
+    for path, status in (("20200101_000000", 404), ("nonsense", 422), ("20200101_000000/failed", 404)):
+        assert (await house.client.get(f"{API}/sessions/{path}")).status_code == status
+    body = {"export": str(tmp_path / "gone.zip"), "vault": str(tmp_path)}
+    answer = await house.client.post(f"{API}/sessions", json=body)
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert "No input files" in answer.json()["detail"]
+    assert (await house.client.post(f"{API}/sessions", json={"export": "here", "vault": "there"})).status_code == 422
+    model.delay = 20.0
+    started = await house.post(f"{API}/sessions", {"export": export(tmp_path, 2), "vault": str(tmp_path)}, 202)
+    at = f"{API}/sessions/{started['session_id']}"
+    async with asyncio.timeout(30):
+        while not model.prompts:
+            await asyncio.sleep(0.01)
+    assert (await house.client.post(f"{at}/resume")).status_code == 409
+    assert (await house.client.get(f"{at}/note", params={"item": "gone"})).status_code == 404
+    assert (await house.client.post(f"{at}/retry")).status_code == 400
+    stands = (await house.client.post(f"{at}/cancel")).json()
+    assert stands["status"] in ("PARTIAL", "IN_PROGRESS")
+    await standing(house, started["session_id"], "PARTIAL")
+
+
+@pytest.mark.parametrize("house", [True], indirect=True)
+async def test_tenants_have_sessions_of_their_own(house: House, tmp_path: Path) -> None:
+    keyring = Keyring(house.runs.backend)
+    red, blue = [{"X-API-Key": (await keyring.create(name))[0]} for name in ("red", "blue")]
+    assert (await house.client.get(f"{API}/sessions")).status_code == 401
+    body = {"export": export(tmp_path, 2), "vault": str(tmp_path / "vault")}
+    refused = await house.client.post(f"{API}/sessions", json=body, headers=red)
+    assert refused.status_code == 422, "a path reaches whatever the gateway can read"
+    options = {"provider": "offline", "chunk": False, "chunk_size": 25_000}
+    session = Sessions("red").create(tmp_path / "export", "claude", tmp_path / "vault", options)
+    at = f"{API}/sessions/{session.session_id}"
+    assert (await house.client.post(f"{at}/resume", headers=blue)).status_code == 404
+    assert (await house.client.get(f"{API}/sessions", headers=blue)).json() == []
+    run_id = (await house.client.post(f"{at}/resume", headers=red)).json()["run_id"]
+    await house.runs.wait(run_id)
+    assert (await house.client.get(at, headers=red)).json()["success_count"] == 2
+    assert (await house.client.get(f"/runs/{run_id}", headers=blue)).status_code == 404

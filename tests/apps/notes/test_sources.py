@@ -1,0 +1,287 @@
+"""Exports read one conversation at a time: what people saw of each, whatever else is in the file, and no trap."""
+
+import io
+import json
+import tracemalloc
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.apps.notes.exports import RIGHT_TO_LEFT, chatgpt, claude, nasty_chatgpt, nasty_claude, said, written, zipped
+from tsuzuki.apps.notes import sources
+from tsuzuki.apps.notes.chunking import chunks
+from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat
+from tsuzuki.apps.notes.sources.conversation import Conversation, Message, Unreadable, transcript
+from tsuzuki.apps.notes.sources.jsonstream import PIECE, elements
+from tsuzuki.errors import BadUsage
+
+JSON: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def read(path: Path, provider: str = "") -> list[Conversation | Unreadable]:
+    return list(sources.conversations(path, sources.recognized(path, provider)))
+
+
+def texts(path: Path) -> dict[str, str]:
+    return {found.id: found.text for found in read(path) if isinstance(found, Conversation)}
+
+
+# JSON in pieces
+
+
+class Drip(io.BytesIO):
+    """Gives as little at once as a slow connection does."""
+
+    step = 7
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, self.step) if size and size > 0 else self.step)
+
+
+@given(st.lists(JSON, max_size=6), st.integers(1, 9), st.booleans())
+@example([0.5, -1e-30, 12, -0.0, 1e300], 3, True)
+@settings(max_examples=60, deadline=None)
+def test_an_array_is_read_element_by_element_however_it_arrives(values: list[Any], step: int, ascii_only: bool) -> None:
+    drip = Drip(json.dumps(values, ensure_ascii=ascii_only, indent=step % 3 or None).encode("utf-8", "surrogatepass"))
+    drip.step = step
+    try:
+        found = list(elements(drip, "x.json"))
+    except BadExport:
+        assert not ascii_only, "only half of a pair, which no UTF-8 has, is refused"
+        return
+    assert json.dumps(found) == json.dumps(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"), ("{}", "begins with"), ("[1, 2", "ends in the middle"), ("[1,,2]", "Expecting value"),
+        ("[1 2]", "stands where"), ('["abc', "ends in the middle"), ("[1]x", "follows the end"),
+        ('[{"a": 1}, {"a" 2}]', "delimiter"), ("[" * 100_000, "deeply|middle"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_told_of_with_its_place(text: str, why: str) -> None:
+    with pytest.raises(BadExport, match=f"x.json is broken at character .*({why})"):
+        list(elements(io.BytesIO(text.encode()), "x.json"))
+
+
+def test_a_mistake_early_in_a_large_file_does_not_make_it_read_the_rest() -> None:
+    file = io.BytesIO(b'[{"a" 1}, ' + b'"x",' * PIECE * 4 + b"1]")
+    with pytest.raises(BadExport, match="delimiter"):
+        list(elements(file, "x.json"))
+    assert file.tell() <= 2 * PIECE
+
+
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    with path.open("w") as file:
+        file.write("[" + ",".join(json.dumps(claude(number)) for number in range(15_000)) + "]")
+    assert path.stat().st_size > 4_000_000
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in sources.conversations(path, "claude")) == 15_000
+        assert tracemalloc.get_traced_memory()[1] < 3_500_000
+    finally:
+        tracemalloc.stop()
+
+
+# ChatGPT and Claude
+
+
+def test_what_people_saw_of_chatgpt_is_read_and_nothing_else(tmp_path: Path) -> None:
+    path = written(tmp_path / "conversations.json", nasty_chatgpt())
+    found = texts(path)
+    assert found["gpt-0001"] == "**User**: first\n\n**Assistant**: the answer that was kept, and it is this one."
+    assert found["gpt-0002"].startswith("**User**: [image]\nWhat is it?\n\n**User**: I spoke.")
+    assert found["gpt-0003"] == (
+        "**User**: Compute it, and tell me the number.\n\n**Assistant**: The number is 42, as everybody knows."
+    )
+    assert not any(word in text for text in found.values() for word in ("secret", "hidden words", "inner words"))
+    assert found["empty"] == ""
+    assert "\ufffd and a bell" in found["gpt-0008"]
+    by_id = {each.id: each for each in read(path)}
+    assert by_id["gpt-0001"].created == "2026-01-02"  # type: ignore[union-attr] # it is a conversation
+    assert by_id["gpt-0005"].title == RIGHT_TO_LEFT
+    assert by_id["gpt-0007"].title == "What do otters eat? (7)"
+    broken = [each for each in by_id.values() if isinstance(each, Unreadable)]
+    assert [each.title for each in broken] == ["broken"]
+
+
+def test_a_branch_without_its_end_is_the_newest_and_a_circle_ends(tmp_path: Path) -> None:
+    lost = chatgpt(1, said("user", "a"), said("assistant", "b"), current_node="gone")
+    circle = chatgpt(2, said("user", "a"), said("assistant", "b"))
+    circle["mapping"]["m0"]["parent"] = "m1"
+    found = texts(written(tmp_path / "conversations.json", [lost, circle]))
+    assert found["gpt-0001"] == "**User**: a\n\n**Assistant**: b"
+    assert found["gpt-0002"] == "**User**: a\n\n**Assistant**: b"
+
+
+def test_claude_is_read_by_blocks_or_text_with_its_attachments(tmp_path: Path) -> None:
+    path = written(tmp_path / "conversations.json", nasty_claude())
+    found = texts(path)
+    assert found["claude-0001"] == "**User**: ask\n\n**Assistant**: The blocks say it, and they say it well.\n\n[image]"
+    assert found["claude-0002"] == (
+        "**User**: [attachment: notes.txt]\nwhat the attachment says, in full\n\n[attachment: cat.png]"
+    )
+    assert not any(word in text for text in found.values() for word in ("inner words", "tool words", "secret"))
+    assert found["empty"] == ""
+    assert sum(isinstance(each, Unreadable) for each in read(path)) == 2
+    titles = {each.id: each.title for each in read(path)}
+    assert titles["claude-0003"] == "What do otters eat? (3)"
+    assert titles["claude-0006"] == "a b: [c] #d"
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["uuid", "name", "created_at", "chat_messages", "mapping", "title",
+    "current_node", "conversation_id", "create_time"]), JSON), max_size=4))  # fmt: skip
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_conversation_however_odd_stops_the_others(tmp_path: Path, odd: list[dict[str, Any]]) -> None:
+    for provider, good in (("claude", claude(1)), ("chatgpt", chatgpt(1))):
+        path = tmp_path / "odd" / "conversations.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps([*odd, good]))
+        found = list(sources.conversations(path, provider))
+        assert len(found) == len(odd) + 1
+        assert isinstance(found[-1], Conversation)
+        assert found[-1].title == "Otters 1"
+        assert all(each.id and "\x00" not in each.title for each in found)
+
+
+def test_shards_folders_and_zips_are_the_same(tmp_path: Path) -> None:
+    first, second = json.dumps([claude(1)]), json.dumps([claude(2)])
+    shards: dict[str, bytes | str] = {
+        "conversations-000.json": first,
+        "conversations-001.json": second,
+        "chat.html": "x",
+    }
+    zipped(tmp_path / "a.zip", shards)
+    zipped(tmp_path / "b.zip", {f"export/{name}": text for name, text in shards.items()})
+    (tmp_path / "c").mkdir()
+    for name, text in shards.items():
+        (tmp_path / "c" / name).write_text(str(text))
+    wanted = {"claude-0001", "claude-0002"}
+    assert (
+        texts(tmp_path / "a.zip").keys() == texts(tmp_path / "b.zip").keys() == texts(tmp_path / "c").keys() == wanted
+    )
+    only = written(tmp_path / "d" / "renamed.json", [chatgpt(1)])
+    assert sources.recognized(only) == "chatgpt"
+
+
+# Texts and lines
+
+
+def test_markdown_and_text_are_read_by_their_paths(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep/a.md").write_text("---\ntitle: 'Front'\ncreated: 2025-03-04\n---\n# Heading\n\nText.")
+    (folder / "b.txt").write_text("only text")
+    (folder / "c.md").write_bytes(b"\xff\xfe broken")
+    (folder / ".hidden.md").write_text("no")
+    (tmp_path / "outside.md").write_text("secret")
+    (folder / "link.md").symlink_to(tmp_path / "outside.md")
+    found = {each.id: each for each in read(folder)}
+    assert found.keys() == {"deep/a.md", "b.txt", "c.md"}
+    front = found["deep/a.md"]
+    assert isinstance(front, Conversation)
+    assert (front.title, front.created, front.text) == ("Front", "2025-03-04", "# Heading\n\nText.")
+    assert found["b.txt"].title == "b"
+    assert isinstance(found["c.md"], Unreadable)
+
+
+def test_jsonl_is_for_anything_else(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    good = {"id": "a", "title": "T", "created_at": 0, "messages": [{"role": "user", "text": "hi"}]}
+    path.write_text(f'{json.dumps(good)}\n\n{{"text": "plain"}}\n{{half\n[1]\n{json.dumps({"messages": [1]})}\n')
+    first, second, *bad = read(path)
+    assert isinstance(first, Conversation)
+    assert (first.id, first.created, first.text) == ("a", "1970-01-01", "**User**: hi")
+    assert isinstance(second, Conversation)
+    assert (second.title, len(second.id)) == ("plain", 32)
+    assert [each.id for each in bad] == ["x.jsonl:4", "x.jsonl:5", "x.jsonl:6"]
+
+
+# What is refused
+
+
+def test_formats_that_nobody_knows_are_named_as_such(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormat, match=r"neither `mapping`.*but: answer, question"):
+        read(written(tmp_path / "conversations.json", [{"question": 1, "answer": 2}]))
+    with pytest.raises(UnknownFormat, match=r"no conversations\.json"):
+        read(zipped(tmp_path / "x.zip", {"photo.png": b"x"}))
+    with pytest.raises(NoInput, match=r"\[Error\] No input files"):
+        read(tmp_path / "missing.zip")
+    with pytest.raises(BadUsage, match="there is no provider 'gemini'"):
+        read(tmp_path, "gemini")
+    with pytest.raises(UnknownFormat):
+        read(written(tmp_path / "c" / "conversations.json", [chatgpt(1)]), "claude")
+    assert read(written(tmp_path / "e" / "conversations.json", [])) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../conversations.json", "/etc/conversations.json", "a/../../b.json", "C:\\x.json", "..\\x", "a\x01b", "x" * 2000],
+)
+def test_an_archive_with_a_name_that_leads_out_of_it_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", "[]")
+        archive.writestr(zipfile.ZipInfo(name), "x")
+    with pytest.raises(BadExport, match="refused"):
+        read(path)
+
+
+def test_bombs_and_broken_archives_are_refused(tmp_path: Path) -> None:
+    bomb = zipped(tmp_path / "bomb.zip", {"conversations.json": b"[" + b" " * 70_000_000 + b"]"})
+    with pytest.raises(BadExport, match="ZIP bomb"):
+        read(bomb)
+    whole = zipped(tmp_path / "whole.zip", {"conversations.json": json.dumps([claude(n) for n in range(200)])})
+    (tmp_path / "half.zip").write_bytes(whole.read_bytes()[:2000])
+    with pytest.raises(BadExport, match="broken ZIP"):
+        read(tmp_path / "half.zip")
+    spoiled = bytearray(whole.read_bytes())
+    spoiled[500:600] = bytes(100)
+    (tmp_path / "spoiled.zip").write_bytes(spoiled)
+    with pytest.raises(BadExport, match="broken"):
+        read(tmp_path / "spoiled.zip")
+    with zipfile.ZipFile(tmp_path / "linked.zip", "w") as archive:
+        link = zipfile.ZipInfo("conversations.json")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(BadExport, match="is a link"):
+        read(tmp_path / "linked.zip")
+
+
+# Chunks
+
+MESSAGES = st.lists(st.builds(Message, st.sampled_from(["user", "assistant", ""]), st.text(min_size=1, max_size=700)))
+
+
+@given(MESSAGES, st.integers(200, 900))
+@settings(max_examples=60, deadline=None)
+def test_chunks_have_everything_in_order_and_none_is_too_long(messages: list[Message], size: int) -> None:
+    made = chunks(messages, size)
+    assert all(0 < len(transcript(piece)) <= size for piece in made)
+    text, at = "".join(message.text for message in messages), 0
+    for piece in made:
+        whole = "".join(message.text for message in piece)
+        overlaps = [n for n in range(min(3, len(piece))) if text.startswith("".join(m.text for m in piece[n:]), at)]
+        assert overlaps, "after at most two messages of the piece before, it goes on"
+        at += len("".join(message.text for message in piece[overlaps[0] :]))
+        assert whole
+    assert at == len(text)
+
+
+def test_a_piece_begins_with_the_last_two_messages_of_the_one_before() -> None:
+    messages = [Message("user", f"{number}" * 80) for number in range(9)]
+    made = chunks(messages, 400)
+    assert len(made) > 2
+    for before, after in pairwise(made):
+        assert after[:2] == before[-2:]

@@ -1,0 +1,205 @@
+"""Notes as files: read back by a YAML and a Markdown library, under names of their own, and nobody's overwritten."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from tsuzuki.apps.notes import ProcessingItem, extractive, headings
+from tsuzuki.apps.notes.knowledge import checked, offline_note, speaks
+from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
+from tsuzuki.apps.notes.names import LONGEST, candidates, safe
+from tsuzuki.apps.notes.refusals import EmptyAnswer
+from tsuzuki.apps.notes.vault import WriteFile, written
+from tsuzuki.llm import Question
+
+MARKDOWN = MarkdownIt()
+
+
+def parsed(text: str) -> tuple[dict[str, Any], str, list[Any]]:
+    """Reads a note with libraries that are not ours: the front matter, the body, and its tokens."""
+    _, front, body = text.split("---\n", 2)
+    found = yaml.safe_load(front)
+    assert isinstance(found, dict)
+    return found, body, MARKDOWN.parse(body)
+
+
+def headings_of(tokens: list[Any]) -> list[tuple[str, str]]:
+    return [(token.tag, tokens[at + 1].content) for at, token in enumerate(tokens) if token.type == "heading_open"]
+
+
+ITEM = ProcessingItem(
+    "id-1",
+    Path("conversations.json"),
+    metadata={"source_provider": "chatgpt", "conversation_id": "c", "created": "2026-01-26"},
+)
+
+
+@given(st.text(), st.text(min_size=1))
+@settings(max_examples=150, deadline=None)
+def test_any_text_is_valid_yaml(text: str, other: str) -> None:
+    front = yaml.safe_load(f"a: {scalar(text)}\nb: [{scalar(other)}, {scalar(text)}]\n")
+    wanted, beside = (each.encode("utf-8", "replace").decode().replace("?", "") for each in (text, other))
+    told = front["a"].replace("\ufffd", "").replace("?", "")
+    assert told == wanted.replace("\ufffd", "")
+    assert front["b"][0].replace("\ufffd", "").replace("?", "") == beside.replace("\ufffd", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes",
+        "No",
+        "null",
+        "~",
+        "1.5",
+        "2026-01-26",
+        "0x1F",
+        "a: b",
+        "a #b",
+        "- a",
+        "[a]",
+        "",
+        " a",
+        "a ",
+        "=",
+        "1e3",
+        "on",
+    ],
+)
+def test_what_yaml_would_take_for_something_else_is_quoted(text: str) -> None:
+    assert yaml.safe_load(f"a: {scalar(text)}") == {"a": text}
+
+
+@given(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1), st.lists(st.text(), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_every_note_is_read_back_by_yaml_and_markdown(title: str, summary: str, content: str, words: list[str]) -> None:
+    try:
+        note = checked(Note(title, summary, content, tuple(words), tuple(words)), "fallback")
+    except EmptyAnswer:
+        return
+    front, body, tokens = parsed(rendered(ITEM, note, created="2026-01-01"))
+    assert (front["title"], front["summary"]) == (note.title, note.summary)
+    assert front["created"] == dt.date(2026, 1, 26)
+    assert (front["source_provider"], front["source_conversation"], front["item_id"]) == ("chatgpt", "c", "id-1")
+    assert front.get("tags", []) == list(note.tags)
+    assert body.startswith("\n# ")
+    assert headings_of(tokens)[1][1] in ("Summary", "要約")
+    if note.references:
+        assert headings_of(tokens)[-1][1] in ("References", "参考"), "code that was left open does not swallow the end"
+
+
+def test_headings_stand_below_the_title_and_code_is_left_alone() -> None:
+    text = "# One\n```sh\n# no heading\n```\n## Two\n###### Six\n~~~\n# open"
+    assert shifted(text) == "## One\n```sh\n# no heading\n```\n### Two\n###### Six\n~~~\n# open\n~~~"
+    assert shifted("### Three") == "### Three"
+    japanese = rendered(
+        ITEM, Note("題", "要するにこうです。", "# 一\n\n二", references=("https://example.org",)), created=""
+    )
+    found = headings_of(parsed(japanese)[2])
+    assert found == [("h1", "題"), ("h2", "要約"), ("h2", "一"), ("h2", "参考")]
+
+
+@given(st.text())
+@settings(max_examples=200, deadline=None)
+def test_names_are_safe_everywhere(title: str) -> None:
+    name = safe(title)
+    assert 0 < len(name.encode()) <= LONGEST + 1
+    assert not set(name) & set('<>:"/\\|?*\0\n\r\t#^[]')
+    assert name == name.strip(" .")
+    assert name.split(".")[0].lower() not in ("con", "prn", "aux", "nul", "com1", "lpt1")
+    assert all(len(each.encode()) <= 255 for each in candidates(f"{name}_001", "x"))
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("a/b\\c", "a b c"),
+        ("CON", "_CON"),
+        ("...", "untitled"),
+        ("川獺について", "川獺について"),
+        ("🦦 x", "🦦 x"),
+        ("a\u202eb", "ab"),
+    ],
+)
+def test_names_stay_readable(title: str, name: str) -> None:
+    assert safe(title) == name
+
+
+def test_equal_titles_do_not_overwrite_each_other_and_an_item_only_itself(tmp_path: Path) -> None:
+    def write(item_id: str, content: str = "text") -> str:
+        item = ProcessingItem(item_id, Path("x"), metadata={"title": "T"})
+        return str(WriteFile(tmp_path, "2026-01-01").run(item, Note("T", "s", content)).output_path)
+
+    mine = tmp_path / "T.md"
+    mine.write_text("my own note")
+    first, second = write("a"), write("b")
+    assert len({first, second, "T.md"}) == 3
+    assert write("a", "new text") == first
+    assert "new text" in (tmp_path / first).read_text()
+    assert mine.read_text() == "my own note"
+    edited = (tmp_path / second).read_text() + "my own words\n"
+    (tmp_path / second).write_text(edited)
+    beside = write("b", "again")
+    assert beside not in (first, second)
+    assert (tmp_path / second).read_text() == edited, "a note that somebody has edited is theirs"
+    assert write("b", "and again") == beside
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_chunk_has_its_number_at_the_end_of_its_name(tmp_path: Path) -> None:
+    assert written(tmp_path, "T_001", "p_1", "x") == "T_001.md"
+    assert written(tmp_path, "T_001", "q_1", "x").endswith("_001.md")
+    assert is_own(rendered(ITEM, Note("t", "s", "c"), created=""), "id-1")
+
+
+# What becomes of an answer
+
+
+def test_an_answer_by_headings_is_read_tolerantly() -> None:
+    told = headings.read(
+        "```markdown\n**Title:** Otters\n\n## 要約\nThey swim.\n\n# Content\n## Food\nFish.\n\n"
+        "Tags: a, b\nReferences:\n- https://x.org\n- none\n```",
+        "t",
+    )
+    assert told == Note("Otters", "They swim.", "## Food\nFish.", ("a", "b"), ("https://x.org",))
+    plain = headings.read("They swim.\n\nAnd they eat.", "t")
+    assert (plain.title, plain.summary, plain.content) == ("t", "They swim.", "They swim.\n\nAnd they eat.")
+    with pytest.raises(EmptyAnswer):
+        checked(headings.read("  ", "t"), "t")
+
+
+@given(st.text(max_size=300), st.text(max_size=2000))
+@settings(max_examples=60, deadline=None)
+def test_offline_every_text_that_says_something_becomes_a_note(title: str, text: str) -> None:
+    note = extractive.note(title, text)
+    if text.strip():
+        try:
+            assert checked(note, title).summary
+        except EmptyAnswer:
+            assert not "".join(sign for sign in text if sign.isprintable()).strip()
+
+
+def test_offline_the_sentences_that_say_most_are_taken() -> None:
+    text = (
+        "**User**: What do otters eat?\n\n**Assistant**: Well. Otters eat fish, and otters eat crabs. It is a "
+        "fine day. Sea otters open mussels with stones. See https://example.org/otters.\n```\ncode()\n```"
+    )
+    made = offline_note(Question(f"Title: Otters\n\n<conversation>\n{text}\n</conversation>"))
+    assert made.title == "Otters"
+    assert "Otters eat fish, and otters eat crabs." in made.summary
+    assert made.references == ["https://example.org/otters"]
+    assert "otters" in made.tags
+    assert "### What do otters eat?" in made.content
+
+
+def test_a_language_is_told_by_its_letters() -> None:
+    assert not speaks("They swim.", "ja")
+    assert speaks("泳ぎます。", "ja")
+    assert speaks("They swim.", "en")
+    assert not speaks("泳ぎます。", "en")

@@ -17,6 +17,7 @@ from tsuzuki.backends.registry import WORKERS_SEEN_FOR as WORKERS_SEEN_FOR
 from tsuzuki.backends.registry import WorkerRecord as WorkerRecord
 from tsuzuki.backends.registry import WorkerState as WorkerState
 from tsuzuki.backends.registry import forgettable as forgettable
+from tsuzuki.backends.shelf import Wheels as Wheels
 from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Claimed, Fact, RunFailed, Unknown
@@ -188,6 +189,11 @@ class Backend(Protocol):
     @property
     def writes(self) -> Histogram:
         """How much went together into each write of this process: what callers wrote at the same time, or facts."""
+        ...
+
+    @property
+    def wheels(self) -> Wheels:
+        """The wheels that workers install."""
         ...
 
     # The journal

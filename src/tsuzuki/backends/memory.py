@@ -30,6 +30,7 @@ from tsuzuki.backends import (
     key_held,
 )
 from tsuzuki.backends.memory_record import Bell, Record, matches
+from tsuzuki.backends.memory_wheels import MemoryWheels
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.lifecycle import (
@@ -72,6 +73,7 @@ class MemoryBackend:
         self._number = 0
         self._updated_at = 0.0
         self.writes = sizes()
+        self.wheels = MemoryWheels(self.clock)
 
     # The journal
 

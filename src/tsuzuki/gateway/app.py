@@ -20,6 +20,7 @@ from tsuzuki.gateway import (
     problems,
     runs,
     watch,
+    wheels,
     workers,
     workflows,
 )
@@ -32,6 +33,7 @@ from tsuzuki.gateway.streams import Streams
 from tsuzuki.keyring import Keyring
 from tsuzuki.overview import Overview
 from tsuzuki.runs import Runs
+from tsuzuki.wheels.registry import Registry
 
 
 def create_app(
@@ -71,6 +73,7 @@ def create_app(
         items.router,
         details.router,
         workers.router,
+        wheels.router,
         letters.router,
         metrics.router,
         panel.router,
@@ -96,6 +99,7 @@ def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
         scenes=Scenes(overview, snapshots),
         keyring=Keyring(opened.backend),
         catalogue=Catalogue(overview),
+        wheels=Registry(opened.backend),
         options=options,
         data_dir=data_dir,
     )

@@ -20,6 +20,7 @@ from tsuzuki.errors import (
     KeyRefused,
     KeyRequired,
     LetterNotFound,
+    RightMissing,
     RunNotFound,
     StoreError,
     TooBusy,
@@ -111,7 +112,7 @@ def answer_of(error: TsuzukiError, *, nats: bool = False) -> Response:
 
 def _detail(error: TsuzukiError, *, nats: bool) -> str:
     for kind, text in SHORT.items():
-        if isinstance(error, kind):
+        if isinstance(error, kind) and not isinstance(error, RightMissing):
             return text
     if isinstance(error, StoreError):  # its message may name files and hosts: those are in the log
         return "nats unavailable" if nats else "store unavailable"

@@ -47,11 +47,11 @@ class NatsBackend:
     """Keeps everything in the streams of a NATS server or cluster."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._clock = parts.clock
+        self._parts, self._clock = parts, parts.clock
         self._pens: dict[tuple[str, str, int], Pen] = {}
-        self._forgot_at = 0.0
-        self._closed = False
+        self._forgot_at, self._closed = 0.0, False
+        self.wheels = parts.wheels
+        self.wheels.faults = self._faults
 
     @classmethod
     async def open(

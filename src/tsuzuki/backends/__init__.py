@@ -259,13 +259,14 @@ class Backend(Protocol):
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+        wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         """Claims runs by priority, then age: those that wait, and those whose holder is dead.
 
         By tag it gives shared runs only: of `flows` where those are named, and with `workflows` those that bring their
         own workflow, whatever their flow is called; by id it also gives a private one.
         What `lifecycle.claim_facts` ends instead of claiming is not given. `fingerprints` tells, by flow, what the
-        worker's code is.
+        worker's code is, and `wheels` the digests of those it has installed.
         """
         ...
 

@@ -43,6 +43,13 @@ class Call(Generic[Answer]):
     headers: Mapping[str, str] = field(default_factory=dict)
     text: bool = False
     """Whether the answer is text and not JSON."""
+    timeout: float | None = None
+    """How long the answer may take, where that is longer than for others (seconds)."""
+
+    @property
+    def patience(self) -> dict[str, float]:
+        """The time it may take, as the HTTP client wants it said."""
+        return {} if self.timeout is None else {"timeout": self.timeout}
 
     def read(self, body: bytes) -> Answer:
         """Reads the answer."""

@@ -173,8 +173,9 @@ class NatsBackend:
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+        wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
-        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows)
+        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows, wheels)
         with self._faults():
             if run_id is not None:
                 claims = await self._parts.claims.claim_by_id(run_id, wanted)

@@ -1,0 +1,109 @@
+"""Which folders Python imports from, and what it has to forget when they change: the only code that does either.
+
+A module that was imported stays what it was until it is forgotten; so does whatever took something out of it.
+"""
+
+import importlib
+import importlib.machinery
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Final
+
+from packaging.utils import canonicalize_name
+
+from tsuzuki.flow import Flow, Task
+
+_NATIVE: Final = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+
+
+class Modules:
+    """The modules of a worker; made before its flows are loaded, so that it knows what the worker itself runs on."""
+
+    def __init__(self) -> None:
+        self._own = frozenset(name.partition(".")[0] for name in sys.modules)
+        self._paths: list[str] = []
+
+    @cached_property
+    def own_packages(self) -> frozenset[str]:
+        """The packages that the worker itself runs on: they cannot be replaced under it."""
+        packages = metadata.packages_distributions()
+        return frozenset(canonicalize_name(each) for name in self._own for each in packages.get(name, ()))
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The folders that Python looks into, without ours."""
+        return [path for path in sys.path if path not in self._paths]
+
+    def switch(self, paths: Sequence[str]) -> None:
+        """Lets Python look into these folders first, and forget what came from those that are gone."""
+        gone = set(self._paths) - set(paths)
+        come = set(paths) - set(self._paths)
+        sys.path[:] = [*paths, *self.elsewhere]
+        self._paths = list(paths)
+        doomed = {name for name, module in _loaded() if _inside(module, gone)}
+        shadowed = _names(come) - self._own
+        doomed |= {name for name, module in _loaded() if name.partition(".")[0] in shadowed}
+        for name in self._with_dependents(doomed):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+
+    def _with_dependents(self, doomed: set[str]) -> set[str]:
+        """Adds what refers to something in a doomed module, until nothing does; native modules stay."""
+        others = {name: module for name, module in _loaded() if name.partition(".")[0] not in self._own}
+        while True:
+            more = {
+                name
+                for name, module in others.items()
+                if name not in doomed and not _is_native(module) and _refers(module, doomed)
+            }
+            if not more:
+                return doomed
+            doomed = doomed | more
+
+
+def _loaded() -> list[tuple[str, ModuleType]]:
+    found: dict[str, object] = {**sys.modules}  # some programs put other things there than modules
+    return [(name, module) for name, module in found.items() if isinstance(module, ModuleType)]
+
+
+def _inside(module: ModuleType, folders: Collection[str]) -> bool:
+    """Tells whether a module came out of one of these folders."""
+    file = getattr(module, "__file__", None)
+    try:
+        places = [file] if file else list(getattr(module, "__path__", ()))
+    except Exception:  # noqa: BLE001 - modules that are something else in disguise: not ours
+        return False
+    return any(str(place).startswith(f"{folder}/") for place in places for folder in folders)
+
+
+def _is_native(module: ModuleType) -> bool:
+    return str(getattr(module, "__file__", None) or "").endswith(_NATIVE)
+
+
+def _refers(module: ModuleType, doomed: Collection[str]) -> bool:
+    return any(_home(value) in doomed for value in list(vars(module).values()))
+
+
+def _home(value: object) -> str:
+    """Gives the module that something is, or was made in; of a flow or task that of its function."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    made = value.function if isinstance(value, Task | Flow) else value
+    home: object = (made if isinstance(made, type | FunctionType) else type(made)).__module__
+    return home if isinstance(home, str) else ""
+
+
+def _names(paths: Iterable[str]) -> set[str]:
+    """Gives the names that can be imported from folders."""
+    found = (child for path in paths for child in Path(path).iterdir())
+    return {child.name.partition(".")[0] for child in found if _importable(child)}
+
+
+def _importable(child: Path) -> bool:
+    if child.is_dir():
+        return child.name.isidentifier() and child.name != "__pycache__"
+    return child.suffix == ".py" or child.name.endswith(_NATIVE)

@@ -63,7 +63,7 @@ class AsyncClient:
                 files=call.files,
                 data=call.form,
                 headers=call.headers,
-                **call.patience,
+                timeout=httpx2.USE_CLIENT_DEFAULT if call.timeout is None else call.timeout,
             )
         except httpx2.TransportError as error:
             raise unreachable(self.server, error) from error

@@ -46,11 +46,6 @@ class Call(Generic[Answer]):
     timeout: float | None = None
     """How long the answer may take, where that is longer than for others (seconds)."""
 
-    @property
-    def patience(self) -> dict[str, float]:
-        """The time it may take, as the HTTP client wants it said."""
-        return {} if self.timeout is None else {"timeout": self.timeout}
-
     def read(self, body: bytes) -> Answer:
         """Reads the answer."""
         answer: Answer = body.decode() if self.text else msgspec.json.decode(body)  # type: ignore[assignment] # as typed

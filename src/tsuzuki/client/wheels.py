@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, Final, Self, TypeAlias
 from urllib.parse import quote
 
 from tsuzuki.client import shapes
@@ -64,7 +64,7 @@ class Saving:
         self._digest = hashlib.sha256()
         self._file: IO[bytes] | None = None
 
-    def __enter__(self) -> "Saving":
+    def __enter__(self) -> Self:
         self._file = self._part.open("wb")
         return self
 

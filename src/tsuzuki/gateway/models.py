@@ -174,6 +174,7 @@ class Item(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [examples.ITEM]})
 
+    wheels: Annotated[dict[str, str], Field(description="The wheels its worker had, with their sha256.")]
     position: int
     status: Literal["done", "failed", "skipped"]
     kind: str

@@ -3,10 +3,12 @@
 A module that was imported stays what it was until it is forgotten; so does whatever took something out of it.
 """
 
+import ast
 import importlib
 import importlib.machinery
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -84,8 +86,35 @@ def _is_native(module: ModuleType) -> bool:
     return str(getattr(module, "__file__", None) or "").endswith(_NATIVE)
 
 
-def _refers(module: ModuleType, doomed: Collection[str]) -> bool:
-    return any(_home(value) in doomed for value in list(vars(module).values()))
+def _refers(module: ModuleType, doomed: AbstractSet[str]) -> bool:
+    """Tells whether a module took something out of others: by what it holds, or by its imports where that is plain."""
+    held = any(_home(value) in doomed for value in list(vars(module).values()))
+    return held or not doomed.isdisjoint(_imports(module, {name.partition(".")[0] for name in doomed}))
+
+
+def _imports(module: ModuleType, tops: Collection[str]) -> set[str]:
+    """Gives the modules that the source of a module imports, where it says one of these words at all."""
+    file = str(getattr(module, "__file__", None) or "")
+    try:
+        text = Path(file).read_text(encoding="utf-8") if file.endswith(".py") else ""
+        found = ast.walk(ast.parse(text)) if any(top in text for top in tops) else ()
+    except (OSError, ValueError, SyntaxError):
+        return set()
+    names: set[str] = set()
+    for node in found:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = _absolute(node, str(getattr(module, "__package__", "") or ""))
+            names |= {start, *(f"{start}.{alias.name}" for alias in node.names)}
+    return names | {name.rpartition(".")[0] for name in names}
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    above = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join([*above, *([node.module] if node.module else [])])
 
 
 def _home(value: object) -> str:

@@ -52,7 +52,7 @@ class WheelSync:
         self._here = self._place.read()
         self._chosen = Selection((), ())
         self._news: str | None = None
-        self._next = self._retry = 0.0
+        self._next = self._retry = self._looked_at = 0.0
         self._failing: dict[str, str] = {}
         self._tries = 0
         self._unloadable: Sequence[str] = ()
@@ -78,17 +78,17 @@ class WheelSync:
     # Looking
 
     async def look(self) -> bool:
-        now = self._clock.monotonic()
+        now, looked_at = self._clock.monotonic(), self._clock.now()
         try:
             news = await self._wheels.news()
             if news == self._news and now < self._next and not self._fresh:
                 return False
             kept = await self._wheels.all()
         except StoreError as error:
-            self._next = now + self._interval
+            self._next, self._looked_at = now + self._interval, looked_at
             self._fail([f"the wheels cannot be listed: {error}"])
             return False
-        self._news, self._next = news, now + self._interval
+        self._news, self._next, self._looked_at = news, now + self._interval, looked_at
         own = await asyncio.to_thread(lambda: self._modules.own_packages) if kept else frozenset()
         python = ".".join(map(str, sys.version_info[:3]))
         chosen = select(kept, self._tags, self._fits, python, own | {OURSELVES})
@@ -97,7 +97,9 @@ class WheelSync:
         self._chosen = chosen
         if self._fresh or self._differs(now):
             return True
-        if not self._failing and not self._unloadable:
+        if self._failing or self._unloadable:
+            self._state["last_attempt_at"] = looked_at  # nothing new: what failed is tried again in a while
+        else:
             self._succeeded()
         return False
 
@@ -242,12 +244,13 @@ class WheelSync:
     def _succeeded(self) -> None:
         now = self._clock.now()
         self._count()
-        self._state |= {"last_result": "ok", "last_attempt_at": now, "last_success_at": now, "last_error": None}
+        self._state |= {"last_result": "ok", "last_success_at": now, "last_error": None}
+        self._state["last_attempt_at"] = self._looked_at  # since then wheels may have come that it does not know
 
     def _fail(self, failed: Sequence[str]) -> None:
         text = "; ".join(failed)
         self._count()
-        self._state |= {"last_result": "error", "last_attempt_at": self._clock.now(), "last_error": text}
+        self._state |= {"last_result": "error", "last_attempt_at": self._looked_at, "last_error": text}
         logger.error("wheel sync failed: %s", text, extra={"err_id": WheelSyncFailed.error_id})
 
     def _count(self) -> None:

@@ -35,6 +35,7 @@ def make_wheel(
     fits: str = "py3-none-any",
     python: str = "",
     change: Mapping[str, bytes] | None = None,
+    packed: bool = True,
 ) -> Path:
     """Makes a wheel; `change` puts other content into files than RECORD says."""
     info = f"{package}-{version}.dist-info"
@@ -49,7 +50,7 @@ def make_wheel(
     lines = [f"{path},sha256={digest(data)},{len(data)}" for path, data in content.items()]
     content[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,"]).encode() + b"\n"
     path = folder / f"{package}-{version}-{fits}.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED) as archive:
         for name, data in (content | dict(change or {})).items():
             archive.writestr(name, data)
     return path

@@ -9,13 +9,10 @@ import importlib.machinery
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Final
-
-from packaging.utils import canonicalize_name
 
 from tsuzuki.flow import Flow, Task
 
@@ -28,12 +25,15 @@ class Modules:
     def __init__(self) -> None:
         self._own = frozenset(name.partition(".")[0] for name in sys.modules)
         self._paths: list[str] = []
+        self._known: dict[str, bool] = {}
 
-    @cached_property
-    def own_packages(self) -> frozenset[str]:
-        """The packages that the worker itself runs on: they cannot be replaced under it."""
-        packages = metadata.packages_distributions()
-        return frozenset(canonicalize_name(each) for name in self._own for each in packages.get(name, ()))
+    def runs_on(self, package: str) -> bool:
+        """Tells whether the worker itself runs on a package, which cannot be replaced under it then."""
+        if package not in self._known:
+            found = next(iter(metadata.distributions(name=package, path=self.elsewhere)), None)
+            files = [] if found is None else (found.files or [])
+            self._known[package] = any(file.parts[0].partition(".")[0] in self._own for file in files)
+        return self._known[package]
 
     @property
     def elsewhere(self) -> list[str]:

@@ -69,6 +69,7 @@ class WheelSync:
         return {**self._state, "installed_wheels": sorted(self._here)}
 
     def close(self) -> None:
+        self._modules.switch([])
         self._place.close()
 
     @cached_property
@@ -89,9 +90,9 @@ class WheelSync:
             self._fail([f"the wheels cannot be listed: {error}"])
             return False
         self._news, self._next, self._looked_at = news, now + self._interval, looked_at
-        own = await asyncio.to_thread(lambda: self._modules.own_packages) if kept else frozenset()
+        own = {wheel.package for wheel in kept if self._modules.runs_on(wheel.package)} | {OURSELVES}
         python = ".".join(map(str, sys.version_info[:3]))
-        chosen = select(kept, self._tags, self._fits, python, own | {OURSELVES})
+        chosen = select(kept, self._tags, self._fits, python, own)
         if chosen.incompatible and chosen.incompatible != self._chosen.incompatible:
             logger.warning("wheels that this worker cannot use are left out: %s", ", ".join(chosen.incompatible))
         self._chosen = chosen

@@ -39,7 +39,7 @@ SECTIONS = (
         defaults.NATS,
     ),
     ("Commits", "", defaults.COMMITS),
-    ("Wheels", "Read already; they count once workers install wheels.", defaults.WHEELS),
+    ("Wheels", "How workers come by them is in [wheels.md](wheels.md). The options are those of a NATS address.", defaults.WHEELS),
     ("Language models", "", defaults.LLM),
     (
         "Keys of providers",

@@ -39,7 +39,11 @@ SECTIONS = (
         defaults.NATS,
     ),
     ("Commits", "", defaults.COMMITS),
-    ("Wheels", "How workers come by them is in [wheels.md](wheels.md). The options are those of a NATS address.", defaults.WHEELS),
+    (
+        "Wheels",
+        "How workers come by them is in [wheels.md](wheels.md). The options are those of a NATS address.",
+        defaults.WHEELS,
+    ),
     ("Language models", "", defaults.LLM),
     (
         "Keys of providers",

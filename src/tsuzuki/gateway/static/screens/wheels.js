@@ -97,7 +97,7 @@ const labels = (tags) => (tags.length
 
 /** @param {(wheel: Wheel) => void} remove */
 const columns = (remove) => [
-  { name: "wheel", title: t("column.wheel"), class: "cell-run", cell: (/** @type {Wheel} */ wheel) => html`<b>${wheel.package}</b>
+  { name: "wheel", title: t("column.wheel"), class: "cell-run", cell: (/** @type {Wheel} */ wheel) => html`<b>${wheel.package}</b>${" "}
     <span class="run-number">${wheel.version}</span><br /><span class="hint wordy">${wheel.name}</span>` },
   { name: "tags", title: t("wheels.tags"), cell: (/** @type {Wheel} */ wheel) => labels(wheel.tags) },
   { name: "size", title: t("column.size"), class: "figure", cell: (/** @type {Wheel} */ wheel) => bytes(wheel.size_bytes) },

@@ -15,7 +15,7 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from tests.gateway.conftest import House
-from tsuzuki.gateway import bodies, create_app, models
+from tsuzuki.gateway import bodies, create_app, models, wheel_models
 from tsuzuki.gateway.options import Options
 
 QUICK = settings(
@@ -57,7 +57,7 @@ def test_every_route_is_told_in_the_docs() -> None:
 
 
 def test_the_examples_are_what_they_are_examples_of() -> None:
-    for name, kind in (vars(models) | vars(bodies)).items():
+    for name, kind in (vars(models) | vars(bodies) | vars(wheel_models)).items():
         if isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not BaseModel:
             for example in kind.model_json_schema().get("examples", []):
                 assert set(kind.model_validate(example).model_dump(exclude_unset=True)) == set(example), name

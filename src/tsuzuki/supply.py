@@ -1,14 +1,17 @@
 """What a worker can execute just now, and who brings it more: flows, YAML flows, and wheels where it syncs them."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from tsuzuki.backends import NO_FINGERPRINTS, Backend
 from tsuzuki.flowset import FlowSet
 from tsuzuki.held import Held
 from tsuzuki.lifecycle import Run
 from tsuzuki.runner import Compile
+
+logger: Final = logging.getLogger("tsuzuki.worker")
 
 
 class Goods(NamedTuple):
@@ -86,6 +89,8 @@ class Stock:
         if not await self.changed():
             return False
         self.renewing = True
+        if held.running:
+            logger.info("wheels have changed: taken in once %d runs under way have ended", len(held.running))
         try:
             await held.rest(stopping)
             if not stopping.is_set():

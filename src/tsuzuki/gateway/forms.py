@@ -13,7 +13,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from tsuzuki.errors import BadRequest, TooLarge
+from tsuzuki.errors import BadRequest, StoreUnavailable, TooLarge
 from tsuzuki.gateway.options import BODY_WAIT
 
 PIECE: Final = 1 << 20
@@ -102,7 +102,10 @@ class Form:
         """Writes what has gathered to the file, where it is enough."""
         if len(self._waiting) >= least:
             piece, self._waiting = self._waiting, bytearray()
-            await asyncio.to_thread(self.file.write, piece)
+            try:
+                await asyncio.to_thread(self.file.write, piece)
+            except OSError as error:
+                raise StoreUnavailable(f"there is no room for an upload in the data directory: {error}") from error
 
 
 @asynccontextmanager

@@ -35,6 +35,11 @@ class Modules:
             self._known[package] = any(file.parts[0].partition(".")[0] in self._own for file in files)
         return self._known[package]
 
+    def clashes(self, folder: Path) -> list[str]:
+        """Gives the names in a folder that would stand before what Python or the worker itself runs on."""
+        own = {name for name in self._own if getattr(sys.modules.get(name), "__file__", None)}
+        return sorted(_names([str(folder)]) & (own | sys.stdlib_module_names))
+
     @property
     def elsewhere(self) -> list[str]:
         """The folders that Python looks into, without ours."""
@@ -44,7 +49,7 @@ class Modules:
         """Lets Python look into these folders first, and forget what came from those that are gone."""
         gone = set(self._paths) - set(paths)
         come = set(paths) - set(self._paths)
-        sys.path[:] = [*paths, *self.elsewhere]
+        sys.path[:] = dict.fromkeys([*paths, *self.elsewhere])
         self._paths = list(paths)
         doomed = {name for name, module in _loaded() if _inside(module, gone)}
         shadowed = _names(come) - self._own

@@ -179,6 +179,8 @@ class WheelSync:
             found = await asyncio.to_thread(unpack, part, wheel.name, self._place.folder / folder)
         finally:
             part.unlink(missing_ok=True)
+        if clashes := await asyncio.to_thread(self._modules.clashes, self._place.folder / folder):
+            raise WheelSyncFailed(f"it would take the place of what the worker runs on: {', '.join(clashes)}")
         return installed(wheel, folder, self._clock.now()), found.requires
 
     async def _download(self, wheel: Wheel, part: Path) -> None:

@@ -27,7 +27,7 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent
 from tsuzuki.clock import Clock
-from tsuzuki.errors import StoreError, WheelNotFound
+from tsuzuki.errors import Conflict, StoreError, WheelNotFound
 
 PIECE: Final = 128 * 1024
 AT_ONCE: Final = 16
@@ -76,10 +76,14 @@ class NatsWheels:
         with self.faults():
             try:
                 chunks = await self._write_pieces(wheel.nuid, pieces)
-                replaced = await self._place(wheel, chunks, admit)
             except BaseException:
                 with contextlib.suppress(ApiError, Unclear):  # what stays is swept
                     await self._drop_pieces(wheel.nuid)
+                raise
+            try:
+                replaced = await self._place(wheel, chunks, admit)
+            except (Conflict, ApiError):  # nothing else says for certain that nobody refers to the pieces
+                await self._drop_pieces(wheel.nuid)
                 raise
             if replaced is not None:
                 await self._drop_pieces(replaced)

@@ -17,7 +17,7 @@ from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns
 from tsuzuki.backends.sqlite.writer import Transaction
-from tsuzuki.errors import WheelNotFound
+from tsuzuki.errors import Conflict, WheelNotFound
 
 KIND: Final = "wheel"
 EVENT: Final = "wheel-event"
@@ -58,15 +58,16 @@ class SqliteWheels:
 
         try:
             await self._write_aside(part, path, pieces)
-            # A crash here leaves a file without a record, which `sweep` finds.
-            placed, replaced = await self._write(keep)
         except OSError as error:
             raise file_fault(error, path) from error
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
         finally:
             part.unlink(missing_ok=True)
+        # A crash here, or whoever does not wait for the answer, leaves a file without a record, which `sweep` finds.
+        try:
+            placed, replaced = await self._write(keep)
+        except Conflict:  # nothing else says for certain that there is no record of it
+            path.unlink(missing_ok=True)
+            raise
         if replaced is not None:
             self._path(replaced).unlink(missing_ok=True)
         kept: Wheel = placed

@@ -1,5 +1,6 @@
 """What is refused as a wheel, and that the reason is told; names, tags and versions."""
 
+import contextlib
 import io
 import stat
 import zipfile
@@ -7,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from packaging.tags import sys_tags
 
 from tests.wheels.making import make_wheel
@@ -84,6 +87,20 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     content[45] ^= 0xFF  # in the compressed bytes of the first file
     with pytest.raises(BadWheel, match="invalid wheel file"):
         examining.examine(io.BytesIO(content), naming.parse_name(NAME))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(at=st.integers(0, 10_000), flip=st.integers(1, 255), cut=st.integers(0, 60))
+def test_whatever_is_damaged_it_is_refused_in_words_or_harmless(whole: bytes, at: int, flip: int, cut: int) -> None:
+    content = bytearray(whole)
+    content[at % len(content)] ^= flip
+    with contextlib.suppress(BadWheel):
+        examining.examine(io.BytesIO(content[: len(content) - cut]), naming.parse_name(NAME))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return made(tmp_path_factory.mktemp("whole")).read_bytes()
 
 
 @pytest.mark.parametrize(

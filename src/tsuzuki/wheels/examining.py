@@ -9,8 +9,10 @@ import csv
 import hashlib
 import hmac
 import io
+import lzma
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -36,7 +38,10 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _UNSIGNED: Final = ("RECORD", "RECORD.jws", "RECORD.p7s")
 """Files of the folder of metadata that have no digest."""
 _ALGORITHMS: Final = frozenset({"sha256", "sha384", "sha512"})
-_BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
+_BROKEN: Final = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, csv.Error),
+    *(EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError, IndexError),
+)
 """What zipfile raises on an archive that is damaged or of a kind that it does not know."""
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from tsuzuki.wheels import examining
 from tsuzuki.wheels.naming import parse_name
 
+_EXECUTABLE: Final = 0o111
 _LIBRARIES: Final = ("purelib", "platlib")
 """The folders of `.data` with modules; scripts and headers are of no use to a worker."""
 
@@ -40,3 +41,5 @@ def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> No
     target.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(entry) as source, target.open("wb") as file:
         shutil.copyfileobj(source, file, examining.PIECE)
+    if entry.external_attr >> 16 & _EXECUTABLE:  # a program that a package brings along
+        target.chmod(0o755)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from nats.aio.msg import Msg
 
 from tsuzuki.backends.nats import topology
-from tsuzuki.backends.nats.faults import PASSED, ApiError, Unclear
+from tsuzuki.backends.nats.faults import IN_FLIGHT, PASSED, ApiError, Unclear
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.records import Records
 from tsuzuki.backends.nats.reserve import Reserve
@@ -33,6 +33,7 @@ PIECE: Final = 128 * 1024
 AT_ONCE: Final = 16
 TAGS: Final = "Tsuzuki-Tags"
 DIGEST: Final = "SHA-256="
+_AGAIN: Final = 0.02
 _ABANDONED: Final = 3600.0
 """After so many seconds without a new piece an upload is gone."""
 
@@ -118,8 +119,7 @@ class NatsWheels:
             try:
                 await self._wire.publish(names.wheel(wheel.name), body, after=last, among=names.all_wheels, alone=True)
             except ApiError as error:
-                if error.error != PASSED:
-                    raise
+                await _again(error)
                 continue
             except Unclear:
                 if all(meta.nuid != wheel.nuid for meta in (await self._metas())[0]):
@@ -133,12 +133,12 @@ class NatsWheels:
 
     async def _metas(self) -> tuple[list[Meta], int]:
         found, last = await self._objects.all_and_last(self._topology.all_wheels)
-        return [_meta(data) for _, data in found], last
+        return [meta for _, data in found if (meta := _read(data))], last
 
     async def get(self, name: str) -> Wheel | None:
         with self.faults():
             found = await self._objects.all(self._topology.wheel(name))
-        metas = [_meta(data) for _, data in found]
+        metas = [meta for _, data in found if (meta := _read(data))]
         return next((_wheel_of(meta) for meta in metas if not meta.deleted), None)
 
     async def read(self, wheel: Wheel) -> AsyncIterator[bytes]:
@@ -173,8 +173,7 @@ class NatsWheels:
                     await self._wire.publish(subject, msgspec.json.encode(gone), after=seq, alone=True)
                     break
                 except ApiError as error:
-                    if error.error != PASSED:
-                        raise
+                    await _again(error)
             await self._drop_pieces(meta.nuid)
             wheel = _wheel_of(meta)
             await self._tell(event.of(wheel, self._clock.now()))
@@ -236,6 +235,13 @@ class NatsWheels:
         self._heard += 1
 
 
+async def _again(error: ApiError) -> None:
+    """Lets a write be tried again that somebody else came before, or is just coming before; raises any other error."""
+    if error.error not in (PASSED, IN_FLIGHT):
+        raise error
+    await asyncio.sleep(_AGAIN)
+
+
 def _meta_of(wheel: Wheel, bucket: str, chunks: int) -> Meta:
     about = {"package": wheel.package, "version": wheel.version, "requires_python": wheel.requires_python}
     return Meta(
@@ -251,9 +257,22 @@ def _meta_of(wheel: Wheel, bucket: str, chunks: int) -> Meta:
     )
 
 
+def _read(data: bytes) -> Meta | None:
+    """Reads a record; what another client has put there and is no wheel is left alone."""
+    try:
+        meta = _meta(data)
+    except msgspec.MsgspecError:
+        return None
+    return meta if meta.name.endswith(".whl") else None
+
+
 def _wheel_of(meta: Meta) -> Wheel:
-    """Reads a record; one that another client wrote is told by its name."""
-    digest = base64.urlsafe_b64decode(meta.digest.removeprefix(DIGEST) or "")
+    """Gives the wheel of a record; what another client did not say is told by its name, or fits nothing."""
+    try:
+        digest = base64.urlsafe_b64decode(meta.digest.removeprefix(DIGEST))
+        modified = datetime.fromisoformat(meta.mtime).timestamp() if meta.mtime else 0.0
+    except ValueError:
+        digest, modified = b"", 0.0
     package, _, rest = meta.name.partition("-")
     tags = [tag for text in (meta.headers or {}).get(TAGS, []) for tag in text.split(",") if tag]
     about = meta.metadata or {}
@@ -266,7 +285,7 @@ def _wheel_of(meta: Meta) -> Wheel:
         tags=tuple(tags),
         requires_python=about.get("requires_python", ""),
         nuid=meta.nuid,
-        modified=round(max(datetime.fromisoformat(meta.mtime).timestamp(), 0.0), 6) if meta.mtime else 0.0,
+        modified=round(max(modified, 0.0), 6),
     )
 
 

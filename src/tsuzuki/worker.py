@@ -61,7 +61,7 @@ class Worker:
         self.id = name or f"worker-{uuid.uuid4().hex[:12]}"
         self._backend = backend
         known = flows if isinstance(flows, FlowSet) else FlowSet(flows)
-        self._stock = Stock(Goods(known, workflows), supply)
+        self.stock = Stock(Goods(known, workflows), supply)
         self.tags = (settings.default_tag(),) if tags is None else tuple(tags)
         self._concurrency = concurrency
         self._clock = clock or backend.clock
@@ -125,9 +125,9 @@ class Worker:
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
         try:
-            await self._stock.changed()
-            await self._stock.renew()
-            told = await self._stock.told(self._backend, self.tags)
+            await self.stock.changed()
+            await self.stock.renew()
+            told = await self.stock.told(self._backend, self.tags)
             self._badge = Badge(self._presence, self.id, self.tags, self._clock, tallies=self._tallies, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
@@ -158,12 +158,7 @@ class Worker:
         CAPTURE.remove()
         self._threads.close()
         self._presence.close()
-        self._stock.close()
-
-    @property
-    def flows(self) -> FlowSet:
-        """The flows that it knows just now."""
-        return self._stock.flows
+        self.stock.close()
 
     def stop(self) -> None:
         """Takes no more runs; `run()` returns once those under way have ended or the grace period is over."""
@@ -177,7 +172,7 @@ class Worker:
     async def run(self) -> None:
         """Claims and executes until stopped."""
         self._looping = True
-        await self._stock.flows.publish(self._backend)  # again, where the store was away when we came
+        await self.stock.flows.publish(self._backend)  # again, where the store was away when we came
         while not self._stopping.is_set():
             await self._renew()
             room = self._appetite.room(len(self._running), len(self._queue))
@@ -238,8 +233,8 @@ class Worker:
 
     async def _renew(self) -> None:
         """Takes in new wheels before the next claim, once nothing is under way any more."""
-        if await self._stock.renewed(self._held, self._stopping):
-            self._badge.note(**await self._stock.told(self._backend, self.tags))
+        if await self.stock.renewed(self._held, self._stopping):
+            self._badge.note(**await self.stock.told(self._backend, self.tags))
             with contextlib.suppress(StoreError):  # the next heartbeat tells it
                 await self._beat()
 
@@ -248,12 +243,12 @@ class Worker:
             return await self._backend.claim(
                 self.id,
                 tags=self.tags,
-                flows=self._stock.flows.claimable,
-                workflows=self._stock.workflows is not None,
+                flows=self.stock.flows.claimable,
+                workflows=self.stock.workflows is not None,
                 limit=limit,
                 dead=self._dead,
-                fingerprints=self._stock.fingerprints,
-                wheels=self._stock.digests,
+                fingerprints=self.stock.fingerprints,
+                wheels=self.stock.digests,
             )
         except StoreError as error:
             logger.warning("cannot claim just now: %s", error)
@@ -261,11 +256,11 @@ class Worker:
             return []
 
     async def _claim_again(self, run_id: str, dead: frozenset[str]) -> list[Claim]:
-        codes, wheels = self._stock.fingerprints, self._stock.digests
+        codes, wheels = self.stock.fingerprints, self.stock.digests
         return await self._backend.claim(self.id, run_id=run_id, dead=dead, fingerprints=codes, wheels=wheels)
 
     def _start_queued(self) -> None:
-        room = not self._stopping.is_set() and not self._stock.renewing
+        room = not self._stopping.is_set() and not self.stock.renewing
         while room and self._queue and len(self._running) < self._concurrency:
             self._start(self._queue.popleft(), self._ended)
 
@@ -274,7 +269,7 @@ class Worker:
         ways = (self._threads, self._limits, ended, self._grace, self._tallies)
         run = Execution(self._backend, claim, self._clock, *ways)
         self._running[claim.run.id] = run
-        run.start(execute(run, self._stock.flows.get(claim.run.flow), self._stock.workflows))
+        run.start(execute(run, self.stock.flows.get(claim.run.flow), self.stock.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
@@ -325,7 +320,7 @@ class Worker:
     # Showing that it lives, and seeing who does not
 
     async def _beat(self, stopped: str = "") -> set[str]:
-        self._badge.note(**self._stock.state())
+        self._badge.note(**self.stock.state())
         record = await self._badge.record(self._backend, self._held.current, stopped)
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
@@ -386,7 +381,7 @@ class Worker:
             claims = await self._claim_again(run_id, frozenset({self.id}))
             self._dropped.discard(run_id)
             for claim in claims:
-                if self._stock.executes(claim.run):
+                if self.stock.executes(claim.run):
                     self._queue.append(claim)
                 else:  # it was known to a worker of our name before us
                     await self._held.release(claim, "its worker was killed, and does not know the flow any more")
@@ -396,7 +391,7 @@ class Worker:
         """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""
         if self._stopping.is_set() or not self.tags or not self._looping:
             return
-        look = Look(self._backend, self.id, self.tags, self._stock.flows, self._watch, self._clock)
+        look = Look(self._backend, self.id, self.tags, self.stock.flows, self._watch, self._clock)
         for row in await look.strays(self._dead):
             self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
         self._start_queued()

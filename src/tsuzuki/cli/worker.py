@@ -96,7 +96,7 @@ async def _work(
         logs.configure(logs.WORKER, worker_id=worker.id)
         async with worker:
             _heed_signals(worker)
-            names = ", ".join(worker.flows) or "none by name"
+            names = ", ".join(worker.stock.flows) or "none by name"
             logger.info("worker %s takes runs tagged %s; flows: %s", worker.id, ", ".join(worker.tags), names)
             gc.freeze()  # what is loaded by now stays: looking through it again and again took a tenth of short runs
             await worker.run()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from tsuzuki.backends import NO_FINGERPRINTS, Backend
@@ -33,8 +33,11 @@ class Supply(Protocol):
         """Gives what others are told of it: `wheel_sync`."""
         ...
 
-    async def look(self) -> bool:
-        """Tells whether there is something to be installed or removed; costs next to nothing where there is not."""
+    async def look(self, *, idle: bool = True) -> bool:
+        """Tells whether there is something to be installed or removed; costs next to nothing where there is not.
+
+        What has failed before is tried again only by a worker that is idle: it is not worth waiting for runs to end.
+        """
         ...
 
     async def renew(self) -> Goods:
@@ -74,9 +77,9 @@ class Stock:
         """Tells whether a run can be executed here."""
         return self.workflows is not None if run.workflow else run.flow in self.flows
 
-    async def changed(self) -> bool:
+    async def changed(self, *, idle: bool = True) -> bool:
         """Tells whether new wheels wait."""
-        return self.supply is not None and await self.supply.look()
+        return self.supply is not None and await self.supply.look(idle=idle)
 
     async def renew(self) -> None:
         """Takes in what the supply brings."""
@@ -86,15 +89,14 @@ class Stock:
 
     async def renewed(self, held: Held, stopping: asyncio.Event) -> bool:
         """Takes in new wheels, where there are some, once nothing is under way; tells whether it did."""
-        if not await self.changed():
+        if not await self.changed(idle=not held.running):
             return False
         self.renewing = True
         if held.running:
             logger.info("wheels have changed: taken in once %d runs under way have ended", len(held.running))
         try:
             await held.rest(stopping)
-            if not stopping.is_set():
-                await self.renew()
+            await _unless(stopping, self.renew())
         finally:
             self.renewing = False
         return True
@@ -112,3 +114,14 @@ class Stock:
         """Leaves."""
         if self.supply is not None:
             self.supply.close()
+
+
+async def _unless(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Does something to its end, unless the worker is to stop: what is half done then is done anew by the next one."""
+    doing, told = asyncio.create_task(work), asyncio.create_task(stopping.wait())
+    await asyncio.wait({doing, told}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (doing, told):
+        task.cancel()
+    await asyncio.wait({doing, told})
+    if not doing.cancelled():
+        doing.result()

@@ -1,5 +1,6 @@
 """A worker's wheels, step by step: what is looked at, installed, checked, refused, tried again and told."""
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -169,7 +170,36 @@ async def test_a_download_that_is_not_what_was_uploaded_is_not_installed(
     assert goods.flows["honest"].function.__code__.co_filename.count("honest-1.0-")
     assert not await sync.look(), "it is not tried again at once"
     bench.clock.advance(11)
+    assert not await sync.look(idle=False), "no run is held up for it"
+    bench.clock.advance(11)
     assert await sync.look(), "but at the next sync"
+
+
+async def test_wheels_that_need_each_other_are_upgraded_together(bench: Bench) -> None:
+    for version in ("1.0", "2.0"):
+        await bench.put("above", version, requires=[f"below>={version}"])
+        await bench.put("below", version)
+        sync = bench.sync() if version == "1.0" else bench.syncs[0]
+        await synced(sync)
+        assert (sync.told()["last_error"], sync.told()["updated_count"]) == (None, 2)
+
+
+async def test_told_to_stop_it_leaves_an_installation_undone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = asyncio.Event()
+
+    async def endless(wheel: Wheel) -> AsyncIterator[bytes]:
+        begun.set()
+        await asyncio.Event().wait()
+        yield bytes(wheel.size)
+
+    async with Worker(bench.backend, supply=bench.sync(), clock=bench.clock) as worker:
+        monkeypatch.setattr(bench.backend.wheels, "read", endless)
+        await bench.put("slow")
+        working = asyncio.create_task(worker.run())
+        await begun.wait()
+        worker.stop()
+        await working
+    assert not list((bench.folder / "wheels").glob("slow*"))
 
 
 @pytest.mark.parametrize("store", ["sqlite", "nats"])
@@ -281,6 +311,7 @@ async def test_a_store_that_is_away_is_told_and_what_is_here_stays(
         goods = await sync.renew()
     assert "staying" in goods.flows
     assert sync.told()["last_error"] == "the wheels cannot be listed: it is away"
+    bench.clock.advance(1.1)
     assert await sync.look(), "as soon as it is back"
     await sync.renew()
     assert (sync.told()["last_result"], sync.told()["updated_wheels"]) == ("ok", [])

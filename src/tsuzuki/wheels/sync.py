@@ -26,6 +26,8 @@ logger: Final = logging.getLogger("tsuzuki.worker")
 
 LONGEST_WAIT: Final = 300.0
 """What fails again and again is tried again at least so often (seconds)."""
+AWAY: Final = 1.0
+"""Wheels that could not be listed are looked at again after so long (seconds)."""
 _FAULTS: Final = (TsuzukiError, OSError, TimeoutError)
 Load = Callable[[], tuple[Goods, Sequence[str]]]
 """Loads what can be executed; tells what could not be."""
@@ -54,6 +56,7 @@ class WheelSync:
         self._news: str | None = None
         self._next = self._retry = self._looked_at = 0.0
         self._failing: dict[str, str] = {}
+        self._away = False
         self._tries = 0
         self._unloadable: Sequence[str] = ()
         self._goods: Goods | None = None
@@ -78,25 +81,27 @@ class WheelSync:
 
     # Looking
 
-    async def look(self) -> bool:
+    async def look(self, *, idle: bool = True) -> bool:
         now, looked_at = self._clock.monotonic(), self._clock.now()
+        if self._away and now < self._next:
+            return False
         try:
             news = await self._wheels.news()
             if news == self._news and now < self._next and not self._fresh:
                 return False
             kept = await self._wheels.all()
         except StoreError as error:
-            self._next, self._looked_at = now + self._interval, looked_at
+            self._next, self._looked_at, self._away = now + min(self._interval, AWAY), looked_at, True
             self._fail([f"the wheels cannot be listed: {error}"])
             return False
-        self._news, self._next, self._looked_at = news, now + self._interval, looked_at
+        self._news, self._next, self._looked_at, self._away = news, now + self._interval, looked_at, False
         own = {wheel.package for wheel in kept if self._modules.runs_on(wheel.package)} | {OURSELVES}
         python = ".".join(map(str, sys.version_info[:3]))
         chosen = select(kept, self._tags, self._fits, python, own)
         if chosen.incompatible and chosen.incompatible != self._chosen.incompatible:
             logger.warning("wheels that this worker cannot use are left out: %s", ", ".join(chosen.incompatible))
         self._chosen = chosen
-        if self._fresh or self._differs(now):
+        if self._fresh or self._differs(again=idle and now >= self._retry):
             return True
         if self._failing or self._unloadable:
             self._state["last_attempt_at"] = looked_at  # nothing new: what failed is tried again in a while
@@ -104,11 +109,11 @@ class WheelSync:
             self._succeeded()
         return False
 
-    def _differs(self, now: float) -> bool:
-        """Tells whether something is to be done, leaving out what failed a moment ago."""
+    def _differs(self, *, again: bool) -> bool:
+        """Tells whether something is to be done; what has failed counts only if it is to be tried again."""
         wanted = {wheel.nuid for wheel in self._chosen.chosen}
         here = {each.nuid for each in self._here.values()}
-        failing = set(self._failing) if now < self._retry else set()
+        failing = set() if again else set(self._failing)
         kept_instead = {each.nuid for each in self._here.values() if self._stands_in(each)}
         return bool(wanted - here - failing or here - wanted - kept_instead)
 
@@ -154,7 +159,9 @@ class WheelSync:
                 unpacked[name], requires[name] = await self._unpack(wheel)
             except _FAULTS as error:
                 failed[wheel.nuid] = _told(name, error)
-        here = {**self._after({}), **unpacked}
+        coming = {each.package_name for each in unpacked.values()}
+        stay = {name: each for name, each in self._after({}).items() if each.package_name not in coming}
+        here = stay | unpacked
         paths = [*self._place.paths(here), *self._modules.elsewhere]
         needs: dict[str, list[str]] = {}
         for name in unpacked:

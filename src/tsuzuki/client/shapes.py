@@ -131,6 +131,7 @@ class Worker(TypedDict):
     last_run_status: str | None
     stopped_at: float | None
     stop_reason: str | None
+    wheel_sync: dict[str, Any]
 
 
 class FlowView(TypedDict):

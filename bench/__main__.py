@@ -16,10 +16,19 @@ from bench.notes.works import notes
 from bench.peers import PEERS, Peer
 from bench.process import MeasurementFailed, measure
 from bench.report import Row, machine, plain, table
+from bench.wheels.works import wheels
 from bench.works import ONLY_WHEN_ASKED, Bench
 from bench.works import WORKS as ON_SQLITE
 
-WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits, "llm": llm, "notes": notes}
+WORKS: Final = {
+    **ON_SQLITE,
+    "nats": nats,
+    "http": http,
+    "commits": commits,
+    "llm": llm,
+    "notes": notes,
+    "wheels": wheels,
+}
 
 
 def main() -> None:

@@ -41,6 +41,7 @@ class SeenWorker:
             "last_run_status": record.last_run_status,
             "stopped_at": None if record.stopped_at is None else stamp(record.stopped_at),
             "stop_reason": record.stop_reason,
+            "wheel_sync": record.wheel_sync,
         }
 
 

@@ -239,16 +239,32 @@ NATS: Final = (
 """NATS; another option `prefix` of the address stands in the place of `tsuzuki` in names that are not set."""
 
 WHEELS: Final = (
-    Setting("TSUZUKI_WHEEL_OBJECT_STORE_BUCKET", "tsuzuki_wheels", "where wheels are kept"),
+    Setting(
+        "TSUZUKI_WHEEL_OBJECT_STORE_BUCKET",
+        "tsuzuki_wheels",
+        "what the place is called where wheels are kept; on NATS an Object Store bucket",
+        option="wheels_bucket",
+    ),
     Setting("TSUZUKI_WHEEL_MAX_BYTES", "536870912", "the largest wheel", counted),
     Setting("TSUZUKI_WHEEL_SYNC_ENABLED", "0", "whether workers install wheels", switch),
-    Setting("TSUZUKI_WHEEL_SYNC_DIR", ".tsuzuki/wheels", "where workers keep them"),
+    Setting("TSUZUKI_WHEEL_SYNC_DIR", ".tsuzuki/wheels", "where workers keep them; beside the store unless it is set"),
     Setting("TSUZUKI_WHEEL_SYNC_INTERVAL_SEC", "10.0", "how often they look for new ones (seconds)", above_zero),
     Setting("TSUZUKI_WHEEL_INSTALL_TIMEOUT_SEC", "180.0", "how long an installation may take (seconds)", above_zero),
-    Setting("TSUZUKI_WHEEL_HISTORY_KV_BUCKET", "tsuzuki_wheel_history", "where it is written who brought them"),
-    Setting("TSUZUKI_WHEEL_HISTORY_TTL_SEC", "7776000", "how long that is kept (seconds)", counted),
+    Setting(
+        "TSUZUKI_WHEEL_HISTORY_KV_BUCKET",
+        "tsuzuki_wheel_history",
+        "the bucket on NATS in which it is written who brought them and took them away",
+        option="wheel_history_bucket",
+    ),
+    Setting(
+        "TSUZUKI_WHEEL_HISTORY_TTL_SEC",
+        "7776000",
+        "how long that is kept (seconds)",
+        counted,
+        option="wheel_history_ttl",
+    ),
 )
-"""Wheels for workers: read already, used once wheels are there."""
+"""Wheels for workers."""
 
 COMMITS: Final = (
     Setting("TSUZUKI_GITLAB_URL", "https://gitlab.com", "the GitLab server that the token below is for", address),

@@ -72,6 +72,8 @@ class Claimed(Fact, frozen=True, kw_only=True):
 
     worker: str
     fingerprint: str = ""
+    wheels: dict[str, str] = {}
+    """The digests of the wheels that the worker had installed, by name."""
 
 
 class Released(Fact, frozen=True, kw_only=True):

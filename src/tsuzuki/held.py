@@ -33,6 +33,11 @@ class Held:
         """Set whenever a run has left, and a place is free."""
         EXECUTING.add(self)
 
+    @property
+    def current(self) -> str | None:
+        """The run that has been under way for longest."""
+        return next(iter(self.running), None)
+
     async def see_cancels(self, worker: str) -> None:
         """Stops the runs that somebody asked to cancel."""
         if not self.running and not self.stumbles.ours():
@@ -48,6 +53,19 @@ class Held:
     async def all_ended(self) -> None:
         """Waits until nothing is under way."""
         while self.running:
+            self.freed.clear()
+            await self.freed.wait()
+
+    async def flushing(self, pause: float) -> None:
+        """Writes log lines and progress again and again, every so many seconds."""
+        while True:
+            await asyncio.sleep(pause)
+            await asyncio.gather(*(run.log.flush() for run in self.running.values() if run.unsaid))
+
+    async def rest(self, stopping: asyncio.Event) -> None:
+        """Hands back what has not begun, and waits until nothing is under way or the worker stops."""
+        await self.release_queued("its worker installs new wheels first")
+        while self.running and not stopping.is_set():
             self.freed.clear()
             await self.freed.wait()
 

@@ -6,6 +6,7 @@ and a revocation, also by another process, counts within a second.
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -30,11 +31,14 @@ class Keyring:
         self._backend = backend
         self._good: OrderedDict[bytes, tuple[float, KeyRecord]] = OrderedDict()
 
-    async def create(self, tenant: str, name: str = "") -> tuple[str, KeyRecord]:
+    async def create(self, tenant: str, name: str = "", rights: Iterable[str] = ()) -> tuple[str, KeyRecord]:
         """Makes a key of a tenant; its text is given this once and kept nowhere."""
+        rights = tuple(rights)
+        if unknown := set(rights) - set(tokens.RIGHTS):
+            raise BadUsage(f"there is no right {min(unknown)!r}; there are: {', '.join(tokens.RIGHTS)}")
         if not _TENANT.fullmatch(tenant):
             raise BadUsage(f"a tenant has 1 to 64 letters, digits, _, . and -; got {tenant!r}")
-        text, record = tokens.make(tenant, name, self._backend.clock.now())
+        text, record = tokens.make(tenant, name, self._backend.clock.now(), rights)
         await self._backend.put_record(KIND, record.id, msgspec.json.encode(record))
         return text, record
 

@@ -276,7 +276,15 @@ def _ended(run: Run, fact: f.Fact) -> Run:
 # What is appended when somebody claims, cancels or resumes: decided here, once, for every backend.
 
 
-def claim_facts(run: Run, worker: str, at: float, fingerprint: str = "", *, most: int = MOST_CLAIMS) -> list[f.Fact]:
+def claim_facts(
+    run: Run,
+    worker: str,
+    at: float,
+    fingerprint: str = "",
+    *,
+    wheels: Mapping[str, str] | None = None,
+    most: int = MOST_CLAIMS,
+) -> list[f.Fact]:
     """Says what a claim appends: `Claimed`, or the end of a run that only kills its workers."""
     attempt = run.attempt if run.holder is None else run.attempt + 1
     if run.barren >= most:
@@ -285,7 +293,7 @@ def claim_facts(run: Run, worker: str, at: float, fingerprint: str = "", *, most
             "Look at its last log lines, mend the flow, then resume it"
         )
         return [f.RunFailed(at=at, attempt=attempt, error=f.Problem(_POISON, message), reason="max_claims")]
-    return [f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint)]
+    return [f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint, wheels=dict(wheels or {}))]
 
 
 def poisoned(run: Run) -> bool:

@@ -13,7 +13,7 @@ import os
 import platform
 import tempfile
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from datetime import datetime
 from functools import cache
@@ -26,7 +26,7 @@ import msgspec
 
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
 from tsuzuki.clock import Clock
-from tsuzuki.errors import Conflict
+from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.lifecycle import Run
 
 fcntl: ModuleType | None
@@ -123,16 +123,13 @@ def state_of(record: WorkerRecord, now: float, silent: float) -> WorkerState:
 class Badge:
     """What a worker tells of itself with its heartbeats."""
 
-    def __init__(
-        self, presence: Presence, worker: str, tags: Sequence[str], flows: Iterable[str], clock: Clock, **more: Any
-    ) -> None:
+    def __init__(self, presence: Presence, worker: str, tags: Sequence[str], clock: Clock, **more: Any) -> None:
         self._clock = clock
         self._always = WorkerRecord(
             id=worker,
             host=this_host(),
             presence=presence.path,
             tags=tuple(tags),
-            flows=tuple(flows),
             started_at=clock.now(),
             instance_id=uuid.uuid4().hex,
             **more,
@@ -141,6 +138,10 @@ class Badge:
         self._last: dict[str, Any] = {}
         self.ended: str | None = None
         """The run that ended last, until its status is known."""
+
+    def note(self, **changed: Any) -> None:
+        """Takes note of what has changed about the worker."""
+        self._always = msgspec.structs.replace(self._always, **changed)
 
     async def record(self, backend: Backend, current: str | None, stopped: str = "") -> WorkerRecord:
         """Gives what is to be told now: which run is under way, how the last one ended, or why the worker stopped."""
@@ -199,6 +200,15 @@ class Watch:
     def blind(self) -> None:
         """Takes note that the store could not be read: silence that began before was perhaps our own."""
         self._seen.clear()
+
+    async def look(self, backend: Backend, worker: str, clock: Clock) -> frozenset[str]:
+        """Looks which of the others that hold something are dead."""
+        try:
+            records = await backend.workers(holding=True)
+        except StoreError:
+            self.blind()
+            raise
+        return self.dead([record for record in records if record.id != worker], clock.monotonic())
 
     def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
         """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""

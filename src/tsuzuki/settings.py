@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tsuzuki import dotenv
-from tsuzuki.defaults import NATS, PREFIX, SETTINGS, Setting, address, switch
+from tsuzuki.defaults import NATS, PREFIX, SETTINGS, WHEELS, Setting, address, switch
 from tsuzuki.errors import BadUsage
 from tsuzuki.redact import redact
 
@@ -33,6 +33,7 @@ _OPTIONS: Final = {
     "max_request_bytes": "TSUZUKI_HTTP_MAX_REQUEST_BYTES",
     "max_snapshot_bytes": "TSUZUKI_MAX_RUN_SNAPSHOT_BYTES",
     "max_workflow_bytes": "TSUZUKI_WORKFLOW_YAML_MAX_BYTES",
+    "max_wheel_bytes": "TSUZUKI_WHEEL_MAX_BYTES",
     "dashboard_lang": "TSUZUKI_DASHBOARD_LANG",
 }
 """The options of the gateway, and the settings that say them."""
@@ -255,9 +256,26 @@ def worker_disconnect_timeout() -> float:
 
 
 def work_queue() -> dict[str, Any]:
-    """Gives what is set of the work queue and the dead letters on NATS, by option; defaults are the options' own."""
-    of_the_queue = [setting for setting in NATS if setting.option and not setting.name.startswith("TSUZUKI_NATS_")]
+    """Gives what is set of queue, dead letters and wheels on NATS, by option; defaults are the options' own."""
+    known = [setting for setting in (*NATS, *WHEELS) if setting.option]
+    of_the_queue = [setting for setting in known if not setting.name.startswith("TSUZUKI_NATS_")]
     return {s.option: found for s in of_the_queue if _text(s.name)[0] and (found := _sensible(s)) is not None}
+
+
+def wheel_bucket() -> str:
+    """Gives what the place of the wheels is called."""
+    return str(value("TSUZUKI_WHEEL_OBJECT_STORE_BUCKET"))
+
+
+def wheel_history_ttl() -> float:
+    """Gives how long it is kept who brought wheels and took them away (seconds)."""
+    return float(value("TSUZUKI_WHEEL_HISTORY_TTL_SEC"))
+
+
+def wheel_sync_dir() -> Path:
+    """Gives where a worker keeps its wheels: as set, or beside the store of this machine."""
+    name = "TSUZUKI_WHEEL_SYNC_DIR"
+    return Path(value(name)) if is_set(name) else data_dir() / "wheels"
 
 
 def _sensible(setting: Setting) -> Any:

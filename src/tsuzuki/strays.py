@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from tsuzuki.backends import Backend, Query
+from tsuzuki.backends import Backend, Query, WorkerRecord
 from tsuzuki.clock import Clock
 from tsuzuki.lifecycle import Run, Status, claimable
 from tsuzuki.presence import Watch
@@ -38,10 +38,19 @@ class Look:
     clock: Clock
 
     async def strays(self, dead: frozenset[str]) -> list[Run]:
-        """Gives shared runs of these tags whose flow neither this worker nor another living one knows."""
+        """Gives shared runs of these tags whose flow neither this worker nor another living one knows.
+
+        As long as wheels may still bring a flow to one of them, it is not lost.
+        """
         unknown = [row for row in await self._waiting(dead) if row.flow not in self.flows and not row.workflow]
-        known = await self._known_to_others() if unknown else set()
-        return [row for row in unknown if (row.tag, row.flow) not in known]
+        workers = await self._alive() if unknown else []
+        known = {(tag, flow) for r in workers if r.id != self.worker for tag in r.tags for flow in r.flows}
+        return [
+            row
+            for row in unknown
+            if (row.tag, row.flow) not in known
+            and not any(row.tag in r.tags and r.may_learn(row.updated_at) for r in workers)
+        ]
 
     async def _waiting(self, dead: frozenset[str]) -> list[Run]:
         """Gives shared runs of these tags that wait, or whose holder is dead."""
@@ -52,8 +61,9 @@ class Look:
             rows += await self.backend.search(Query(holder=holder, private=False))
         return [row for row in rows if row.tag in self.tags and claimable(row, self.clock.now(), dead)]
 
-    async def _known_to_others(self) -> set[tuple[str, str]]:
-        """Gives the flows that other living workers know, by tag."""
-        records = [record for record in await self.backend.workers() if record.id != self.worker]
-        dead = self.watch.dead(records, self.clock.monotonic())
-        return {(tag, flow) for r in records if r.id not in dead for tag in r.tags for flow in r.flows}
+    async def _alive(self) -> list[WorkerRecord]:
+        """Gives the workers that live, this one among them."""
+        records = await self.backend.workers()
+        others = [record for record in records if record.id != self.worker]
+        dead = self.watch.dead(others, self.clock.monotonic())
+        return [record for record in records if record.id not in dead]

@@ -79,6 +79,8 @@ class TaskFold:
     def __init__(self, nodes: Sequence[str] = ()) -> None:
         self.position = 0
         self.worker: str | None = None
+        self.wheels: dict[str, str] = {}
+        """The digests of the wheels that its worker had."""
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.workflow = ""
@@ -119,7 +121,7 @@ class TaskFold:
             case f.Submitted():
                 self.workflow = getattr(fact, "workflow", "")
             case f.Claimed():
-                self.worker = fact.worker
+                self.worker, self.wheels = fact.worker, fact.wheels
                 self.started_at = fact.at if self.started_at is None else self.started_at
                 self._interrupt()
             case f.Released():

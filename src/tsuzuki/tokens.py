@@ -8,10 +8,14 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
+WHEELS: Final = "wheels"
+"""The right to upload and delete wheels, which is to run code on the workers."""
+RIGHTS: Final = (WHEELS,)
 _FORM: Final = re.compile(r"tsz_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
@@ -25,12 +29,22 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float
     name: str = ""
     revoked_at: float | None = None
+    rights: tuple[str, ...] = ()
+    """What it may do beyond looking and running: `wheels`."""
 
 
-def make(tenant: str, name: str, now: float) -> tuple[str, KeyRecord]:
+def make(tenant: str, name: str, now: float, rights: Iterable[str] = ()) -> tuple[str, KeyRecord]:
     """Makes a key; gives its text, which is shown once, and what is kept of it."""
     number, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
-    record = KeyRecord(id=number, tenant=tenant, salt=salt, digest=_digest(salt, secret), created_at=now, name=name)
+    record = KeyRecord(
+        id=number,
+        tenant=tenant,
+        salt=salt,
+        digest=_digest(salt, secret),
+        created_at=now,
+        name=name,
+        rights=tuple(sorted(set(rights))),
+    )
     return f"tsz_{number}_{secret}", record
 
 

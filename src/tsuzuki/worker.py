@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self
 
 from tsuzuki import facts as f
@@ -28,6 +28,7 @@ from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import Compile, execute
 from tsuzuki.strays import Look, Unattended
+from tsuzuki.supply import Goods, Stock, Supply
 from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads
 
@@ -54,13 +55,13 @@ class Worker:
         lease: float | None = None,
         grace: float | None = None,
         workflows: Compile | None = None,
+        supply: Supply | None = None,
     ) -> None:
         options.worker(tags, concurrency, name, lease, grace)
         self.id = name or f"worker-{uuid.uuid4().hex[:12]}"
         self._backend = backend
-        self._flows = flows if isinstance(flows, FlowSet) else FlowSet(flows)
-        self._workflows = workflows
-        self._fingerprints: Mapping[str, str] = {}
+        known = flows if isinstance(flows, FlowSet) else FlowSet(flows)
+        self.stock = Stock(Goods(known, workflows), supply)
         self.tags = (settings.default_tag(),) if tags is None else tuple(tags)
         self._concurrency = concurrency
         self._clock = clock or backend.clock
@@ -123,11 +124,11 @@ class Worker:
         self._threads = Threads()
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
-        self._fingerprints = self._flows.fingerprints()
         try:
-            told = await self._flows.told(self._backend) if self.tags else {}
-            told |= {"workflows": self._workflows is not None, "tallies": self._tallies}
-            self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock, **told)
+            await self.stock.changed()
+            await self.stock.renew()
+            told = await self.stock.told(self._backend, self.tags)
+            self._badge = Badge(self._presence, self.id, self.tags, self._clock, tallies=self._tallies, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
             await self._look_for_the_dead()
@@ -137,7 +138,7 @@ class Worker:
         self._loops = [
             asyncio.create_task(self._beating(), name="tsuzuki-heartbeat"),
             asyncio.create_task(self._watching(), name="tsuzuki-watch"),
-            asyncio.create_task(self._flushing(), name="tsuzuki-flush"),
+            asyncio.create_task(self._held.flushing(FLUSH), name="tsuzuki-flush"),
         ]
         return self
 
@@ -157,6 +158,7 @@ class Worker:
         CAPTURE.remove()
         self._threads.close()
         self._presence.close()
+        self.stock.close()
 
     def stop(self) -> None:
         """Takes no more runs; `run()` returns once those under way have ended or the grace period is over."""
@@ -170,8 +172,9 @@ class Worker:
     async def run(self) -> None:
         """Claims and executes until stopped."""
         self._looping = True
-        await self._flows.publish(self._backend)  # again, where the store was away when we came
+        await self.stock.flows.publish(self._backend)  # again, where the store was away when we came
         while not self._stopping.is_set():
+            await self._renew()
             room = self._appetite.room(len(self._running), len(self._queue))
             claims = await self._claim(room) if room > 0 else []
             self._held.take(claims)
@@ -184,6 +187,7 @@ class Worker:
         """Claims one run and executes it; gives its id, or None where none came within the time (seconds)."""
         until = self._clock.monotonic() + timeout
         while not self._stopping.is_set():
+            await self._renew()
             for claim in await self._claim(1):
                 with contextlib.suppress(ClaimLost):  # somebody else goes on with it
                     await self._carry(claim, told=True)
@@ -227,16 +231,24 @@ class Worker:
             await self._clock.sleep(min(left, 0.2))
         return not self._stopping.is_set()
 
+    async def _renew(self) -> None:
+        """Takes in new wheels before the next claim, once nothing is under way any more."""
+        if await self.stock.renewed(self._held, self._stopping):
+            self._badge.note(**await self.stock.told(self._backend, self.tags))
+            with contextlib.suppress(StoreError):  # the next heartbeat tells it
+                await self._beat()
+
     async def _claim(self, limit: int) -> list[Claim]:
         try:
             return await self._backend.claim(
                 self.id,
                 tags=self.tags,
-                flows=self._flows.claimable,
-                workflows=self._workflows is not None,
+                flows=self.stock.flows.claimable,
+                workflows=self.stock.workflows is not None,
                 limit=limit,
                 dead=self._dead,
-                fingerprints=self._fingerprints,
+                fingerprints=self.stock.fingerprints,
+                wheels=self.stock.digests,
             )
         except StoreError as error:
             logger.warning("cannot claim just now: %s", error)
@@ -244,10 +256,12 @@ class Worker:
             return []
 
     async def _claim_again(self, run_id: str, dead: frozenset[str]) -> list[Claim]:
-        return await self._backend.claim(self.id, run_id=run_id, dead=dead, fingerprints=self._fingerprints)
+        codes, wheels = self.stock.fingerprints, self.stock.digests
+        return await self._backend.claim(self.id, run_id=run_id, dead=dead, fingerprints=codes, wheels=wheels)
 
     def _start_queued(self) -> None:
-        while self._queue and len(self._running) < self._concurrency and not self._stopping.is_set():
+        room = not self._stopping.is_set() and not self.stock.renewing
+        while room and self._queue and len(self._running) < self._concurrency:
             self._start(self._queue.popleft(), self._ended)
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
@@ -255,7 +269,7 @@ class Worker:
         ways = (self._threads, self._limits, ended, self._grace, self._tallies)
         run = Execution(self._backend, claim, self._clock, *ways)
         self._running[claim.run.id] = run
-        run.start(execute(run, self._flows.get(claim.run.flow), self._workflows))
+        run.start(execute(run, self.stock.flows.get(claim.run.flow), self.stock.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
@@ -306,7 +320,8 @@ class Worker:
     # Showing that it lives, and seeing who does not
 
     async def _beat(self, stopped: str = "") -> set[str]:
-        record = await self._badge.record(self._backend, self._current(), stopped)
+        self._badge.note(**self.stock.state())
+        record = await self._badge.record(self._backend, self._held.current, stopped)
         running = list(self._running.values())
         held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
         now = self._clock.monotonic()
@@ -316,9 +331,6 @@ class Worker:
             if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
                 run.stop("lost")
         return {run_id for run_id, _ in held}
-
-    def _current(self) -> str | None:
-        return next(iter(self._running), None)
 
     async def _is_lost(self, run: Execution) -> bool:
         row = await self._backend.get(run.run_id)
@@ -352,7 +364,7 @@ class Worker:
                 if self._clock.monotonic() - looked >= LOOK:
                     looked = self._clock.monotonic()
                     await self._look_for_the_dead()
-                    if self._badge.outdated(self._current()):
+                    if self._badge.outdated(self._held.current):
                         await self._beat()
                     if await self._held.release_stuck(LOOK):
                         self._appetite = Appetite(self._concurrency)  # what it has learned is not true any more
@@ -369,7 +381,7 @@ class Worker:
             claims = await self._claim_again(run_id, frozenset({self.id}))
             self._dropped.discard(run_id)
             for claim in claims:
-                if self._workflows if claim.run.workflow else claim.run.flow in self._flows:
+                if self.stock.executes(claim.run):
                     self._queue.append(claim)
                 else:  # it was known to a worker of our name before us
                     await self._held.release(claim, "its worker was killed, and does not know the flow any more")
@@ -379,21 +391,10 @@ class Worker:
         """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""
         if self._stopping.is_set() or not self.tags or not self._looping:
             return
-        look = Look(self._backend, self.id, self.tags, self._flows, self._watch, self._clock)
+        look = Look(self._backend, self.id, self.tags, self.stock.flows, self._watch, self._clock)
         for row in await look.strays(self._dead):
             self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
         self._start_queued()
 
     async def _look_for_the_dead(self) -> None:
-        try:
-            workers = await self._backend.workers(holding=True)
-        except StoreError:
-            self._watch.blind()
-            raise
-        others = [record for record in workers if record.id != self.id]
-        self._dead = self._watch.dead(others, self._clock.monotonic())
-
-    async def _flushing(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH)
-            await asyncio.gather(*(run.log.flush() for run in self._running.values() if run.unsaid))
+        self._dead = await self._watch.look(self._backend, self.id, self._clock)

@@ -50,7 +50,7 @@ def places(runs: dict[str, int]) -> Iterator[tuple[str, str]]:
     yield ("run-graph", f"/runs/{runs['yaml']}/graph")
     yield from ((f"run-{tab}", f"/runs/{crawl}/{tab}") for tab in ("items", "logs", "events", "params"))
     yield ("run-item", f"/runs/{crawl}/items?status=failed&item=12")
-    yield from ((name, f"/{name}") for name in ("workers", "letters", "llm", "metrics", "settings"))
+    yield from ((name, f"/{name}") for name in ("workers", "wheels", "letters", "llm", "metrics", "settings"))
     yield ("run-llm", f"/runs/{runs['asks']}/llm")
     yield ("not-found", "/runs/999999")
 

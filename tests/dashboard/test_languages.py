@@ -18,7 +18,17 @@ from tsuzuki.settings import dashboard_language
 ENTRY = re.compile(r'^  ("[^"]+"): (".*"),$', re.MULTILINE)
 HOLE = re.compile(r"\{(\w+)(?:\|[^}]*)?\}")
 NO_WORDS = {"settings.language.ja", "settings.language.en", "settings.times.utc", "fact.id"}
-SCREENS = ("/runs", "/start", "/start?flow=crawl", "/workers?all=1", "/letters", "/metrics", "/settings", "/nowhere")
+SCREENS = (
+    "/runs",
+    "/start",
+    "/start?flow=crawl",
+    "/workers?all=1",
+    "/wheels",
+    "/letters",
+    "/metrics",
+    "/settings",
+    "/nowhere",
+)
 
 
 def words(language: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 from tests.gateway.conftest import House
 from tsuzuki.backends import WorkerState
-from tsuzuki.gateway import bodies, create_app, models, worker_models
+from tsuzuki.gateway import bodies, create_app, models, wheel_models, worker_models
 from tsuzuki.gateway.contract import api_routes, reachable
 from tsuzuki.gateway.glossary import MEANS
 from tsuzuki.gateway.options import Options
@@ -61,7 +61,7 @@ def test_every_route_is_told_in_the_docs() -> None:
 
 
 def test_the_examples_are_what_they_are_examples_of() -> None:
-    for name, kind in (vars(models) | vars(worker_models) | vars(bodies)).items():
+    for name, kind in (vars(models) | vars(worker_models) | vars(bodies) | vars(wheel_models)).items():
         if isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not BaseModel:
             for example in kind.model_json_schema().get("examples", []):
                 assert set(kind.model_validate(example).model_dump(exclude_unset=True)) == set(example), name

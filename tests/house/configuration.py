@@ -40,7 +40,11 @@ SECTIONS = (
     ),
     ("Commits", "", defaults.COMMITS),
     ("Notes", "", defaults.NOTES),
-    ("Wheels", "Read already; they count once workers install wheels.", defaults.WHEELS),
+    (
+        "Wheels",
+        "How workers come by them is in [wheels.md](wheels.md). The options are those of a NATS address.",
+        defaults.WHEELS,
+    ),
     ("Language models", "", defaults.LLM),
     (
         "Keys of providers",

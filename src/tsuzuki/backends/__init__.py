@@ -17,6 +17,7 @@ from tsuzuki.backends.registry import WORKERS_SEEN_FOR as WORKERS_SEEN_FOR
 from tsuzuki.backends.registry import WorkerRecord as WorkerRecord
 from tsuzuki.backends.registry import WorkerState as WorkerState
 from tsuzuki.backends.registry import forgettable as forgettable
+from tsuzuki.backends.shelf import Wheels as Wheels
 from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, KeyHeld
 from tsuzuki.facts import Claimed, Fact, RunFailed, Unknown
@@ -192,6 +193,11 @@ class Backend(Protocol):
         """How much went together into each write of this process: what callers wrote at the same time, or facts."""
         ...
 
+    @property
+    def wheels(self) -> Wheels:
+        """The wheels that workers install."""
+        ...
+
     # The journal
 
     def append(self, claim: Claim, facts: Sequence[Fact], *, alone: bool = False) -> Awaitable[int]:
@@ -255,13 +261,14 @@ class Backend(Protocol):
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+        wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         """Claims runs by priority, then age: those that wait, and those whose holder is dead.
 
         By tag it gives shared runs only: of `flows` where those are named, and with `workflows` those that bring their
         own workflow, whatever their flow is called; by id it also gives a private one.
         What `lifecycle.claim_facts` ends instead of claiming is not given. `fingerprints` tells, by flow, what the
-        worker's code is.
+        worker's code is, and `wheels` the digests of those it has installed.
         """
         ...
 

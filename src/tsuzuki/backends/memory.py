@@ -30,6 +30,7 @@ from tsuzuki.backends import (
     key_held,
 )
 from tsuzuki.backends.memory_record import Bell, Record, matches
+from tsuzuki.backends.memory_wheels import MemoryWheels
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.lifecycle import (
@@ -72,6 +73,7 @@ class MemoryBackend:
         self._number = 0
         self._updated_at = 0.0
         self.writes = sizes()
+        self.wheels = MemoryWheels(self.clock)
 
     # The journal
 
@@ -149,6 +151,7 @@ class MemoryBackend:
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+        wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         now = self.clock.now()
         claims: list[Claim] = []
@@ -158,7 +161,7 @@ class MemoryBackend:
             run = record.row
             suits = workflows if run.workflow else flows is None or run.flow in flows
             if claimable(run, now, dead, patient=run_id is None) and (suits or run_id is not None):
-                self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, "")))
+                self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, ""), wheels=wheels))
                 if not record.row.status.terminal:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
         return claims

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -53,8 +53,14 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it finds flows by a resolver too, so that it may take a run of any name."""
     workflows: bool = False
     """Whether it executes runs that bring their workflow."""
+    wheel_sync: dict[str, Any] | None = None
+    """What it tells of its wheels, where it installs any."""
     tallies: Tallies | None = None
     """What it has counted of its work in this life."""
+
+    def may_learn(self, since: float) -> bool:
+        """Tells whether wheels may still bring it flows for what was asked since: it has not looked again yet."""
+        return self.wheel_sync is not None and (self.wheel_sync.get("last_attempt_at") or 0.0) <= since
 
     def mark(self, flow: str) -> str:
         """Tells by which mark what it has published of a flow is known; empty: it has published nothing of it."""

@@ -10,9 +10,9 @@ from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.keyring import Keyring
 from tsuzuki.runs import Runs
-from tsuzuki.tokens import KeyRecord
+from tsuzuki.tokens import RIGHTS, KeyRecord
 
-_COLUMNS: Final = ("KEY", "TENANT", "NAME", "CREATED", "STATE")
+_COLUMNS: Final = ("KEY", "TENANT", "NAME", "RIGHTS", "CREATED", "STATE")
 
 
 @click.group(short_help="Make, list and revoke API keys.")
@@ -29,22 +29,26 @@ def keys() -> None:
 @keys.command(short_help="Make a key; it is shown once.")
 @click.option("--tenant", required=True, help="Whose key it is: runs of other tenants are hidden from it.")
 @click.option("--name", default="", help="What it is for.")
+@click.option("--right", "rights", multiple=True, type=click.Choice(RIGHTS), help="May do this too; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @store_options
-def create(store: Store, *, tenant: str, name: str, as_json: bool) -> int:
+def create(store: Store, *, tenant: str, name: str, rights: tuple[str, ...], as_json: bool) -> int:
     """Make a key and show it, this once: only a salted hash of it is kept.
 
     \b
       tsuzuki keys create --tenant lab --name laptop
+      tsuzuki keys create --tenant lab --name releases --right wheels
     """  # noqa: D301 - click reads \b as: keep these lines
 
     async def made() -> tuple[str, KeyRecord]:
         async with store.open() as runs:
-            return await Keyring(runs.backend).create(tenant, name)
+            return await Keyring(runs.backend).create(tenant, name, rights)
 
     text, record = asyncio.run(made())
     if as_json:
-        render.put({"key": text, "id": record.id, "tenant": record.tenant, "name": record.name})
+        render.put(
+            {"key": text, "id": record.id, "tenant": record.tenant, "name": record.name, "rights": record.rights}
+        )
         return 0
     click.echo(text)
     click.echo(f"key {record.id} of tenant {record.tenant}; it is shown this once, keep it safe", err=True)
@@ -65,7 +69,8 @@ async def list_keys(runs: Runs, *, as_json: bool) -> int:
         render.put([_shown(record) for record in records])
         return 0
     rows = (
-        (r.id, r.tenant, r.name, render.local(r.created_at), "revoked" if r.revoked_at else "holds") for r in records
+        (r.id, r.tenant, r.name, ",".join(r.rights), render.local(r.created_at), "revoked" if r.revoked_at else "holds")
+        for r in records
     )
     for line in render.table(_COLUMNS, rows, frozenset()):
         click.echo(line)
@@ -93,6 +98,7 @@ def _shown(record: KeyRecord) -> dict[str, object]:
         "id": record.id,
         "tenant": record.tenant,
         "name": record.name,
+        "rights": record.rights,
         "created_at": record.created_at,
         "revoked_at": record.revoked_at,
     }

@@ -132,6 +132,8 @@ class Loaded:
 
     flows: list[Flow[..., Any]] = field(default_factory=list)
     modules: list[ModuleType] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """What installed packages offer but cannot be used, and why; only where that was asked for."""
 
     def add(self, module: ModuleType, flows: Iterable[Flow[..., Any]]) -> None:
         """Takes a module in, and its flows, each once."""
@@ -139,14 +141,17 @@ class Loaded:
         self.flows.extend({id(flow): flow for flow in flows if flow not in self.flows}.values())
 
 
-def load_flows(places: Iterable[str], *, entry_points: bool = True) -> Loaded:
-    """Imports files, packages (with all their modules) and entry points, and gives the flows in them."""
+def load_flows(places: Iterable[str], *, entry_points: bool = True, tolerant: bool = False) -> Loaded:
+    """Imports files, packages (with all their modules) and entry points, and gives the flows in them.
+
+    With `tolerant` an entry point that cannot be used is left out and told, instead of ending everything.
+    """
     loaded = Loaded()
     for place in places:
         _load_place(loaded, place)
     if entry_points:
         for entry in metadata.entry_points(group=ENTRY_POINTS):
-            _load_entry(loaded, entry)
+            (_try_entry if tolerant else _load_entry)(loaded, entry)
         for name, found in application.applications():
             _load_application(loaded, name, found)
     return loaded
@@ -170,6 +175,23 @@ def _of_package(name: str) -> list[ModuleType]:
     top = _from_name(name)
     below = pkgutil.walk_packages(getattr(top, "__path__", ()), f"{name}.")
     return [top, *(_from_name(each.name) for each in below if not each.name.endswith(".__main__"))]
+
+
+def _try_entry(loaded: Loaded, entry: metadata.EntryPoint) -> None:
+    """Loads what a package offers, unless it cannot be used."""
+    offered = Loaded()
+    try:
+        _load_entry(offered, entry)
+    except BadUsage as error:
+        loaded.refused.append(str(error))
+        return
+    taken = {flow.name: flow for flow in loaded.flows}
+    new = [flow for flow in offered.flows if taken.setdefault(flow.name, flow) is flow]
+    for flow in offered.flows:
+        if taken[flow.name] is not flow:
+            loaded.refused.append(f"flow {flow.name} of the entry point {entry.name} is left out: the name is taken")
+    for module in offered.modules:
+        loaded.add(module, new)
 
 
 def _load_entry(loaded: Loaded, entry: metadata.EntryPoint) -> None:

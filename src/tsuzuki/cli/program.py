@@ -25,6 +25,7 @@ from tsuzuki.cli import (
     submitting,
     up,
     watching,
+    wheels,
     worker,
     workers,
 )
@@ -174,6 +175,7 @@ for _command in (
     *watching.COMMANDS,
     *overseeing.COMMANDS,
     *dlq.COMMANDS,
+    *wheels.COMMANDS,
     *llm.COMMANDS,
 ):
     main.add_command(_command)

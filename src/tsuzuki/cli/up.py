@@ -17,6 +17,7 @@ import click
 from tsuzuki import settings
 from tsuzuki.cli.render import counted, ourselves
 from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.cli.worker import split
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
@@ -48,6 +49,7 @@ def say(text: str) -> None:
 @click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
 @click.option("--with-nats", is_flag=True, help="Start a NATS server too, and keep the runs in it.")
 @click.option("--nats-port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="Its port; 0: free.")
+@wheel_options
 @strict_option
 @store_options
 def up(store: Store, **options: Any) -> int:
@@ -79,6 +81,7 @@ class Parts:
     allow_callables: tuple[str, ...]
     dashboard_lang: str | None
     allow_unauthenticated: bool
+    wheels: Wheels
     children: list[Child] = field(default_factory=list)
     refused: bool = False
 
@@ -103,6 +106,7 @@ class Parts:
             for value in split(values):
                 arguments += [name, value]
         arguments += ["--flow-resolver", self.flow_resolver] if self.flow_resolver else []
+        arguments += self.wheels.flags
         return tsuzuki(f"worker {number}", *arguments, log_format=_log_format())
 
 

@@ -4,18 +4,22 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 import click
 
 from tsuzuki import logs
+from tsuzuki.backends import Backend
 from tsuzuki.cli.loading import Loaded, load_flows, load_resolver
 from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flowset import FlowSet
 from tsuzuki.leaving import run_to_the_end
 from tsuzuki.runner import Compile
+from tsuzuki.supply import Goods, Supply
 from tsuzuki.worker import Worker, logger
 
 AT_ONCE: Final = 130
@@ -33,11 +37,13 @@ def split(texts: Iterable[str]) -> list[str]:
 @click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where its flows are; may be repeated.")
 @click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
+@wheel_options
 @strict_option
 @store_options
 def worker(
     store: Store,
     *,
+    wheels: Wheels,
     tags: tuple[str, ...],
     concurrency: int,
     worker_id: str | None,
@@ -53,16 +59,24 @@ def worker(
     \b
       tsuzuki worker --flows crawl.py --tags gpu,default --concurrency 4
       tsuzuki worker --flow-resolver myteam.flows:find --backend nats://nats:4222
+      tsuzuki worker --wheel-sync --tags gpu
     """  # noqa: D301 - click reads \b as: keep these lines
-    loaded = load_flows(flows)
+    wheels.begin()
     resolver = load_resolver(flow_resolver) if flow_resolver else None
-    known = FlowSet(loaded.flows, resolver)
-    if not known and resolver is None and not allow_callables and not loaded.modules:
-        raise BadUsage(
-            "this worker knows nothing to execute; say --flows FILE.py, --flow-resolver or --allow-callables"
-        )
+
+    def load() -> tuple[Goods, list[str]]:
+        loaded = load_flows(flows, tolerant=wheels.on)
+        known = FlowSet(loaded.flows, resolver)
+        if not known and resolver is None and not allow_callables and not loaded.modules and not wheels.on:
+            raise BadUsage(
+                "this worker knows nothing to execute; "
+                "say --flows FILE.py, --flow-resolver, --allow-callables or --wheel-sync"
+            )
+        return Goods(known, compiler(loaded, split(allow_callables))), loaded.refused
+
+    goods, _ = (Goods(FlowSet()), ()) if wheels.on else load()
     options = {"tags": split(tags) or None, "concurrency": concurrency, "name": worker_id}
-    return int(run_to_the_end(_work(store, known, compiler(loaded, split(allow_callables)), options)))
+    return int(run_to_the_end(_work(store, goods, partial(wheels.supply, load), options)))
 
 
 def compiler(loaded: Loaded, allowed: list[str]) -> Compile:
@@ -73,13 +87,16 @@ def compiler(loaded: Loaded, allowed: list[str]) -> Compile:
     return yamlflow.compiler(yamlflow.Callables(allowed, registered_in(loaded.modules)))
 
 
-async def _work(store: Store, flows: FlowSet, compiled: Compile, options: dict[str, Any]) -> int:
+async def _work(
+    store: Store, goods: Goods, supplied: Callable[[Backend, Any], Supply | None], options: dict[str, Any]
+) -> int:
     async with store.open() as runs:
-        worker = Worker(runs.backend, flows, workflows=compiled, **options)
+        supply = supplied(runs.backend, options["tags"])
+        worker = Worker(runs.backend, goods.flows, workflows=goods.workflows, supply=supply, **options)
         logs.configure(logs.WORKER, worker_id=worker.id)
         async with worker:
             _heed_signals(worker)
-            names = ", ".join(flows) or "none by name"
+            names = ", ".join(worker.stock.flows) or "none by name"
             logger.info("worker %s takes runs tagged %s; flows: %s", worker.id, ", ".join(worker.tags), names)
             gc.freeze()  # what is loaded by now stays: looking through it again and again took a tenth of short runs
             await worker.run()

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -9,7 +11,7 @@ import httpx2
 from typing_extensions import Unpack
 
 from tsuzuki import settings
-from tsuzuki.client import calls, shapes
+from tsuzuki.client import calls, shapes, wheels
 from tsuzuki.client.calls import ITEMS, PAGE, Call, RunFilters, Words
 from tsuzuki.client.failures import HTTPStatusError, failure, unreachable
 from tsuzuki.client.streams import LARGEST_EVENT, SILENCE, Following, Notice, Stream, Taken, Watching
@@ -64,6 +66,7 @@ class AsyncClient:
                 files=call.files,
                 data=call.form,
                 headers=call.headers,
+                timeout=httpx2.USE_CLIENT_DEFAULT if call.timeout is None else call.timeout,
             )
         except httpx2.TransportError as error:
             raise unreachable(self.server, error) from error
@@ -280,3 +283,39 @@ class AsyncClient:
     async def drop_letter(self, letter_id: str) -> None:
         """Drops a dead letter; its run stays."""
         await self._send(calls.drop_letter(letter_id))
+
+    # Wheels
+
+    async def list_wheels(self) -> list[shapes.WheelView]:
+        """Gives the wheels that workers install, by name."""
+        return await self._send(wheels.list_wheels())
+
+    async def list_wheel_history(
+        self, limit: int | None = None, wheel_name: str | None = None, action: str | None = None
+    ) -> list[shapes.WheelEvent]:
+        """Gives which wheels came and went, the newest first; of one wheel, or `upload` or `delete` alone."""
+        return await self._send(wheels.list_wheel_history(limit, wheel_name, action))
+
+    async def upload_wheel(
+        self, filename: str, data: wheels.Content, replace: bool = True, tags: Sequence[str] | None = None
+    ) -> shapes.WheelView:
+        """Uploads a wheel, for workers with one of the tags or for all; a path or an open file is sent in pieces."""
+        with wheels.opened(data) as content:
+            return await self._send(wheels.upload_wheel(filename, content, replace, tags))
+
+    async def download_wheel(self, wheel_name: str, target: str | PathLike[str]) -> None:
+        """Downloads a wheel into a file, which is there once all of it has come and its digest is right."""
+        try:
+            async with self._http.stream("GET", wheels.path_of(wheel_name)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise failure(response)
+                with wheels.Saving(Path(target), response.headers.get(wheels.DIGEST, "")) as file:
+                    async for piece in response.aiter_bytes():
+                        file.write(piece)
+        except httpx2.TransportError as error:
+            raise unreachable(self.server, error) from error
+
+    async def delete_wheel(self, wheel_name: str) -> shapes.DeletedWheel:
+        """Deletes a wheel; workers forget it before their next run."""
+        return await self._send(wheels.delete_wheel(wheel_name))

@@ -47,6 +47,8 @@ class Call(Generic[Answer]):
     headers: Mapping[str, str] = field(default_factory=dict)
     text: bool = False
     """Whether the answer is text and not JSON."""
+    timeout: float | None = None
+    """How long the answer may take, where that is longer than for others (seconds)."""
 
     def read(self, body: bytes) -> Answer:
         """Reads the answer."""

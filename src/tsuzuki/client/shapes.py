@@ -136,6 +136,7 @@ class Worker(TypedDict):
     last_run_status: str | None
     stopped_at: float | None
     stop_reason: str | None
+    wheel_sync: dict[str, Any]
 
 
 class FlowView(TypedDict):
@@ -174,3 +175,36 @@ class Event(TypedDict):
 
     position: int
     kind: str
+
+
+class WheelView(TypedDict):
+    """A wheel that workers install."""
+
+    name: str
+    size_bytes: int
+    bucket: str
+    nuid: str
+    modified: float
+    sha256_hex: str
+    tags: list[str]
+    package: str
+    version: str
+
+
+class WheelEvent(TypedDict):
+    """That a wheel came or went."""
+
+    event_id: str
+    occurred_at: float
+    action: str
+    wheel_name: str
+    tags: list[str]
+    source: dict[str, str | None]
+    actor: dict[str, str | None]
+
+
+class DeletedWheel(TypedDict):
+    """A wheel that was deleted."""
+
+    name: str
+    deleted: bool

@@ -21,6 +21,7 @@ from tsuzuki.gateway import (
     problems,
     runs,
     watch,
+    wheels,
     workers,
     workflows,
 )
@@ -34,6 +35,7 @@ from tsuzuki.gateway.streams import Streams
 from tsuzuki.keyring import Keyring
 from tsuzuki.overview import Overview
 from tsuzuki.runs import Runs
+from tsuzuki.wheels.registry import Registry
 
 
 def create_app(
@@ -73,6 +75,7 @@ def create_app(
         items.router,
         details.router,
         workers.router,
+        wheels.router,
         letters.router,
         metrics.router,
         panel.router,
@@ -100,6 +103,7 @@ def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
         scenes=Scenes(overview, snapshots),
         keyring=keyring,
         catalogue=Catalogue(overview),
+        wheels=Registry(opened.backend),
         options=options,
         data_dir=data_dir,
     )

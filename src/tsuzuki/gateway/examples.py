@@ -39,6 +39,7 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "tasks": {"plan": "SUCCEEDED", "fetch": "RUNNING"},
     "start_time": 1767225600.01,
     "end_time": None,
+    "wheels": {"crawling-1.2.0-py3-none-any.whl": "beb0893ad92381c5f61bf6d0d519210a80d5c2d5062d16320bb7290c1909564a"},
     "position": 316,
     "key": "crawl:a",
     "priority": 0,

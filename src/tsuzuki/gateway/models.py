@@ -152,6 +152,7 @@ class RunSnapshot(RunSummary):
     tasks: dict[str, TaskState]
     start_time: float | None
     end_time: float | None
+    wheels: Annotated[dict[str, str], Field(description="The wheels its worker had, with their sha256.")]
     position: Annotated[int, Field(description="How many facts its journal has.")]
     key: str | None
     priority: int

@@ -25,6 +25,7 @@ class Options:
     max_request_bytes: int = 4_194_304
     max_snapshot_bytes: int = 262_144
     max_workflow_bytes: int = 262_144
+    max_wheel_bytes: int = 536_870_912
     dashboard_lang: str = "auto"
     only_local: bool = False
     """Whether only names of this machine are answered to: set where nobody is asked for a key."""

@@ -22,6 +22,7 @@ from tsuzuki.errors import (
     KeyRefused,
     KeyRequired,
     LetterNotFound,
+    RightMissing,
     RunNotFound,
     StoreError,
     TooBusy,
@@ -141,7 +142,7 @@ def answer_of(error: TsuzukiError, *, nats: bool = False) -> Response:
 def _detail(error: TsuzukiError, *, nats: bool) -> str:
     said = str(error)
     for kind, text in SHORT.items():
-        if isinstance(error, kind):
+        if isinstance(error, kind) and not isinstance(error, RightMissing):
             return said if isinstance(error, BadRequest) and said.startswith(text) else text
     if isinstance(error, StoreError):  # its message may name files and hosts: those are in the log
         return f"{'nats' if nats else 'store'} unavailable: {error.advice or AWAY}"

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 
 from tsuzuki.catalogue import Catalogue
-from tsuzuki.errors import KeyRefused, KeyRequired, RunNotFound
+from tsuzuki.errors import KeyRefused, KeyRequired, RightMissing, RunNotFound
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.snapshots import Snapshots
@@ -21,6 +21,7 @@ from tsuzuki.keyring import Keyring
 from tsuzuki.lifecycle import Run
 from tsuzuki.overview import Overview
 from tsuzuki.runs import Runs
+from tsuzuki.wheels.registry import Registry
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,14}")
@@ -37,6 +38,7 @@ class Gateway:
     scenes: Scenes
     keyring: Keyring
     catalogue: Catalogue
+    wheels: Registry
     options: Options
     data_dir: Path
     """Where applications keep their files."""
@@ -49,6 +51,7 @@ class Session:
     gateway: Gateway
     tenant: str | None = None
     key_id: str = ""
+    rights: tuple[str, ...] = ()
 
     @property
     def runs(self) -> Runs:
@@ -63,6 +66,15 @@ class Session:
     def may_see(self, row: Run) -> bool:
         """Tells whether a run is there for who asks."""
         return self.tenant is None or row.tenant == self.tenant
+
+    def may(self, right: str) -> bool:
+        """Tells whether who asks has a right; where no keys are asked for, everybody has all."""
+        return self.tenant is None or right in self.rights
+
+    def need(self, right: str) -> None:
+        """Refuses who does not have a right."""
+        if not self.may(right):
+            raise RightMissing(f"this api key may not do that: make one with `tsuzuki keys create --right {right}`")
 
     async def run(self, reference: str) -> Run:
         """Finds a run by its id or number; one of another tenant is not there."""
@@ -85,7 +97,7 @@ async def session_of(request: Request) -> Session:
     record = await gateway.keyring.holder(text)
     if record is None:
         raise KeyRefused
-    return Session(gateway, record.tenant, record.id)
+    return Session(gateway, record.tenant, record.id, record.rights)
 
 
 InSession = Annotated[Session, Depends(session_of)]

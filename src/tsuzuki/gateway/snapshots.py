@@ -175,6 +175,7 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "start_time": fold.started_at,
         "end_time": fold.ended_at,
         "worker_id": row.holder or row.worker or fold.worker,
+        "wheels": fold.wheels,
         "position": row.position,
         "key": row.key,
         "priority": row.priority,

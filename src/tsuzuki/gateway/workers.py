@@ -93,7 +93,7 @@ def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
         "stopped_at": record.stopped_at,
         "stop_reason": record.stop_reason,
         "updated_at": max(seen, record.stopped_at or 0.0),
-        "wheel_sync": NO_WHEELS,
+        "wheel_sync": {**NO_WHEELS, **(record.wheel_sync or {})},
     }
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from tsuzuki.backends import Backend
+from tsuzuki.backends import Backend, Wheels
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.tallies import Histogram
@@ -75,6 +75,11 @@ class FaultyBackend:
     def writes(self) -> Histogram:
         """What the store behind it has written."""
         return self.inner.writes
+
+    @property
+    def wheels(self) -> Wheels:
+        """The wheels of the store behind it, which never break."""
+        return self.inner.wheels
 
     append = _through(Backend.append)
     read = _through(Backend.read)

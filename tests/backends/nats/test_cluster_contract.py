@@ -1,4 +1,4 @@
-"""Three replicas keep the core of the contract: fenced appends, claims and keys."""
+"""Three replicas keep the core of the contract: fenced appends, claims, keys, and versions of wheels."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,6 +15,7 @@ from tsuzuki.testing.clock import ShiftedClock
 from tsuzuki.testing.contract.journal import JournalContract
 from tsuzuki.testing.contract.queue import QueueContract
 from tsuzuki.testing.contract.requests import KeysContract
+from tsuzuki.testing.contract.wheels import WheelsContract
 
 pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.asyncio]
 
@@ -27,7 +28,7 @@ async def empty(cluster: Cluster, prefix: str) -> None:
     await client.close()
 
 
-class TestThreeReplicas(JournalContract, QueueContract, KeysContract):
+class TestThreeReplicas(JournalContract, QueueContract, KeysContract, WheelsContract):
     """What is fenced or exclusive; the rest of the contract does not depend on how many servers keep it."""
 
     @pytest.fixture

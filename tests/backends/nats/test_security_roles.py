@@ -20,6 +20,7 @@ from tsuzuki.backends.nats.permissions import ROLES, permissions
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import StoreError
 from tsuzuki.testing import builders as b
+from tsuzuki.testing.contract.wheels import CONTENT, a_wheel, an_event, content_of, put
 
 DOCS = Path(__file__).parents[3] / "docs" / "nats.md"
 LARGE = 300_000
@@ -194,6 +195,23 @@ async def test_nobody_reaches_beyond_the_store(enter: Enter, server: NatsServer,
 async def test_a_store_that_is_not_there_needs_an_admin(server: NatsServer, opened: Open) -> None:
     with pytest.raises(StoreError, match=r"is missing.*open the store once with the rights of an admin"):
         await opened(server.url.replace("//", "//worker:worker@"), inbox="_INBOX_worker", connect_timeout=60)
+
+
+async def test_a_gateway_takes_wheels_in_and_a_worker_only_reads_them(enter: Enter) -> None:
+    gateway, worker, viewer = [await enter(role) for role in ("gateway", "worker", "viewer")]
+    before = await worker.wheels.news()
+    kept = await put(gateway, a_wheel())
+    for store in (worker, viewer):
+        assert await store.wheels.all() == [kept]
+        assert await content_of(store, kept) == CONTENT
+        await refused(put(store, a_wheel("2")), store.wheels.remove(kept.name, an_event("delete")))
+
+    async def heard() -> bool:
+        return await worker.wheels.news() != before
+
+    await until(heard)
+    assert await gateway.wheels.remove(kept.name, an_event("delete")) == kept
+    assert len(await viewer.wheels.events(since=0, limit=9)) == 2
 
 
 async def test_an_inbox_that_is_not_ours_is_told_of(enter: Enter, server: NatsServer, opened: Open) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim
+from tsuzuki.backends import NO_FINGERPRINTS, Claim
 from tsuzuki.backends.nats import frames, tickets
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
@@ -47,6 +47,7 @@ class Wanted(msgspec.Struct, frozen=True):
     fingerprints: Mapping[str, str]
     flows: Collection[str] | None = None
     workflows: bool = True
+    wheels: Mapping[str, str] = NO_FINGERPRINTS
 
 
 class _Rounds:
@@ -196,7 +197,9 @@ class Claims:
         if run is None:
             return None
         code = wanted.fingerprints.get(run.flow, "")
-        facts = claim_facts(run, wanted.worker, self._clock.now(), code, most=self._options.max_deliver)
+        facts = claim_facts(
+            run, wanted.worker, self._clock.now(), code, wheels=wanted.wheels, most=self._options.max_deliver
+        )
         frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
         write = partial(self._chain.extend, run.id, tip, frame, row, patience=self._options.timeout)
         ends = row.status.terminal or row.cancel_asked_at is not None

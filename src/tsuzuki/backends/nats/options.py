@@ -32,6 +32,7 @@ _NUMBERS: Final[tuple[tuple[str, float, float, str], ...]] = (
     ("max_deliver", 1, _LARGEST, "a whole number above 0"),
     ("max_ack_pending", 1, _LARGEST, "a whole number above 0"),
     ("max_bytes", -1, _LARGEST, "a number of bytes, or -1 for no limit"),
+    ("wheel_history_ttl", 1, _LONGEST * 100, "seconds, 1 or above"),
     ("max_log_bytes", -1, _LARGEST, "a number of bytes, or -1 for no limit"),
 )
 """What numbers may be: the least, the most, and how that is told."""
@@ -41,7 +42,7 @@ _FILES: Final = ("creds", "nkey", "tls_ca", "tls_cert", "tls_key")
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach a store and what it is called; limits of 0 and -1 mean: none.
 
-    The last nine are about workers, the work queue and the dead letters. An empty name is made of `prefix`;
+    The last twelve are about workers, the work queue, the dead letters and wheels. An empty name is made of `prefix`;
     `max_deliver` is how often a run may be claimed without one new outcome; `ack_progress` is a third of a shorter
     `ack_wait`.
     """
@@ -73,6 +74,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     dlq_stream: str = ""
     dlq_prefix: str = ""
     dlq_execution_error: bool = True
+    wheels_bucket: str = ""
+    wheel_history_bucket: str = ""
+    wheel_history_ttl: int = 7_776_000
 
     def __repr__(self) -> str:
         return f"Options({self.url})"  # it stands in tracebacks and logs
@@ -189,7 +193,8 @@ def _check_queue(options: Options) -> None:
     for name in ("work_prefix", "dlq_prefix"):
         if (given := getattr(options, name)) and not _SUBJECT.fullmatch(given):
             raise BadUsage(f"{name}={given!r} begins subjects: use words of letters, digits, _ and -, joined by dots")
-    for name, what in (("dlq_stream", "a stream"), ("workers_bucket", "a bucket")):
+    buckets = [(name, "a bucket") for name in ("workers_bucket", "wheels_bucket", "wheel_history_bucket")]
+    for name, what in (("dlq_stream", "a stream"), *buckets):
         if (given := getattr(options, name)) and not _PREFIX.fullmatch(given):
             raise BadUsage(f"{name}={given!r} names {what}: use letters, digits, _ and - only")
     if not options.ack_progress < options.ack_wait:

@@ -35,6 +35,7 @@ from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
 from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.wheels import NatsWheels
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.backends.nats.work import Work, group_of
 from tsuzuki.clock import Clock
@@ -81,6 +82,7 @@ class Parts:
         self.workers = Workers(wire, names, self.records, self.reserve)
         self.limits = Limits(wire, names, self.records, clock, options.patience)
         self.letters = Letters(wire, names, self.reserve)
+        self.wheels = NatsWheels(wire, names, options, clock, self.reserve)
         self.work = Work(wire, names, options, clock, self.projection.row)
         self.inspector = Inspector(
             wire,
@@ -318,6 +320,7 @@ class Parts:
             await self.work.sweep(self.projection.unclaimed(), self._ended),
             Check("refused tickets", ok=True, text=f"{refused} made no sense, and are dead letters now"),
             Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
+            Check("wheels", ok=True, text=f"pieces of {await self.wheels.sweep()} uploads that never ended swept"),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
         ]
 

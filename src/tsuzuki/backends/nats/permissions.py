@@ -44,7 +44,7 @@ def viewer(names: Topology, inbox: str) -> Permissions:
     reads = [
         *(topology.stream_info(stream) for stream in names.streams()),
         *(topology.direct_get(stream) for stream in names.streams()),
-        *(topology.leader_get(stream) for stream in followed),
+        *(topology.leader_get(stream) for stream in (*followed, names.objects, names.history)),
         *(topology.create_consumer(stream, ANY) for stream in followed),
         *(topology.next_messages(stream, ANY) for stream in followed),
         *(topology.delete_consumer(stream, ANY) for stream in followed),
@@ -53,7 +53,7 @@ def viewer(names: Topology, inbox: str) -> Permissions:
 
 
 def gateway(names: Topology, inbox: str) -> Permissions:
-    """Sees everything, submits runs, asks for their cancelling and resuming, and purges them."""
+    """Sees everything, submits runs, asks for their cancelling and resuming, purges them, and takes in wheels."""
     writes = [
         names.number,
         names.all_chains,
@@ -63,6 +63,10 @@ def gateway(names: Topology, inbox: str) -> Permissions:
         names.all_hidden,
         names.all_reserve,
         names.all_documents,
+        names.all_wheels,
+        names.all_wheel_pieces,
+        names.all_events,
+        topology.purge_stream(names.objects),
         topology.delete_message(names.letters),
         _any(names.key("", "")),
         _any(names.once("", "")),
@@ -72,7 +76,7 @@ def gateway(names: Topology, inbox: str) -> Permissions:
 
 
 def worker(names: Topology, inbox: str) -> Permissions:
-    """Sees everything, takes tickets, claims runs, and writes what becomes of them; it submits none."""
+    """Sees everything, takes tickets, claims runs, and writes what becomes of them; it submits none, and no wheels."""
     writes = [
         names.all_chains,
         names.all_tickets,
@@ -93,7 +97,7 @@ def worker(names: Topology, inbox: str) -> Permissions:
         _any(names.limit("places", "")),
         *(topology.purge_stream(stream) for stream in (names.state, names.log, names.blobs)),
     ]
-    return viewer(names, inbox) | _sorted(writes, respond=True)
+    return viewer(names, inbox) | _sorted(writes, [names.all_wheels], respond=True)
 
 
 def admin(names: Topology, inbox: str) -> Permissions:

@@ -27,8 +27,9 @@ _LOOKS: Final = 50
 class Records:
     """The records of one store; a record that is not there reads as an empty one."""
 
-    def __init__(self, wire: Wire, topology_: Topology, options: Options, clock: Clock) -> None:
-        self._wire, self._stream, self._options, self._clock = wire, topology_.state, options, clock
+    def __init__(self, wire: Wire, topology_: Topology, options: Options, clock: Clock, stream: str = "") -> None:
+        self._wire, self._options, self._clock = wire, options, clock
+        self._stream = stream or topology_.state
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
     async def read(self, subject: str) -> tuple[Value, int]:
@@ -46,7 +47,11 @@ class Records:
         return _read(answer)
 
     async def all(self, subjects: str) -> list[tuple[str, bytes]]:
-        """Reads records with their subjects.
+        """Reads records with their subjects."""
+        return (await self.all_and_last(subjects))[0]
+
+    async def all_and_last(self, subjects: str) -> tuple[list[tuple[str, bytes]], int]:
+        """Reads records with their subjects, and the sequence of the last of them.
 
         Any replica gives them, one too that has lost the others: their leader says up to where they must come.
         """
@@ -54,7 +59,7 @@ class Records:
             _, newest = await self.read(subjects)
             found, last = await self._all_there(subjects)
             if last >= newest:
-                return found
+                return found, last
             await asyncio.sleep(_AGAIN)
         raise Unclear("a replica lags behind")
 

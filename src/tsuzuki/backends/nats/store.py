@@ -47,11 +47,11 @@ class NatsBackend:
     """Keeps everything in the streams of a NATS server or cluster."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._clock = parts.clock
+        self._parts, self._clock = parts, parts.clock
         self._pens: dict[tuple[str, str, int], Pen] = {}
-        self._forgot_at = 0.0
-        self._closed = False
+        self._forgot_at, self._closed = 0.0, False
+        self.wheels = parts.wheels
+        self.wheels.faults = self._faults
 
     @classmethod
     async def open(
@@ -173,8 +173,9 @@ class NatsBackend:
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+        wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
-        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows)
+        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows, wheels)
         with self._faults():
             if run_id is not None:
                 claims = await self._parts.claims.claim_by_id(run_id, wanted)

@@ -8,10 +8,12 @@
 | blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
 | work | a ticket for each shared run that has not ended; a work queue | `P.work.TAG.PRIORITY.FLOW.RUN` |
 | dlq | dead letters, which outlive their runs | `P.dlq.RUN` |
+| objects | an Object Store bucket: wheels in pieces, a record of each | `$O.P_wheels.C.NUID`, `$O.P_wheels.M.NAME` |
+| history | a key-value bucket: who brought wheels, forgotten after a time | `$KV.P_wheel_history.KEY` |
 | numbers | one message; its sequence is the last number given to a run | `P.n` |
 
-`P.work`, `P.dlq`, the stream of dead letters (`TSUZUKI_DLQ`) and the bucket may be called otherwise (`work_prefix`,
-`dlq_prefix`, `dlq_stream`, `workers_bucket`).
+`P.work`, `P.dlq`, the stream of dead letters (`TSUZUKI_DLQ`) and the buckets may be called otherwise (`work_prefix`,
+`dlq_prefix`, `dlq_stream`, `workers_bucket`, `wheels_bucket`, `wheel_history_bucket`).
 Each tag, priority and flow with tickets has a durable consumer on `work`.
 
 `P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers.
@@ -19,6 +21,7 @@ Each tag, priority and flow with tickets has a durable consumer on `work`.
 
 import hashlib
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
@@ -63,6 +66,13 @@ class Topology:
         self.letters = options.dlq_stream or f"{prefix.upper()}_DLQ"
         self._letters = options.dlq_prefix or f"{prefix}.dlq"
         self.numbers = f"{prefix}-numbers"
+        self.wheels = options.wheels_bucket or f"{prefix}_wheels"
+        self.objects = f"OBJ_{self.wheels}"
+        self.all_wheels = f"$O.{self.wheels}.M.*"
+        self.all_wheel_pieces = f"$O.{self.wheels}.C.*"
+        self._history = options.wheel_history_bucket or f"{prefix}_wheel_history"
+        self.history = f"KV_{self._history}"
+        self.all_events = f"$KV.{self._history}.*"
         self.number = f"{prefix}.n"
         self.all_chains = f"{prefix}.j.*"
         self.all_letters = f"{self._letters}.*"
@@ -163,6 +173,18 @@ class Topology:
         """The record of which run was made for an idempotency key."""
         return f"$KV.{self.bucket}.once.{_digest(tenant, key)}"
 
+    def wheel(self, name: str) -> str:
+        """The record of a wheel."""
+        return f"$O.{self.wheels}.M.{urlsafe_b64encode(name.encode()).decode()}"
+
+    def wheel_pieces(self, nuid: str) -> str:
+        """The pieces of a wheel."""
+        return f"$O.{self.wheels}.C.{_token(nuid)}"
+
+    def event(self, key: str) -> str:
+        """What happened to a wheel."""
+        return f"$KV.{self._history}.{_token(key)}"
+
     def reserve(self, number: int) -> str:
         """A piece of the room that is kept for what must be written."""
         return f"$KV.{self.bucket}.reserve.{number:02d}"
@@ -195,6 +217,17 @@ class Topology:
                 "max_msgs": 100_000,
                 "discard": "old",
                 "duplicate_window": 120 * NANO,
+            },
+            self.objects: {
+                "subjects": [f"$O.{self.wheels}.C.>", f"$O.{self.wheels}.M.>"],
+                "allow_rollup_hdrs": True,
+                "discard": "new",
+            },
+            self.history: {
+                "subjects": [f"$KV.{self._history}.>"],
+                **bucket,
+                "discard": "new",
+                "max_age": options.wheel_history_ttl * NANO,
             },
             self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
         }

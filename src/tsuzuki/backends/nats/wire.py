@@ -24,6 +24,8 @@ from tsuzuki.errors import StoreError
 logger: Final = logging.getLogger("tsuzuki.nats")
 
 EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
+AMONG: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+ROLLUP: Final = "Nats-Rollup"
 LIFETIME: Final = "Nats-TTL"
 NAME: Final = "Nats-Msg-Id"
 _STATUS: Final = "Status"
@@ -210,15 +212,29 @@ class Wire:
         return told
 
     async def publish(
-        self, subject: str, data: bytes, *, after: int | None = None, lifetime: int = 0, once: str = ""
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        after: int | None = None,
+        among: str = "",
+        alone: bool = False,
+        lifetime: int = 0,
+        once: str = "",
     ) -> int:
         """Writes to a stream, where asked only directly after a sequence of the subject; gives the new sequence.
 
-        What bears a name (`once`) is kept once, as long as the stream remembers names.
+        `among` names the subjects of which that sequence must be the last, where they are more than the one. With
+        `alone` what the subject held before goes. What bears a name (`once`) is kept once, as long as the stream
+        remembers names.
         """
         headers: dict[str, str] = {NAME: once} if once else {}
         if after is not None:
             headers[EXPECTED] = str(after)
+        if among:
+            headers[AMONG] = among
+        if alone:
+            headers[ROLLUP] = "sub"
         if lifetime:
             headers[LIFETIME] = str(lifetime)
         return sequence_of((await self.ask(subject, data, headers or None)).data)

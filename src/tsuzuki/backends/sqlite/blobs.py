@@ -34,7 +34,7 @@ class Blobs:
             _make(folder)
             _write(part, data)
             part.replace(target)  # a crash before this line leaves a part, which `sweep` finds
-            _sync(folder)
+            sync_folder(folder)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise file_fault(error, target) from error
@@ -102,8 +102,8 @@ def _make(folder: Path) -> None:
     if folder.is_dir():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    _sync(folder.parent)
-    _sync(folder.parent.parent)
+    sync_folder(folder.parent)
+    sync_folder(folder.parent.parent)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -113,7 +113,7 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Makes the names in a folder durable, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tsuzuki.backends import Check, amount
+from tsuzuki.backends.sqlite import wheels
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.faults import fault
 from tsuzuki.backends.sqlite.file import connect
@@ -26,6 +27,7 @@ def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
             _sound(connection),
             _agreement(connection),
             _blobs(connection, blobs, now),
+            _wheels(connection, path, now),
             _space(path),
         ]
     except sqlite3.Error as error:
@@ -60,6 +62,18 @@ def _agreement(connection: sqlite3.Connection) -> Check:
 def _blobs(connection: sqlite3.Connection, blobs: Blobs, now: float) -> Check:
     swept = blobs.sweep(_known(connection), now)
     return Check("blobs", ok=True, text=f"{amount(blobs.size())}, {swept} left behind by a crash and swept")
+
+
+def _wheels(connection: sqlite3.Connection, path: Path, now: float) -> Check:
+    folder = wheels.folder_of(path)
+    swept = wheels.sweep(folder, lambda: [row[1] for row in _records(connection)], now)
+    size = sum(file.stat().st_size for file in folder.glob("*.whl"))
+    told = f"{len(_records(connection))} wheels, {amount(size)}, {swept} left behind by a crash and swept"
+    return Check("wheels", ok=True, text=told)
+
+
+def _records(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
+    return connection.execute(SQL["records"], (wheels.KIND,)).fetchall()
 
 
 def _known(connection: sqlite3.Connection) -> Callable[[list[str]], set[str]]:

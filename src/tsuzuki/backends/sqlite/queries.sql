@@ -384,6 +384,15 @@ SELECT name, body FROM records WHERE kind = ? ORDER BY name;
 -- drop_record: Removes a document.
 DELETE FROM records WHERE kind = ? AND name = ?;
 
+-- records_from: Reads the documents of a kind from a name on.
+SELECT name, body FROM records WHERE kind = ? AND name >= ? ORDER BY name;
+
+-- last_record: Gives the last name of a kind.
+SELECT name FROM records WHERE kind = ? ORDER BY name DESC LIMIT 1;
+
+-- drop_records_before: Removes the documents of a kind before a name.
+DELETE FROM records WHERE kind = ? AND name < ?;
+
 -- turn: Reads when the next turn of a rate is due.
 SELECT due, asked_at FROM limits WHERE name = ?;
 

@@ -91,6 +91,7 @@ class Wanted(msgspec.Struct, frozen=True):
     fingerprints: Mapping[str, str]
     flows: Collection[str] | None
     workflows: bool
+    wheels: Mapping[str, str]
 
 
 class Candidate(NamedTuple):
@@ -163,7 +164,7 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
         "lowest": lowest,
     }
     rows = transaction.execute(SQL["claim_new"], values).fetchall()
-    fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint)
+    fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
     transaction.execute(SQL["insert_claims"], {"numbers": numbers([row[0] for row in rows]), "body": text(fact)})
     for run in newly_claimed(rows, flow, values):
         transaction.runs.add(run.id)
@@ -177,7 +178,8 @@ def _claim_again(transaction: Transaction, found: Iterable[Run], wanted: Wanted)
     for run in found:
         if claimable(run, transaction.now, wanted.dead):
             fingerprint = wanted.fingerprints.get(run.flow, "")
-            row = write(transaction, run, claim_facts(run, wanted.worker, transaction.now, fingerprint))
+            facts = claim_facts(run, wanted.worker, transaction.now, fingerprint, wheels=wanted.wheels)
+            row = write(transaction, run, facts)
             if not row.status.terminal:
                 claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))
     return claims

@@ -32,6 +32,7 @@ from tsuzuki.backends.sqlite.faults import fault
 from tsuzuki.backends.sqlite.file import Opened, prepare
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line_from, numbers, run_from, text
+from tsuzuki.backends.sqlite.wheels import SqliteWheels
 from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
@@ -66,6 +67,7 @@ class SqliteBackend:
             perform=journal.perform,
             committed=self._bell.ring,
         )
+        self.wheels = SqliteWheels(self._path, self._rows, self._write)
         self._begun: set[tuple[str, int]] = set()  # the claims under which something was appended
         self._closed = False
 
@@ -145,9 +147,10 @@ class SqliteBackend:
         dead: frozenset[str] = frozenset(),
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
+        wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
         # A look without a transaction: an idle worker writes nothing.
-        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows, workflows)
+        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows, workflows, wheels)
         with self._reading_faults():
             if run_id is None and not queue.candidates(self._reading.execute, wanted, self._clock.now(), 1):
                 return []

@@ -10,6 +10,7 @@ import { RunScreen } from "./screens/run.js";
 import { RunsScreen } from "./screens/runs.js";
 import { SettingsScreen } from "./screens/settings.js";
 import { StartScreen } from "./screens/start.js";
+import { WheelsScreen } from "./screens/wheels.js";
 import { WorkersScreen } from "./screens/workers.js";
 
 addRoute("/runs", RunsScreen);
@@ -17,6 +18,7 @@ addRoute("/runs/:run", RunScreen);
 addRoute("/runs/:run/:tab", RunScreen);
 addRoute("/start", StartScreen);
 addRoute("/workers", WorkersScreen);
+addRoute("/wheels", WheelsScreen);
 addRoute("/letters", LettersScreen);
 addRoute("/llm", ModelsScreen);
 addRoute("/metrics", MetricsScreen);

@@ -16,6 +16,7 @@ from tsuzuki.testing.contract.queue import QueueContract
 from tsuzuki.testing.contract.requests import KeysContract, RequestsContract
 from tsuzuki.testing.contract.store import StoreContract
 from tsuzuki.testing.contract.watching import WatchingContract
+from tsuzuki.testing.contract.wheels import WheelsContract
 
 __all__ = ["BackendContract"]
 
@@ -30,6 +31,7 @@ class BackendContract(
     WorkersContract,
     KeepingContract,
     StoreContract,
+    WheelsContract,
 ):
     """Everything the port promises; a behaviour that is not tested here does not exist."""
 

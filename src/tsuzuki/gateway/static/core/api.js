@@ -28,11 +28,11 @@ export class Problem extends Error {
 /** The headers that every request has. @param {Record<string, string>} [more] */
 export const headers = (more = {}) => (apiKey.value ? { [keyHeader]: apiKey.value, ...more } : more);
 
-/** Notes what an answer says of key and store. @param {number} status @param {string} errorId */
-export function note(status, errorId = "") {
+/** Notes what an answer says of key and store; a good key may lack a right. @param {number} status @param {string} errorId @param {string} detail */
+export function note(status, errorId = "", detail = "invalid api key") {
   reach.value = status === 0 ? "lost" : status === 503 && errorId.endsWith("0003") ? "unavailable" : "live";
   if (status === 401) access.value = "asked";
-  else if (status === 403 && apiKey.value) access.value = "refused";
+  else if (status === 403 && apiKey.value && detail === "invalid api key") access.value = "refused";
   else if (status && status < 400) access.value = "open";
 }
 
@@ -73,7 +73,7 @@ async function sent(url, request) {
 /** Reads what an answer tells that is none. @param {Response} answer */
 export async function problemOf(answer) {
   const told = await answer.json().catch(() => ({}));
-  note(answer.status, told.error_id);
+  note(answer.status, told.error_id, told.detail);
   return new Problem(answer.status, told);
 }
 

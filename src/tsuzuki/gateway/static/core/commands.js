@@ -48,6 +48,8 @@ export const commands = {
   hide: (worker, hidden) => line("workers", hidden ? "--hide" : "--unhide", worker),
   /** @param {string} verb @param {string} letter */
   letter: (verb, letter) => line("dlq", verb, letter),
+  /** @param {string} verb @param {string} name */
+  wheel: (verb, name) => line("wheels", verb, name),
   /** Removing one run has no command: the API says it. @param {string|number} run */
   remove: (run) => `curl -X DELETE ${apiKey.value ? '-H "X-API-Key: $TSUZUKI_API_KEY" ' : ""}${quoted(`${server}/runs/${run}`)}`,
 };

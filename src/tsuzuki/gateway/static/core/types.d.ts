@@ -34,7 +34,14 @@ export type Outcome = Item & {output: any, output_bytes: number, output_truncate
 
 export type LogLine = {number: number, at: number, level: string, text: string, name: string, key: string, step: string, logger: string, position: number};
 
-export type Worker = {worker_id: string, instance_id: string, state: string, hidden: boolean, tags: string[], flows: string[], last_seen_at: number,  started_at: number, current_run_id: string|null, last_run_id: string|null, last_run_status: string|null, stopped_at: number|null, stop_reason: string|null};
+export type Worker = {worker_id: string, instance_id: string, state: string, hidden: boolean, tags: string[], flows: string[], last_seen_at: number,  started_at: number, current_run_id: string|null, last_run_id: string|null, last_run_status: string|null, stopped_at: number|null, stop_reason: string|null, wheel_sync: WheelSync};
+
+export type WheelSync = {enabled: boolean, last_result: string, last_synced_at: number|null, last_error: string|null, installed_wheels: string[], skipped_incompatible: string[]};
+
+export type Wheel = {name: string, package: string, version: string, size_bytes: number, sha256_hex: string, modified: number, nuid: string, tags: string[]};
+
+export type WheelEvent = {event_id: string, occurred_at: number, action: string, wheel_name: string, tags: string[], actor: {tenant_id: string|null, api_key_id: string|null},
+  source: {remote_addr: string|null}};
 
 export type Letter = {id: string, timestamp: number, reason: string, error: string|null, run_id: string, number: number, flow_name: string, tag: string, tags: string[], worker_id: string|null, num_delivered: number};
 

@@ -5,6 +5,7 @@ import { html } from "../core/view.js";
 const PATHS = {
   runs: ["M2.5 4h11M2.5 8h11M2.5 12h7"],
   workers: ["M3 5.5h10v7H3z", "M6 5.5V3h4v2.5", "M6.5 9h3"],
+  wheels: ["M2.5 5.5L8 2.5l5.5 3v5L8 13.5l-5.5-3z", "M2.5 5.5L8 8.5l5.5-3M8 8.5v5"],
   letters: ["M2.5 4h11v8.5h-11z", "M2.5 5l5.5 4 5.5-4"],
   metrics: ["M2.5 13.5h11", "M4.5 11V7.5M8 11V3M11.5 11V6"],
   settings: ["M3 4.5h6M12 4.5h1M3 8h1.5M7.5 8H13M3 11.5h5M11 11.5h2", "M10.5 3v3M6 6.5v3M9.5 10v3"],

@@ -18,6 +18,7 @@ import { KeyForm } from "./settings.js";
 export const entries = signal([
   { path: "/runs", title: "nav.runs", icon: "runs", figure: (glance) => glance.runs.RUNNING + glance.runs.CANCELLING },
   { path: "/workers", title: "nav.workers", icon: "workers", figure: (glance) => glance.workers_alive },
+  { path: "/wheels", title: "nav.wheels", icon: "wheels" },
   { path: "/letters", title: "nav.letters", icon: "letters", figure: (glance) => glance.dead_letters },
   { path: "/llm", title: "nav.llm", icon: "terminal" },
   { path: "/metrics", title: "nav.metrics", icon: "metrics" },

@@ -1,0 +1,1 @@
+"""Wheels measured: what it costs a worker that nothing has changed."""

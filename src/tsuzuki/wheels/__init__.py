@@ -1,0 +1,1 @@
+"""Wheels: taken in, kept by the store, and installed by workers before their next claim."""

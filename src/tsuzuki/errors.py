@@ -25,12 +25,14 @@ TsuzukiError
 ├── Conflict              it would break a rule: nothing was changed
 │   ├── KeyHeld           another active run holds the key
 │   ├── MoveRefused       the run's status does not allow it
-│   └── RunHeld           a living process is executing the run
+│   ├── RunHeld           a living process is executing the run
+│   └── PlaceTaken        something is there already, and would be overwritten
 ├── StoreError            the store cannot do its work
 │   ├── StoreUnavailable  it cannot be reached, written or extended just now
 │   │   └── StoreClosed   it was closed in this process
 │   ├── NotAStore         the file is corrupt or is not ours
-│   └── NewerStore        a newer Tsuzuki wrote it
+│   ├── NewerStore        a newer Tsuzuki wrote it
+│   └── NotABackup        a backup is missing, cut off, damaged or of another kind
 ├── ClaimLost             somebody else holds the run now: this worker must stop
 ├── StepFailure           a task failed for good, its retries used up
 │   └── ItemsFailure      items of a map failed for good
@@ -232,6 +234,12 @@ class RunHeld(Conflict):
     error_id = "ERR-TSUZUKI-0113"
 
 
+class PlaceTaken(Conflict):
+    """Something is there already; nothing was overwritten."""
+
+    error_id = "ERR-TSUZUKI-0124"
+
+
 class StoreError(TsuzukiError):
     """The store cannot do its work."""
 
@@ -257,6 +265,12 @@ class NewerStore(StoreError):
     """A newer Tsuzuki wrote this store."""
 
     error_id = "ERR-TSUZUKI-0121"
+
+
+class NotABackup(StoreError):
+    """That is no whole backup."""
+
+    error_id = "ERR-TSUZUKI-0123"
 
 
 class ClaimLost(TsuzukiError):

@@ -209,6 +209,18 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
             return run
 
 
+def as_submitted(run: Run) -> Run:
+    """Gives a run as it was before its first fact."""
+    fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
+    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
+    return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
+
+
+def refold(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
+    """Gives the row that all facts of a run make; what is shown of its progress, and when it changed, stay."""
+    return msgspec.structs.replace(fold_all(as_submitted(run), facts), progress=run.progress, updated_at=run.updated_at)
+
+
 def fold_all(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
     """Gives the row after many facts, in order."""
     for fact in facts:

@@ -12,7 +12,7 @@ from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTR
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.errors import NewerStore, StoreUnavailable
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -41,6 +41,7 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
         error = errors.exceptions[0]
         raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
     kept = {name: task.result() for name, task in found.items()}
+    _refuse_newer(options, kept[names.journal])
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
         kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
@@ -121,6 +122,16 @@ def _check(options: Options, name: str, wanted: dict[str, Any], found: dict[str,
                 f"{options.url}: the stream {name} has {setting}={found.get(setting)!r}, not {wanted[setting]!r}; "
                 "it is not ours, or was changed: choose another prefix, or set it right"
             )
+
+
+def _refuse_newer(options: Options, journal: dict[str, Any]) -> None:
+    """Refuses a store whose layout we do not know; one that says nothing of it is of the first."""
+    layout = str((journal.get("metadata") or {}).get(topology.LAYOUT_MARK, "1"))
+    if not layout.isdecimal() or int(layout) > topology.LAYOUT:
+        raise NewerStore(
+            f"{options.url} was made by a newer Tsuzuki (its layout is {layout}, this one knows {topology.LAYOUT}); "
+            "upgrade tsuzuki here, or choose another prefix"
+        )
 
 
 async def remove(wire: Wire, names: Topology) -> None:

@@ -30,6 +30,7 @@ from tsuzuki.runner import Compile, execute
 from tsuzuki.strays import Look, Unattended
 from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads
+from tsuzuki.version import VERSION
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
@@ -126,7 +127,7 @@ class Worker:
         self._fingerprints = self._flows.fingerprints()
         try:
             told = await self._flows.told(self._backend) if self.tags else {}
-            told |= {"workflows": self._workflows is not None, "tallies": self._tallies}
+            told |= {"workflows": self._workflows is not None, "tallies": self._tallies, "version": VERSION}
             self._badge = Badge(self._presence, self.id, self.tags, self._flows, self._clock, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()

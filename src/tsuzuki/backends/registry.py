@@ -53,6 +53,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it finds flows by a resolver too, so that it may take a run of any name."""
     workflows: bool = False
     """Whether it executes runs that bring their workflow."""
+    version: str = ""
+    """Which Tsuzuki it is; empty: one that did not say it yet."""
     tallies: Tallies | None = None
     """What it has counted of its work in this life."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from msgspec.structs import replace
 
 from bench.operate.comparing import items, names
 from tests.nats_server import NatsServer
@@ -127,26 +128,22 @@ async def test_a_backup_that_is_damaged_cut_off_or_newer_restores_nothing(
     # One whose digests were made to fit: the server finds out, and what it has made meanwhile goes again.
     told = manifest.read(folder)
     pieces = tuple(manifest.piece(folder, each.name) for each in told.pieces)
-    manifest.write(folder, manifest.Manifest(**{**_fields(told), "pieces": pieces}))
+    manifest.write(folder, replace(told, pieces=pieces))
     with pytest.raises(Exception, match="JetStream says"):
         await copying.restore(folder, there)
     assert await names(empty.url) == []
 
     journal.write_bytes(whole)
-    manifest.write(folder, manifest.Manifest(**{**_fields(told), "version": 99}))
+    manifest.write(folder, replace(told, version=99))
     with pytest.raises(NewerStore, match="newer Tsuzuki"):
         await copying.restore(folder, there)
-    manifest.write(folder, manifest.Manifest(**{**_fields(told), "kind": "sqlite"}))
+    manifest.write(folder, replace(told, kind="sqlite"))
     with pytest.raises(NotABackup, match="backup of a sqlite store"):
         await copying.restore(folder, there)
     (folder / manifest.NAME).unlink()
     with pytest.raises(NotABackup, match="was cut off"):
         await copying.restore(folder, there)
     assert await names(empty.url) == []
-
-
-def _fields(made: manifest.Manifest) -> dict[str, object]:
-    return {name: getattr(made, name) for name in made.__struct_fields__}
 
 
 async def test_a_key_that_was_handed_on_while_the_streams_were_copied_is_given_back(

@@ -153,16 +153,20 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
         behind = [peer["name"] for peer in cluster.get("replicas") or () if not peer.get("current")]
         full = 0 < config.get("max_bytes", -1) * 9 // 10 < state["bytes"] and config.get("discard") == "new"
         text = f"{state['messages']} messages, {amount(state['bytes'])}, {config['num_replicas']} replicas"
-        leaderless = bool(cluster) and not cluster.get("leader")
-        if leaderless:
-            text += "; it has no leader: most of its servers must run before anything can be written"
+        todo = []
+        if cluster and not cluster.get("leader"):
+            text += "; it has no leader"
+            todo.append("start its servers: most of them must run before anything can be written")
         if behind:
             text += f"; behind: {', '.join(behind)}"
+            todo.append(f"wait until they have caught up, or start them; tsuzuki nats status shows {name}")
         if full:
-            text += "; nearly full: purge old runs, or raise max_bytes"
-        checks.append(Check(name, ok=not (leaderless or behind or full), text=text))
+            text += "; nearly full"
+            todo.append("purge old runs, or raise max_bytes")
+        checks.append(Check(name, ok=not todo, text=text, do="; ".join(todo)))
     info = await wire.api(topology.stream_info(names.journal))
     chains = int(info["state"].get("num_subjects", 0))
     agree = chains >= runs
     text = f"{runs} runs are listed, {chains} chains are kept (with those of purged runs, for a day)"
-    return [*checks, Check("journals", ok=agree, text=text)]
+    do = "" if agree else "delete the folder of projections (docs/nats.md); it is built anew"
+    return [*checks, Check("journals", ok=agree, text=text, do=do)]

@@ -29,7 +29,6 @@ def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
             Check("sqlite", ok=True, text=sqlite3.sqlite_version),
             _sound(connection),
             _agreement(connection),
-            _gaps(connection),
             _belongings(path, connection),
             _blobs(connection, blobs, now),
             _missing(connection, blobs),
@@ -66,16 +65,6 @@ def _agreement(connection: sqlite3.Connection) -> Check:
         ok=False,
         text=f"{disagreeing} of {runs} rows disagree with their journals ({facts} facts, {expected} expected)",
         do="rebuild them with tsuzuki doctor --rebuild",
-    )
-
-
-def _gaps(connection: sqlite3.Connection) -> Check:
-    broken = connection.execute(SQL["gaps"]).fetchall()[0][0]
-    return Check(
-        "gaps",
-        ok=not broken,
-        text=f"{broken} journals miss facts in the middle" if broken else "no journal misses a fact in the middle",
-        do="facts were removed from the file by other means: tsuzuki restore a backup" if broken else "",
     )
 
 

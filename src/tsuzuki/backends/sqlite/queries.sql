@@ -445,11 +445,6 @@ INSERT OR IGNORE INTO labels (label, updated_at, run)
 SELECT value, runs.updated_at, runs.number FROM runs JOIN json_each(runs.tags)
 WHERE NOT EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = value);
 
--- gaps: Counts runs whose journals miss facts in the middle.
-SELECT count(*) FROM (
-    SELECT run FROM facts GROUP BY run HAVING count(*) <> max(position) OR min(position) <> 1
-);
-
 -- disagreeing: Counts rows that are not where their journals end.
 SELECT count(*) FROM runs
 WHERE position <> coalesce((SELECT max(facts.position) FROM facts WHERE facts.run = runs.number), 0);

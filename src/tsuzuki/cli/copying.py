@@ -6,13 +6,15 @@ from typing import Any, Final
 
 import click
 
-from tsuzuki.backends import amount, copying
+from tsuzuki.backends import Check, amount, copying
 from tsuzuki.backends.manifest import Manifest
 from tsuzuki.cli import render
 from tsuzuki.cli.keeping import tell
 from tsuzuki.cli.store import Store, debug_option, store_options
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.examination import examine
+from tsuzuki.redact import redact
+from tsuzuki.runs import Runs
 
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
@@ -31,7 +33,12 @@ def backup(store: Store, *, folder: Path, as_json: bool) -> int:
     """  # noqa: D301 - click reads \b as: keep these lines
     if store.missing:
         raise StoreUnavailable(store.absence)
-    made = asyncio.run(copying.backup(store.url, folder))
+    return backed_up(store.url, folder, as_json=as_json)
+
+
+def backed_up(url: str, folder: Path, *, as_json: bool) -> int:
+    """Backs a store up, and tells what there was."""
+    made = asyncio.run(copying.backup(url, folder))
     _tell(f"backed {_what(made)} up into {folder}; tsuzuki verify {folder} looks whether it is whole", made, as_json)
     return 0
 
@@ -67,16 +74,21 @@ def restore(store: Store, *, folder: Path, as_json: bool) -> int:
       tsuzuki restore backups/monday --data-dir .tsuzuki
       tsuzuki restore backups/monday --backend "nats://10.0.0.1:4222?replicas=3"
     """  # noqa: D301 - click reads \b as: keep these lines
-    made, checks = asyncio.run(_restored(store, folder))
+    return restored(store.url, folder, as_json=as_json)
+
+
+def restored(url: str, folder: Path, *, as_json: bool) -> int:
+    """Restores a store, and tells what is wrong with it, if anything is."""
+    made, checks = asyncio.run(_restored(url, folder))
     wrong = [check for check in checks if not check.ok]
-    _tell(f"restored {_what(made)} of {made.taken_at} to {store.shown}", made, as_json)
+    _tell(f"restored {_what(made)} of {made.taken_at} to {redact(url)}", made, as_json)
     return tell(wrong, as_json=False) if wrong and not as_json else int(bool(wrong))
 
 
-async def _restored(store: Store, folder: Path) -> tuple[Manifest, list[Any]]:
+async def _restored(url: str, folder: Path) -> tuple[Manifest, list[Check]]:
     """Restores, and looks the store over once: what a backup has too much of is seen to as after a crash."""
-    made = await copying.restore(folder, store.url)
-    async with store.open() as runs:
+    made = await copying.restore(folder, url)
+    async with Runs.open(url) as runs:
         # Whoever waits for a worker waits rightly: there are none yet.
         return made, [check for check in await examine(runs, quick=True) if check.name != "waiting"]
 

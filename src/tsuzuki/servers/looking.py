@@ -61,6 +61,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 async def look(url: str, told: Told | None) -> Seen:
     """Looks at the servers through the JetStream API, and through the monitor of the one on this machine."""
     chosen = options.parse(url, settings.nats_credentials())
+    if told and f"{told.reached}:{told.port}" not in {server.partition("//")[2] for server in chosen.servers}:
+        told = None  # the server of this machine is not one of those
     wire = Wire(chosen)
     await wire.connect()
     try:
@@ -126,6 +128,8 @@ def _servers(meta: dict[str, Any], streams: Iterable[SeenStream], told: Told | N
             if server.name not in seen or server.state != "up":
                 seen[server.name] = msgspec.structs.replace(server, leads=False)
     if not meta:
+        if not seen and told:  # it holds no stream yet
+            return [SeenServer(name=told.called, leads=True)]
         only = len(seen) == 1
         named = {name: told.called if told and only and not told.cluster else name for name in seen}
         return [msgspec.structs.replace(server, name=named[name], leads=only) for name, server in sorted(seen.items())]

@@ -138,11 +138,15 @@ class Place:
             "listen": f"{_bracketed(told.host)}:{told.cluster_port}",
             "routes": [f"nats://{known}{route}" for route in there],
         }
+        advertised: dict[str, Any] = {}
+        if told.host not in _ANYWHERE:  # otherwise others are told the address from which it happens to connect
+            cluster["advertise"] = cluster["listen"]
+            advertised["client_advertise"] = f"{_bracketed(told.host)}:{told.port}"
         if user:
             cluster["authorization"] = {"user": user, "password": password}
         accounts = {_WORKING: {"jetstream": "enabled", "users": [working]}, _SYSTEM: {"users": [system]}}
         open_door = {} if user else {"no_auth_user": working["user"]}
-        return {"cluster": cluster, "accounts": accounts, "system_account": _SYSTEM, **open_door}
+        return {"cluster": cluster, "accounts": accounts, "system_account": _SYSTEM, **open_door, **advertised}
 
 
 def program() -> str:

@@ -82,7 +82,7 @@ MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
 """From a status, by a fact, to a status. What is not here does not happen."""
 
 MOVING: Final = frozenset(kind for moves in MOVES.values() for kind in moves)
-_MOVERS: Final = frozenset(f.KINDS[kind] for kind in MOVING)
+_MOVERS: Final = frozenset(f.KINDS[kind] for kind in MOVING) | f.SINCE.keys()
 
 
 def diagram() -> str:
@@ -175,6 +175,8 @@ def move(status: Status, kind: str) -> Status:
 def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
     """Gives the row after one more fact."""
     run = msgspec.structs.replace(run, position=run.position + 1)
+    if isinstance(fact, f.Fact) and (since := f.SINCE.get(type(fact), 1)) > run.version:
+        run = msgspec.structs.replace(run, version=since)
     kind = f.kind(fact)
     if kind in MOVING:
         run = msgspec.structs.replace(run, status=move(run.status, kind))
@@ -241,7 +243,7 @@ def counted(run: Run, tally: f.Tally) -> Run:
 
 
 def only_outcomes(facts: Sequence[f.Fact]) -> bool:
-    """Tells whether no fact of a batch can change the status."""
+    """Tells whether no fact of a batch can change the status, or who may claim the run."""
     return _MOVERS.isdisjoint(map(type, facts))
 
 

@@ -12,13 +12,14 @@ from bench.commits.works import commits
 from bench.http.works import http
 from bench.llm.works import llm
 from bench.nats.works import nats
+from bench.operate.works import operate
 from bench.peers import PEERS, Peer
 from bench.process import MeasurementFailed, measure
 from bench.report import Row, machine, plain, table
 from bench.works import ONLY_WHEN_ASKED, Bench
 from bench.works import WORKS as ON_SQLITE
 
-WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits, "llm": llm}
+WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits, "llm": llm, "operate": operate}
 
 
 def main() -> None:

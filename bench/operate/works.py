@@ -9,6 +9,7 @@ from bench.works import Bench, attempt
 
 RUNS: Final = 10_000
 MEGABYTES: Final = 100
+TIMES: Final = ("backup", "verify", "restore", "doctor")
 KINDS: Final = ("NATS", "SQLite")
 
 
@@ -30,13 +31,8 @@ def _on_nats(scale: int) -> Figures:
 
 
 def _row(bench: Bench, kind: str) -> Row:
-    figures = {
-        name: bench.middle(f"operate {kind}", name)
-        for name in ("backup", "verify", "restore", "doctor", "mb", "compared", "peak_mb")
-    }
     runs, megabytes = _sizes(bench.scale)
-    text = ", ".join(f"{name} {figures[name]:.1f} s" for name in ("backup", "verify", "restore", "doctor"))
-    return Row(
-        f"backup of {runs:,} runs and {megabytes} MB, {kind}",
-        f"{text}; {figures['mb']:.0f} MB, {figures['compared']:,.0f} items the same, {figures['peak_mb']:.0f} MB of memory",
-    )
+    seen = {name: bench.middle(f"operate {kind}", name) for name in (*TIMES, "mb", "compared", "peak_mb")}
+    times = ", ".join(f"{name} {seen[name]:.1f} s" for name in TIMES)
+    rest = f"{seen['mb']:.0f} MB, {seen['compared']:,.0f} items the same, {seen['peak_mb']:.0f} MB of memory"
+    return Row(f"backup of {runs:,} runs and {megabytes} MB, {kind}", f"{times}; {rest}")

@@ -1,9 +1,9 @@
-"""The commands about NATS servers: those that look, and the group of all; `nats-bootstrap` is its other name."""
+"""The commands about NATS servers: those that look, and the group of all."""
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final
 
 import click
 
@@ -149,17 +149,4 @@ def group() -> None:
 for _command in (*servers.STARTING, status, doctor, backup, restore, *servers.ENDING):
     group.add_command(_command)
 
-OTHER_NAME: Final = click.Group("nats-bootstrap", commands=dict(group.commands), help=group.help, hidden=True)
-"""The name that the contract has for it."""
-
-
-def bootstrap() -> NoReturn:
-    """Runs `tsuzuki nats …` under its other name."""
-    import sys  # noqa: PLC0415 - only here
-
-    from tsuzuki.cli.program import main  # noqa: PLC0415 - it imports this module
-
-    main.main(["nats", *sys.argv[1:]])
-
-
-COMMANDS: Final[tuple[Any, ...]] = (group, OTHER_NAME)
+COMMANDS: Final = (group,)

@@ -67,17 +67,19 @@ def up(*, cluster: str | None, **given: Any) -> int:
 
 
 @click.command(short_help="Start a server that joins a cluster.")
-@click.argument("server", metavar="HOST[:PORT]")
+@click.argument("others", metavar="HOST[:PORT] ...", nargs=-1, required=True)
 @click.option("--cluster", metavar="NAME", required=True, help="The name of the cluster.")
 @_server_options
-def join(*, server: str, cluster: str, **given: Any) -> int:
-    """Start a NATS server on this machine that joins the cluster of another one, and wait until both agree.
+def join(*, others: tuple[str, ...], cluster: str, **given: Any) -> int:
+    """Start a NATS server on this machine that joins the cluster of others, and wait until they agree.
+
+    Name more than one where there are more: it finds the cluster again also when one of them is gone for good.
 
     \b
       tsuzuki nats join 10.0.0.1 --cluster team --host 10.0.0.2
     """  # noqa: D301 - click reads \b as: keep these lines
-    route = server if ":" in server.rpartition("]")[2] else f"{server}:6222"
-    return _started({"cluster": cluster, "routes": (route,)}, **given)
+    routes = tuple(host if ":" in host.rpartition("]")[2] else f"{host}:{Told().cluster_port}" for host in others)
+    return _started({"cluster": cluster, "routes": routes}, **given)
 
 
 def _started(

@@ -93,7 +93,8 @@ def _leader(seen: Seen) -> Check:
 
 
 def _stream(stream: SeenStream) -> Check:
-    text = f"{stream.messages} messages, {amount(stream.bytes)}, {stream.replicas} replicas"
+    copies = f"{stream.replicas} replicas" if stream.replicas > 1 else "on one server"
+    text = f"{stream.messages} messages, {amount(stream.bytes)}, {copies}"
     todo = []
     if not stream.leader:
         text += "; it has no leader"
@@ -116,7 +117,7 @@ def _copies(seen: Seen) -> Check:
         text=f"{len(once)} streams are on one server only, though there are {len(seen.servers)}"
         if needless
         else "as they can be",
-        do="back up, delete the streams, and restore with ?replicas=3 (docs/operating.md)" if needless else "",
+        do="back up, and restore with ?replicas=3 into servers in new folders (docs/operating.md)" if needless else "",
     )
 
 

@@ -71,8 +71,8 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
         taken = set(names.belonging(present)) | (present & {each.name for each in made.streams})
         if taken:
             raise PlaceTaken(
-                f"{chosen.url} is not empty: it has {', '.join(sorted(taken))}; restore into a server without them, "
-                "or delete them first"
+                f"{chosen.url} is not empty: it has {', '.join(sorted(taken))}; restore into servers that have none of "
+                "them (tsuzuki nats up --dir NEW starts one)"
             )
         await _load_all(wire, made, folder, chosen)
     return made

@@ -139,6 +139,12 @@ async def test_a_backup_that_is_not_whole_restores_nothing(tmp_path: Path, monke
     with pytest.raises(NotABackup, match="cannot be read"):
         await copying.restore(folder, f"sqlite:{there}")
     (folder / blob).write_bytes(whole)
+    there.parent.mkdir()
+    log = there.with_name("runs.db-wal")
+    log.write_bytes(b"what an old store had not merged yet")
+    with pytest.raises(PlaceTaken, match="runs.db-wal is there already"):
+        await copying.restore(folder, f"sqlite:{there}")
+    log.unlink()
 
     def full(source: Path, target: Path, *, gone: bool) -> None:
         raise OSError(28, "No space left on device")

@@ -101,7 +101,9 @@ def restore(folder: Path, path: Path) -> Manifest:
             "upgrade tsuzuki"
         )
     manifest.refuse_flawed(folder, made)
-    taken = [path, *_beside(path)] if path.exists() else list(_beside(path))
+    # A log that an old file has left behind would be merged into the new one.
+    logs = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm", "-journal")]
+    taken = [each for each in (path, *logs) if each.exists()] + list(_beside(path))
     if taken:
         raise PlaceTaken(f"{taken[0]} is there already; restore to another place, or move it away first")
     try:

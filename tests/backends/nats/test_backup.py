@@ -1,5 +1,6 @@
 """A store on NATS, backed up while it holds something of everything, and restored into an empty server."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import copying, manifest
 from tsuzuki.backends.nats import snapshots
 from tsuzuki.errors import KeyHeld, NewerStore, NotABackup, PlaceTaken
+from tsuzuki.examination import examine
 from tsuzuki.flow import Flow
 
 LARGE = 600_000
 """So many letters are kept as a blob of three pieces."""
+HALF = 40
 
 
 @task
@@ -27,6 +30,22 @@ async def written(number: int) -> str:
 @flow
 async def mixed(count: int) -> int:
     return sum(len(text) for text in await written.map(range(count), concurrency=4))
+
+
+gates: dict[str, asyncio.Event] = {}
+"""What items of a run wait for, after the first ones."""
+
+
+@task
+async def paced(number: int, gate: str) -> str:
+    if number >= HALF:
+        await gates[gate].wait()
+    return await written(number)
+
+
+@flow
+async def halting(count: int, gate: str) -> int:
+    return sum(len(text) for text in await paced.map(range(count), gate=gate, concurrency=4))
 
 
 @flow(key="site:{site}")
@@ -107,6 +126,35 @@ async def test_every_stream_bucket_and_object_comes_back_item_by_item_and_the_wo
         assert (await runs.submit(kept, {"site": "b"})).number == 4, "numbers go on"
     with pytest.raises(PlaceTaken, match="is not empty"):
         await copying.restore(tmp_path / "backup", there)
+
+
+async def test_a_backup_of_a_store_at_work_goes_on_as_after_a_crash(
+    nats_server: NatsServer, empty: NatsServer, tmp_path: Path
+) -> None:
+    prefix, folder = nats_server.fresh(), tmp_path / "backup"
+    url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
+    gate = gates.setdefault(prefix, asyncio.Event())
+    async with Runs.open(url) as runs, Worker(runs.backend, [halting, mixed]) as worker:
+        working = asyncio.create_task(worker.run())
+        run = await runs.submit(halting, {"count": 2 * HALF, "gate": prefix})
+        while (await runs.get(run.id)).done < HALF:
+            await asyncio.sleep(0.01)
+        await copying.backup(url, folder)
+        others = [await runs.submit(mixed, {"count": 1}) for _ in range(3)]
+        gate.set()
+        assert (await runs.wait(run.id)).status is Status.COMPLETED
+        worker.stop()
+        await working
+    await copying.restore(folder, there)
+    async with Runs.open(there) as runs:
+        assert all(check.ok for check in await examine(runs))
+        row = await runs.get(run.id)
+        assert (row.status, row.done) == (Status.RUNNING, HALF)
+        assert [other.id for other in others if await runs.backend.get(other.id)] == [], "they came later"
+        await work_off(there, halting)
+        again = await runs.get(run.id)
+        assert (again.status, again.attempt, again.done) == (Status.COMPLETED, 2, 2 * HALF)
+        assert await runs.result(run.id) == LARGE + sum(len(str(n)) for n in range(2 * HALF)) - 1
 
 
 async def test_a_backup_that_is_damaged_cut_off_or_newer_restores_nothing(

@@ -16,6 +16,7 @@ from tsuzuki.examination import examine
 from tsuzuki.flow import Flow
 
 LARGE = 300_000
+HALF = 120
 
 
 @task
@@ -26,6 +27,22 @@ async def written(number: int) -> str:
 @flow
 async def mixed(count: int) -> int:
     return sum(len(text) for text in await written.map(range(count), concurrency=4))
+
+
+gate = asyncio.Event()
+"""What the later items of a run wait for."""
+
+
+@task
+async def paced(number: int) -> str:
+    if number >= HALF:
+        await gate.wait()
+    return await written(number)
+
+
+@flow
+async def halting(count: int) -> int:
+    return sum(len(text) for text in await paced.map(range(count), concurrency=4))
 
 
 def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -74,25 +91,29 @@ async def test_what_was_there_comes_back_item_by_item_and_the_work_goes_on(tmp_p
 
 async def test_a_backup_of_a_store_at_work_is_one_moment_of_it(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
-    async with Runs.open(f"sqlite:{store}") as runs, Worker(runs.backend, [mixed]) as worker:
+    async with Runs.open(f"sqlite:{store}") as runs, Worker(runs.backend, [halting]) as worker:
         working = asyncio.create_task(worker.run())
-        run = await runs.submit(mixed, {"count": 400})
-        while (await runs.get(run.id)).done < 40:
-            await asyncio.sleep(0.001)
+        run = await runs.submit(halting, {"count": 2 * HALF})
+        while (await runs.get(run.id)).done < HALF:
+            await asyncio.sleep(0.01)
         await copying.backup(f"sqlite:{store}", tmp_path / "backup")
+        gate.set()
         assert (await runs.wait(run.id)).status is Status.COMPLETED
+        await copying.restore(tmp_path / "backup", f"sqlite:{tmp_path / 'again.db'}")
+        await goes_on(tmp_path / "again.db", run.id)
         worker.stop()
         await working
-    await copying.restore(tmp_path / "backup", f"sqlite:{tmp_path / 'again.db'}")
-    async with Runs.open(f"sqlite:{tmp_path / 'again.db'}") as runs:
-        row = await runs.get(run.id)
-        assert row.status is Status.RUNNING
-        assert row.done >= 40
+
+
+async def goes_on(store: Path, run_id: str) -> None:
+    """The worker that had the run lives, under its name: in the copy it is somebody of another machine."""
+    async with Runs.open(f"sqlite:{store}") as runs:
+        row = await runs.get(run_id)
+        assert (row.status, row.done) == (Status.RUNNING, HALF)
         assert all(check.ok for check in await examine(runs))
-        # The worker that had it lives, under the same name: in the copy it is somebody of another machine.
-        await work_off(tmp_path / "again.db", mixed)
-        assert (await runs.get(run.id)).attempt == 2
-        assert await runs.result(run.id) == 8 * LARGE + 392
+        await work_off(store, halting)
+        assert (await runs.get(run_id)).attempt == 2
+        assert await runs.result(run_id) == 5 * LARGE + 235
 
 
 async def test_a_run_that_is_purged_while_it_is_copied_is_not_in_the_copy(
@@ -142,7 +163,7 @@ async def test_a_backup_that_is_not_whole_restores_nothing(tmp_path: Path, monke
     there.parent.mkdir()
     log = there.with_name("runs.db-wal")
     log.write_bytes(b"what an old store had not merged yet")
-    with pytest.raises(PlaceTaken, match="runs.db-wal is there already"):
+    with pytest.raises(PlaceTaken, match="-wal is there already"):
         await copying.restore(folder, f"sqlite:{there}")
     log.unlink()
 

@@ -118,3 +118,5 @@ def test_the_walk_through_from_one_laptop_to_three_machines_works_as_it_is_writt
     seen = shells["one"].type("tsuzuki nats status --dir cluster --backend nats://10.0.0.1:4222")
     assert "10.0.0.4-4222" in seen
     assert "10.0.0.3-4222" not in seen, seen
+    refused = shells["two"].type("! tsuzuki nats leave --controller http://10.0.0.1:8223 --confirm --dir cluster")
+    assert "10.0.0.2-4222 cannot leave: 2 servers would be left, and 3 are needed" in refused, refused

@@ -13,6 +13,7 @@ from bench.http.works import http
 from bench.llm.works import llm
 from bench.nats.works import nats
 from bench.notes.works import notes
+from bench.operate.works import operate
 from bench.peers import PEERS, Peer
 from bench.process import MeasurementFailed, measure
 from bench.report import Row, machine, plain, table
@@ -27,6 +28,7 @@ WORKS: Final = {
     "commits": commits,
     "llm": llm,
     "notes": notes,
+    "operate": operate,
     "wheels": wheels,
 }
 

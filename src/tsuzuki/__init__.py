@@ -14,13 +14,14 @@ from tsuzuki.lifecycle import Run, Status
 from tsuzuki.retry import GiveUp, Later, Retry
 from tsuzuki.runs import Runs
 from tsuzuki.script import flow
+from tsuzuki.version import VERSION
 from tsuzuki.worker import Worker
 
 if TYPE_CHECKING:
     from tsuzuki import llm
     from tsuzuki.client import AsyncClient, Client
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "AsyncClient",

@@ -30,12 +30,14 @@ TsuzukiError
 │   ├── KeyHeld           another active run holds the key
 │   ├── WheelConflict     versions of a package only go up
 │   ├── MoveRefused       the run's status does not allow it
-│   └── RunHeld           a living process is executing the run
+│   ├── RunHeld           a living process is executing the run
+│   └── PlaceTaken        something is there already, and would be overwritten
 ├── StoreError            the store cannot do its work
 │   ├── StoreUnavailable  it cannot be reached, written or extended just now
 │   │   └── StoreClosed   it was closed in this process
 │   ├── NotAStore         the file is corrupt or is not ours
-│   └── NewerStore        a newer Tsuzuki wrote it
+│   ├── NewerStore        a newer Tsuzuki wrote it
+│   └── NotABackup        a backup is missing, cut off, damaged or of another kind
 ├── WheelSyncFailed       a worker could not install what it should have
 ├── ClaimLost             somebody else holds the run now: this worker must stop
 ├── StepFailure           a task failed for good, its retries used up
@@ -264,6 +266,12 @@ class RunHeld(Conflict):
     error_id = "ERR-TSUZUKI-0113"
 
 
+class PlaceTaken(Conflict):
+    """Something is there already; nothing was overwritten."""
+
+    error_id = "ERR-TSUZUKI-0124"
+
+
 class StoreError(TsuzukiError):
     """The store cannot do its work."""
 
@@ -300,6 +308,12 @@ class WheelSyncFailed(TsuzukiError):
     """wheel sync failed"""
 
     error_id = "ERR-TSUZUKI-0024"
+
+
+class NotABackup(StoreError):
+    """That is no whole backup."""
+
+    error_id = "ERR-TSUZUKI-0123"
 
 
 class ClaimLost(TsuzukiError):

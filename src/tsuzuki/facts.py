@@ -220,6 +220,8 @@ Kind = (
 )
 
 KINDS: Final[dict[str, type[Fact]]] = {cls.__name__: cls for cls in Kind.__args__}
+SINCE: Final[dict[type[Fact], int]] = {}
+"""The kinds that came after the first version, and with which: a run that holds one is left to those who know it."""
 SUCCESSES: Final = frozenset({"StepDone", "ItemDone", "ItemSkipped"})
 FAILURES: Final = frozenset({"StepFailed", "ItemFailed"})
 OUTCOMES: Final = SUCCESSES | FAILURES

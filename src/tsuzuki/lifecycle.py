@@ -83,7 +83,7 @@ MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
 """From a status, by a fact, to a status. What is not here does not happen."""
 
 MOVING: Final = frozenset(kind for moves in MOVES.values() for kind in moves)
-_MOVERS: Final = frozenset(f.KINDS[kind] for kind in MOVING)
+_MOVERS: Final = frozenset(f.KINDS[kind] for kind in MOVING) | f.SINCE.keys()
 
 
 def diagram() -> str:
@@ -178,6 +178,8 @@ def move(status: Status, kind: str) -> Status:
 def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
     """Gives the row after one more fact."""
     run = msgspec.structs.replace(run, position=run.position + 1)
+    if isinstance(fact, f.Fact) and (since := f.SINCE.get(type(fact), 1)) > run.version:
+        run = msgspec.structs.replace(run, version=since)
     kind = f.kind(fact)
     if kind in MOVING:
         run = msgspec.structs.replace(run, status=move(run.status, kind))
@@ -212,6 +214,18 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
             return run
 
 
+def as_submitted(run: Run) -> Run:
+    """Gives a run as it was before its first fact."""
+    fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
+    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
+    return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
+
+
+def refold(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
+    """Gives the row that all facts of a run make; what is shown of its progress, and when it changed, stay."""
+    return msgspec.structs.replace(fold_all(as_submitted(run), facts), progress=run.progress, updated_at=run.updated_at)
+
+
 def fold_all(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
     """Gives the row after many facts, in order."""
     for fact in facts:
@@ -233,7 +247,7 @@ def counted(run: Run, tally: f.Tally) -> Run:
 
 
 def only_outcomes(facts: Sequence[f.Fact]) -> bool:
-    """Tells whether no fact of a batch can change the status."""
+    """Tells whether no fact of a batch can change the status, or who may claim the run."""
     return _MOVERS.isdisjoint(map(type, facts))
 
 

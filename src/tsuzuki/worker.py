@@ -31,6 +31,7 @@ from tsuzuki.strays import Look, Unattended
 from tsuzuki.supply import Goods, Stock, Supply
 from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads
+from tsuzuki.version import VERSION
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
@@ -128,7 +129,8 @@ class Worker:
             await self.stock.changed()
             await self.stock.renew()
             told = await self.stock.told(self._backend, self.tags)
-            self._badge = Badge(self._presence, self.id, self.tags, self._clock, tallies=self._tallies, **told)
+            told |= {"tallies": self._tallies, "version": VERSION}
+            self._badge = Badge(self._presence, self.id, self.tags, self._clock, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()
             await self._look_for_the_dead()

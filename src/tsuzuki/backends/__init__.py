@@ -154,11 +154,12 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One line of a store's examination by `doctor`."""
+    """One finding of `doctor`: whether it is as it should be, and where it is not, what to do."""
 
     name: str
     ok: bool
     text: str
+    do: str = ""
 
 
 def amount(size: float) -> str:

@@ -1,5 +1,7 @@
 """Opens the store that an address names."""
 
+from pathlib import Path
+
 from tsuzuki import settings
 from tsuzuki.backends import Backend
 from tsuzuki.clock import Clock
@@ -12,17 +14,15 @@ async def open_backend(url: str, *, clock: Clock | None = None, timeout: float |
 
     `timeout` says how long a server is waited for where the address does not say it (seconds).
     """
-    scheme, _, rest = url.partition(":")
-    if scheme == "memory":
+    if url.partition(":")[0] == "memory":
         from tsuzuki.backends.memory import MemoryBackend  # noqa: PLC0415 - a program uses one of the stores
 
         return MemoryBackend(clock=clock)
-    if scheme in ("nats", "tls"):
+    if is_nats(url):
         return await _open_nats(url, clock, {} if timeout is None else {"timeout": str(timeout)})
-    if (scheme == "sqlite" and rest) or url.endswith(".db"):
+    if (path := file_of(url)) is not None:
         from tsuzuki.backends.sqlite import SqliteBackend  # noqa: PLC0415 - as above
 
-        path = rest.removeprefix("//") if scheme == "sqlite" else url
         return await SqliteBackend.open(path, clock=clock)
     raise BadUsage(f"{redact(url)!r} is no address of a store; use sqlite:PATH/tsuzuki.db, nats://HOST:4222 or memory:")
 
@@ -35,3 +35,16 @@ async def _open_nats(url: str, clock: Clock | None, more: dict[str, str]) -> Bac
             raise
         raise BadUsage(f"{redact(url)} needs the client of NATS: pip install 'tsuzuki[nats]'") from error
     return await NatsBackend.open(url, clock=clock, defaults=settings.nats_credentials() | more)
+
+
+def is_nats(url: str) -> bool:
+    """Tells whether a store is on NATS."""
+    return url.partition(":")[0] in ("nats", "tls")
+
+
+def file_of(url: str) -> Path | None:
+    """Gives the file of a store that is one."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite" and rest:
+        return Path(rest.removeprefix("//"))
+    return Path(url) if url.endswith(".db") else None

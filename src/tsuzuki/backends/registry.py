@@ -55,6 +55,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it executes runs that bring their workflow."""
     wheel_sync: dict[str, Any] | None = None
     """What it tells of its wheels, where it installs any."""
+    version: str = ""
+    """Which Tsuzuki it is; empty: one that did not say it yet."""
     tallies: Tallies | None = None
     """What it has counted of its work in this life."""
 

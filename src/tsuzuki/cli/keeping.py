@@ -4,6 +4,7 @@ import asyncio
 import platform
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,6 +16,7 @@ from tsuzuki.cli import render
 from tsuzuki.cli.looking import pages
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import BadUsage, StoreError
+from tsuzuki.examination import examine
 from tsuzuki.lifecycle import TERMINAL, stamp
 from tsuzuki.runs import Runs
 
@@ -84,26 +86,37 @@ def _agreed(those: str) -> bool:
 @click.command(short_help="Examine the store.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @click.option("--rebuild", is_flag=True, help="Fold every run's row anew from its journal first.")
+@click.option("--quick", is_flag=True, help="Do not read all journals.")
 @click.option("--compact", is_flag=True, help="Give unused space back to the disk; others who write wait meanwhile.")
 @store_options
-def doctor(store: Store, *, as_json: bool, rebuild: bool, compact: bool) -> int:
-    """Examine the store: is it there, ours, sound, and has it room? The exit code is 1 if something is not ok.
+def doctor(store: Store, *, as_json: bool, **options: bool) -> int:
+    """Examine everything: store, journals, rows, what belongs to no run, room, versions, workers, runs that wait.
+
+    What is not ok is told with what to do. The exit code is 1 if something is not ok.
 
     \b
       tsuzuki doctor
+      tsuzuki doctor --rebuild
     """  # noqa: D301 - click reads \b as: keep these lines
     system = f"tsuzuki {__version__}, Python {platform.python_version()}, {platform.system()}"
-    checks = [Check("version", ok=True, text=system), *asyncio.run(_examined(store, rebuild=rebuild, compact=compact))]
+    checks = [Check("version", ok=True, text=system), *asyncio.run(_examined(store, **options))]
+    return tell(checks, as_json=as_json)
+
+
+def tell(checks: Sequence[Check], *, as_json: bool) -> int:
+    """Shows what was found, each with what to do; gives the exit code."""
     if as_json:
         render.put(checks)
     else:
         width = max(_NAMES, *(render.columns(check.name) for check in checks))
         for check in checks:
             click.echo(f"{'ok' if check.ok else 'NOT OK':<8}{render.padded(check.name, width)}  {check.text}")
+            if check.do:
+                click.echo(f"{'':<8}{render.padded('', width)}  → {check.do}")
     return 0 if all(check.ok for check in checks) else 1
 
 
-async def _examined(store: Store, *, rebuild: bool, compact: bool) -> list[Check]:
+async def _examined(store: Store, *, rebuild: bool, compact: bool, quick: bool) -> list[Check]:
     """Examines a store; one that cannot even be opened is told of in the same way."""
     if store.missing:
         return [Check("store", ok=False, text=store.absence)]
@@ -111,7 +124,7 @@ async def _examined(store: Store, *, rebuild: bool, compact: bool) -> list[Check
         async with store.open() as runs:
             mended = [_mended(await runs.rebuild())] if rebuild else []
             compacted = [await runs.compact()] if compact else []
-            return [*mended, *compacted, *await runs.examine()]
+            return [*mended, *compacted, *await examine(runs, quick=quick)]
     except StoreError as error:
         return [Check("store", ok=False, text=f"{error} [{error.error_id}]")]
 

@@ -13,12 +13,14 @@ from tsuzuki.cli import (
     applications,
     asking,
     config,
+    copying,
     dlq,
     flow,
     keeping,
     keys,
     llm,
     looking,
+    nats,
     overseeing,
     running,
     serve,
@@ -34,6 +36,8 @@ from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
 INTERRUPTED: Final = 130
+OTHER_NAMES: Final = {"nats-bootstrap": "nats"}
+"""Names that the contract has for commands of ours."""
 
 HELP: Final = """Durable runs for Python: kill anything, at any moment, and it goes on where it was.
 
@@ -65,7 +69,7 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Gives a command; applications are looked for only where we have none of that name."""
-        return super().get_command(ctx, cmd_name) or applications.command_of(cmd_name)
+        return super().get_command(ctx, OTHER_NAMES.get(cmd_name, cmd_name)) or applications.command_of(cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keeps the arguments as they were written: of some options the order counts, and click forgets it."""
@@ -166,6 +170,8 @@ for _command in (
     *asking.COMMANDS,
     *flow.COMMANDS,
     *keeping.COMMANDS,
+    *copying.COMMANDS,
+    *nats.COMMANDS,
     *serve.COMMANDS,
     *keys.COMMANDS,
     *config.COMMANDS,
@@ -179,3 +185,8 @@ for _command in (
     *llm.COMMANDS,
 ):
     main.add_command(_command)
+
+
+def nats_bootstrap() -> NoReturn:
+    """Runs `tsuzuki nats …` under the name that the contract has for it."""
+    main.main(["nats", *sys.argv[1:]])

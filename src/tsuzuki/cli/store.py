@@ -75,7 +75,9 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options that name the store, and hands it to the command as `store`."""
 
     @click.option("--data-dir", metavar="DIR", help="Where runs are kept [default: TSUZUKI_DATA_DIR or .tsuzuki].")
-    @click.option("--backend", metavar="URL", help="The store by its address, for example sqlite:runs.db.")
+    @click.option(
+        "--backend", "--nats-url", metavar="URL", help="The store by its address, for example sqlite:runs.db."
+    )
     @debug_option
     @functools.wraps(command)
     def opened(data_dir: str | None, backend: str | None, **options: Any) -> Any:

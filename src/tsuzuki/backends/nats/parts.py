@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -11,7 +12,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Check, WorkerRecord
+from tsuzuki.backends import Check, Query, WorkerRecord
 from tsuzuki.backends.nats import frames, streams, topology
 from tsuzuki.backends.nats.bells import Bells
 from tsuzuki.backends.nats.blobs import Blobs
@@ -40,7 +41,7 @@ from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.backends.nats.work import Work, group_of
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import ACTIVE, Run, Status
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -321,8 +322,13 @@ class Parts:
             Check("refused tickets", ok=True, text=f"{refused} made no sense, and are dead letters now"),
             Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
             Check("wheels", ok=True, text=f"pieces of {await self.wheels.sweep()} uploads that never ended swept"),
+            await self.keys.given_back(self._active()),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
         ]
+
+    def _active(self) -> list[Run]:
+        tips = self.projection.search(Query(status=tuple(sorted(ACTIVE)), limit=sys.maxsize))
+        return [tip.run for tip in tips if tip.run is not None]
 
     async def _fenced(self, run_id: str) -> bool:
         """Makes sure that a run of which only blobs are known is not just being submitted: its params come first."""

@@ -101,17 +101,26 @@ def worker(names: Topology, inbox: str) -> Permissions:
 
 
 def admin(names: Topology, inbox: str) -> Permissions:
-    """Has all rights on the store, makes and deletes its streams among them, and none beyond it."""
+    """Has all rights on the store, makes, copies and deletes its streams among them; beyond it, it may name streams."""
     makes = [
         request(stream)
         for stream in names.streams()
-        for request in (topology.create_stream, topology.delete_stream, topology.purge_stream)
+        for request in (
+            topology.create_stream,
+            topology.delete_stream,
+            topology.purge_stream,
+            topology.snapshot_stream,
+            topology.snapshot_received,
+            topology.restore_stream,
+            topology.restore_pieces,
+        )
     ]
     everything = [subject for config in names.streams().values() for subject in config["subjects"]]
     return (
         gateway(names, inbox)
         | worker(names, inbox)
         | _sorted([*makes, topology.update_stream(names.work), *everything])
+        | _sorted([topology.account_info(), topology.stream_names()])
     )
 
 

@@ -23,7 +23,7 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import Conflict, StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Run, RunUpdateResult, request_facts
+from tsuzuki.lifecycle import Run, RunUpdateResult, refold, request_facts
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -204,7 +204,7 @@ class Queue:
             tip = await self._last(run_id)
             if tip is None or tip.run is None:
                 return None
-            row = frames.refolded(tip.run, await facts())
+            row = refold(tip.run, await facts())
             row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
             frame = Frame(self._chain.mark(), row.position, tip.first, frames.encode_row(row), [])
             try:

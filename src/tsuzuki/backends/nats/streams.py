@@ -12,7 +12,7 @@ from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTR
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.errors import NewerStore, StoreUnavailable
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -41,6 +41,7 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
         error = errors.exceptions[0]
         raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
     kept = {name: task.result() for name, task in found.items()}
+    _refuse_newer(options, kept[names.journal])
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
         kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
@@ -123,6 +124,16 @@ def _check(options: Options, name: str, wanted: dict[str, Any], found: dict[str,
             )
 
 
+def _refuse_newer(options: Options, journal: dict[str, Any]) -> None:
+    """Refuses a store whose layout we do not know; one that says nothing of it is of the first."""
+    layout = str((journal.get("metadata") or {}).get(topology.LAYOUT_MARK, "1"))
+    if not layout.isdecimal() or int(layout) > topology.LAYOUT:
+        raise NewerStore(
+            f"{options.url} was made by a newer Tsuzuki (its layout is {layout}, this one knows {topology.LAYOUT}); "
+            "upgrade tsuzuki here, or choose another prefix"
+        )
+
+
 async def remove(wire: Wire, names: Topology) -> None:
     """Deletes the streams of a store with all that they hold."""
     for name in names.streams():
@@ -142,16 +153,20 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
         behind = [peer["name"] for peer in cluster.get("replicas") or () if not peer.get("current")]
         full = 0 < config.get("max_bytes", -1) * 9 // 10 < state["bytes"] and config.get("discard") == "new"
         text = f"{state['messages']} messages, {amount(state['bytes'])}, {config['num_replicas']} replicas"
-        leaderless = bool(cluster) and not cluster.get("leader")
-        if leaderless:
-            text += "; it has no leader: most of its servers must run before anything can be written"
+        todo = []
+        if cluster and not cluster.get("leader"):
+            text += "; it has no leader"
+            todo.append("start its servers: most of them must run before anything can be written")
         if behind:
             text += f"; behind: {', '.join(behind)}"
+            todo.append(f"wait until they have caught up, or start them; tsuzuki nats status shows {name}")
         if full:
-            text += "; nearly full: purge old runs, or raise max_bytes"
-        checks.append(Check(name, ok=not (leaderless or behind or full), text=text))
+            text += "; nearly full"
+            todo.append("purge old runs, or raise max_bytes")
+        checks.append(Check(name, ok=not todo, text=text, do="; ".join(todo)))
     info = await wire.api(topology.stream_info(names.journal))
     chains = int(info["state"].get("num_subjects", 0))
     agree = chains >= runs
     text = f"{runs} runs are listed, {chains} chains are kept (with those of purged runs, for a day)"
-    return [*checks, Check("journals", ok=agree, text=text)]
+    do = "" if agree else "delete the folder of projections (docs/nats.md); it is built anew"
+    return [*checks, Check("journals", ok=agree, text=text, do=do)]

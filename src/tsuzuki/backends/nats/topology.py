@@ -22,7 +22,7 @@ Each tag, priority and flow with tickets has a durable consumer on `work`.
 import hashlib
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -33,7 +33,12 @@ API: Final = "$JS.API"
 NANO: Final = 1_000_000_000
 UNUSED: Final = 24 * 3600
 """A consumer that nobody asked for so long is removed; it is made again when it is needed (seconds)."""
+LAYOUT: Final = 1
+"""How a store is laid out; raised when an older version would do harm to it, and refuses it then."""
+LAYOUT_MARK: Final = "tsuzuki.layout"
+"""Where the journal's stream says it."""
 _TICKET_WORDS: Final = 4
+_JOURNAL: Final = "-journal"
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
 
 
@@ -56,7 +61,7 @@ class Topology:
         prefix = options.prefix
         self._options = options
         self._prefix = prefix
-        self.journal = f"{prefix}-journal"
+        self.journal = f"{prefix}{_JOURNAL}"
         self.bucket = options.workers_bucket or f"{prefix}_workers"
         self.state = f"KV_{self.bucket}"
         self.log = f"{prefix}-log"
@@ -207,7 +212,12 @@ class Topology:
         }
         bucket = {"allow_rollup_hdrs": True, "deny_delete": True, "max_msgs_per_subject": 1}
         wanted: dict[str, Mapping[str, Any]] = {
-            self.journal: {"subjects": [f"{prefix}.j.>"], "allow_msg_ttl": True, **full},
+            self.journal: {
+                "subjects": [f"{prefix}.j.>"],
+                "allow_msg_ttl": True,
+                "metadata": {LAYOUT_MARK: str(LAYOUT)},
+                **full,
+            },
             self.state: {"subjects": [f"$KV.{self.bucket}.>"], **bucket, "discard": "new"},
             self.log: {"subjects": [f"{prefix}.l.>"], "max_bytes": options.max_log_bytes, "discard": "old"},
             self.blobs: {"subjects": [f"{prefix}.b.>"], **full},
@@ -232,6 +242,19 @@ class Topology:
             self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
         }
         return {name: {**self._common(name), **settings} for name, settings in wanted.items()}
+
+    def belonging(self, present: Iterable[str]) -> list[str]:
+        """Picks the streams of this store out of all that a server has, the journal first, then by name.
+
+        Those too that other versions have made: their names begin as ours do. Where another store's prefix fits a name
+        as well and is longer, it is that one's.
+        """
+        present = set(present)
+        prefixes = {name.removesuffix(_JOURNAL) for name in present if name.endswith(_JOURNAL)} | {self._prefix}
+        known = set(self.streams())
+        others = {name: max(_fitting(name, prefixes), key=len, default="") for name in present - known}
+        ours = (known & present) | {name for name, prefix in others.items() if prefix == self._prefix}
+        return sorted(ours, key=lambda name: (name != self.journal, name))
 
     def _common(self, name: str) -> dict[str, Any]:
         return {
@@ -261,6 +284,41 @@ def update_stream(stream: str) -> str:
 def stream_info(stream: str) -> str:
     """Where a stream tells its state."""
     return f"{API}.STREAM.INFO.{stream}"
+
+
+def account_info() -> str:
+    """Where the server tells how much an account has and may have."""
+    return f"{API}.INFO"
+
+
+def stream_names() -> str:
+    """Where the server names its streams."""
+    return f"{API}.STREAM.NAMES"
+
+
+def snapshot_stream(stream: str) -> str:
+    """Where a copy of a stream is asked for."""
+    return f"{API}.STREAM.SNAPSHOT.{stream}"
+
+
+def restore_stream(stream: str) -> str:
+    """Where a stream is made of a copy."""
+    return f"{API}.STREAM.RESTORE.{stream}"
+
+
+def snapshot_received(stream: str) -> str:
+    """Where pieces of a copy are acknowledged."""
+    return f"$JS.SNAPSHOT.ACK.{stream}.>"
+
+
+def restore_pieces(stream: str) -> str:
+    """Where the pieces of a copy are sent to."""
+    return f"$JS.SNAPSHOT.RESTORE.{stream}.>"
+
+
+def remove_server() -> str:
+    """Where the system account takes a server out of its cluster for good."""
+    return f"{API}.SERVER.REMOVE"
 
 
 def delete_stream(stream: str) -> str:
@@ -321,6 +379,13 @@ def last_token(subject: str) -> str:
 def run_of_blob(subject: str) -> str:
     """Gives the run that a piece of a blob belongs to."""
     return subject.split(".")[2]
+
+
+def _fitting(name: str, prefixes: Iterable[str]) -> list[str]:
+    """Gives the prefixes of stores that a stream may belong to by its name: a stream, a bucket or an object store."""
+    kind = name.partition("_")[0] if name.startswith(("KV_", "OBJ_")) else ""
+    bare = name.removeprefix(f"{kind}_") if kind else name
+    return [prefix for prefix in prefixes if bare.startswith((f"{prefix}-", f"{prefix}_", f"{prefix.upper()}_"))]
 
 
 def _token(name: str) -> str:

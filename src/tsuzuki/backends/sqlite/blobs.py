@@ -13,7 +13,7 @@ from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.errors import StoreError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,199}")
-_TEMPORARY: Final = ".part-"
+PART: Final = ".part-"
 _ABANDONED: Final = 3600.0
 """After so many seconds a half-written file belongs to a process that is gone."""
 
@@ -29,7 +29,7 @@ class Blobs:
         blob = _digest(data)
         folder = self._of(run_id)
         target = folder / blob
-        part = folder / f"{_TEMPORARY}{uuid4().hex}"
+        part = folder / f"{PART}{uuid4().hex}"
         try:
             _make(folder)
             _write(part, data)
@@ -53,6 +53,10 @@ class Blobs:
             raise StoreError(f"{path} is damaged: its content is not what was written; restore it from a copy")
         return data
 
+    def has(self, run_id: str, blob: str) -> bool:
+        """Tells whether a value is there."""
+        return (self._of(run_id) / _checked(blob)).is_file()
+
     def remove(self, run_ids: Iterable[str]) -> None:
         """Removes the folders of purged runs; what a crash leaves here, `sweep` finds."""
         for run_id in run_ids:
@@ -66,7 +70,7 @@ class Blobs:
         unknown = [path for path in folders if path.name not in runs]
         for path in unknown:
             shutil.rmtree(path, ignore_errors=True)
-        parts = [path for path in self.folder.glob(f"*/{_TEMPORARY}*") if _age(path, now) > _ABANDONED]
+        parts = [path for path in self.folder.glob(f"*/{PART}*") if _age(path, now) > _ABANDONED]
         for part in parts:
             part.unlink(missing_ok=True)
         return len(unknown) + len(parts)

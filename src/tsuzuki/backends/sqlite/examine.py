@@ -14,8 +14,11 @@ from tsuzuki.backends.sqlite.file import connect
 from tsuzuki.backends.sqlite.migrations import NEWEST, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
+from tsuzuki.backends.sqlite.turnstile import Turnstile
+from tsuzuki.backends.sqlite.writer import transact
 
 LITTLE_SPACE: Final = 100 << 20
+_MENDING: Final = ("sweep_facts", "sweep_logs", "sweep_params", "sweep_labels", "mend_params", "mend_labels")
 
 
 def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
@@ -24,10 +27,13 @@ def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
     try:
         return [
             Check("file", ok=True, text=f"{path}: {_size(path)}, schema {version(connection)} of {NEWEST}"),
+            Check("sqlite", ok=True, text=sqlite3.sqlite_version),
             _sound(connection),
             _agreement(connection),
+            _belongings(path, connection),
             _blobs(connection, blobs, now),
             _wheels(connection, path, now),
+            _missing(connection, blobs),
             _space(path),
         ]
     except sqlite3.Error as error:
@@ -43,7 +49,12 @@ def _sound(connection: sqlite3.Connection) -> Check:
         found = [str(error)]
     if found == ["ok"]:
         return Check("integrity", ok=True, text="every page is sound")
-    return Check("integrity", ok=False, text=f"the file is damaged, restore a copy: {'; '.join(found)}")
+    return Check(
+        "integrity",
+        ok=False,
+        text=f"the file is damaged: {'; '.join(found)}",
+        do="stop what uses it, move it away, and tsuzuki restore a backup in its place",
+    )
 
 
 def _agreement(connection: sqlite3.Connection) -> Check:
@@ -54,9 +65,34 @@ def _agreement(connection: sqlite3.Connection) -> Check:
     return Check(
         "journals",
         ok=False,
-        text=f"{disagreeing} of {runs} rows disagree with their journals "
-        f"({facts} facts, {expected} expected): rebuild them with tsuzuki doctor --rebuild",
+        text=f"{disagreeing} of {runs} rows disagree with their journals ({facts} facts, {expected} expected)",
+        do="rebuild them with tsuzuki doctor --rebuild",
     )
+
+
+def _belongings(path: Path, connection: sqlite3.Connection) -> Check:
+    """Sees to what lies beside rows: of no run it goes, and what a run has lost comes back from its journal."""
+    orphans = sum(connection.execute(SQL["orphans"]).fetchall()[0])
+    bare = sum(connection.execute(SQL["bare_runs"]).fetchall()[0])
+    if orphans or bare:
+        turnstile = Turnstile(path)
+        turnstile.enter()
+        try:
+            transact(connection, lambda: [connection.execute(SQL[name]) for name in _MENDING])
+        finally:
+            turnstile.leave()
+            turnstile.close()
+    text = f"{orphans} facts, lines, params and labels of no run swept, {bare} runs given theirs back"
+    return Check("belongings", ok=True, text=text)
+
+
+def _missing(connection: sqlite3.Connection, blobs: Blobs) -> Check:
+    missing = [pair for pair in connection.execute(SQL["references"]) if not blobs.has(*pair)]
+    if not missing:
+        return Check("large values", ok=True, text="every value that a fact refers to is there")
+    run, blob = missing[0]
+    text = f"{len(missing)} that facts refer to are not there, the first: {blob} of run {run}"
+    return Check("large values", ok=False, text=text, do=f"bring {blobs.folder} back from a backup")
 
 
 def _blobs(connection: sqlite3.Connection, blobs: Blobs, now: float) -> Check:
@@ -82,7 +118,9 @@ def _known(connection: sqlite3.Connection) -> Callable[[list[str]], set[str]]:
 
 def _space(path: Path) -> Check:
     free = shutil.disk_usage(path.parent).free
-    return Check("disk", ok=free > LITTLE_SPACE, text=f"{amount(free)} free")
+    enough = free > LITTLE_SPACE
+    do = "" if enough else "free some: tsuzuki purge --older-than 30d removes old runs"
+    return Check("disk", ok=enough, text=f"{amount(free)} free", do=do)
 
 
 def _size(path: Path) -> str:

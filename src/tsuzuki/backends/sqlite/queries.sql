@@ -419,6 +419,54 @@ DELETE FROM runs WHERE id = ? AND status IN ('COMPLETED', 'FAILED', 'CANCELLED')
 -- known_runs: Tells which of the ids in a JSON list are runs.
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?));
 
+-- forget_run: Removes a run whatever its status, and by a trigger all that belongs to it.
+DELETE FROM runs WHERE id = ?;
+
+-- disown_workers: Says of all workers that they are of another machine: whoever has their names here is not them.
+UPDATE workers SET body = json_set(body, '$.host', 'elsewhere', '$.presence', '');
+
+-- references: Names the blobs that facts refer to, with their runs.
+SELECT runs.id, json_extract(facts.body, '$.blob') FROM facts JOIN runs ON runs.number = facts.run
+WHERE facts.body LIKE '%"blob":"_%' AND json_extract(facts.body, '$.blob') <> ''
+UNION
+SELECT runs.id, json_extract(saved.value, '$.blob')
+FROM facts JOIN runs ON runs.number = facts.run JOIN json_each(facts.body, '$.artifacts') AS saved
+WHERE facts.body LIKE '%"artifacts":%' AND json_extract(saved.value, '$.blob') <> '';
+
+-- orphans: Counts what belongs to no run: facts, log lines, params, labels.
+SELECT (SELECT count(*) FROM facts WHERE run NOT IN (SELECT number FROM runs)),
+       (SELECT count(*) FROM logs WHERE run NOT IN (SELECT number FROM runs)),
+       (SELECT count(*) FROM params WHERE run NOT IN (SELECT number FROM runs)),
+       (SELECT count(*) FROM labels WHERE run NOT IN (SELECT number FROM runs));
+
+-- sweep_facts: Removes facts of no run.
+DELETE FROM facts WHERE run NOT IN (SELECT number FROM runs);
+
+-- sweep_logs: Removes log lines of no run.
+DELETE FROM logs WHERE run NOT IN (SELECT number FROM runs);
+
+-- sweep_params: Removes params of no run.
+DELETE FROM params WHERE run NOT IN (SELECT number FROM runs);
+
+-- sweep_labels: Removes labels of no run.
+DELETE FROM labels WHERE run NOT IN (SELECT number FROM runs);
+
+-- bare_runs: Counts runs that have lost their params, and those that have lost labels.
+SELECT (SELECT count(*) FROM runs WHERE number NOT IN (SELECT run FROM params)),
+       (SELECT count(*) FROM runs WHERE tags <> '[]'
+        AND (SELECT count(DISTINCT value) FROM json_each(runs.tags))
+            <> (SELECT count(*) FROM labels WHERE labels.run = runs.number));
+
+-- mend_params: Gives runs that have lost their params those of their first fact.
+INSERT INTO params (run, body)
+SELECT run, coalesce(json_extract(body, '$.params'), '{}') FROM facts
+WHERE position = 1 AND kind = 'Submitted' AND run NOT IN (SELECT run FROM params);
+
+-- mend_labels: Gives runs the labels that their rows name.
+INSERT OR IGNORE INTO labels (label, updated_at, run)
+SELECT value, runs.updated_at, runs.number FROM runs JOIN json_each(runs.tags)
+WHERE NOT EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = value);
+
 -- disagreeing: Counts rows that are not where their journals end.
 SELECT count(*) FROM runs
 WHERE position <> coalesce((SELECT max(facts.position) FROM facts WHERE facts.run = runs.number), 0);

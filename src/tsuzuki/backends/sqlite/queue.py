@@ -15,7 +15,6 @@ from tsuzuki.backends import Claim, key_held
 from tsuzuki.backends.sqlite.journal import insert, read_run, write
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import (
-    as_submitted,
     entry_from,
     fact_columns,
     folded,
@@ -27,7 +26,7 @@ from tsuzuki.backends.sqlite.rows import (
 )
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
-from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, request_facts, stamp
+from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, refold, request_facts, stamp
 
 _ALL: Final = 2**62
 _FAR: Final = 10_000
@@ -217,8 +216,8 @@ def rebuild(transaction: Transaction, run_id: str) -> Run | None:
     if run is None:
         return None
     entries = (entry_from(row) for row in transaction.execute(SQL["facts"], (run_id, 0, _ALL)))
-    row = fold_all(as_submitted(run), (entry.fact for entry in entries))
-    row = msgspec.structs.replace(row, progress=run.progress, updated_at=transaction.stamp())
+    row = refold(run, (entry.fact for entry in entries))
+    row = msgspec.structs.replace(row, updated_at=transaction.stamp())
     transaction.execute(SQL["write_run"], (*folded(row), run.number))
     if run.tags:
         transaction.execute(SQL["move_labels"], (row.updated_at, run.number))

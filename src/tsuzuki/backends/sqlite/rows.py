@@ -190,13 +190,6 @@ def spent_text(spent: tuple[f.Spent, ...]) -> str:
     return text(spent) if spent else ""
 
 
-def as_submitted(run: Run) -> Run:
-    """Gives a run as it was before its first fact."""
-    fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
-    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
-    return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
-
-
 def fact_columns(fact: f.Fact) -> Columns:
     """Gives kind, step, key, attempt and body of a fact; the body of an outcome is without its step and key."""
     kind = type(fact).__name__

@@ -1,0 +1,243 @@
+"""The commands that start and end NATS servers: up, join, service, controller, leave, down."""
+
+import functools
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from msgspec.structs import replace
+
+from tsuzuki import settings
+from tsuzuki.cli.render import ourselves
+from tsuzuki.cli.store import debug_option
+from tsuzuki.errors import BadUsage
+from tsuzuki.servers import process, unit
+from tsuzuki.servers.place import PID_FILE, Place, Told
+
+_PORT: Final = click.IntRange(1, 65535)
+
+
+def _place(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Place:
+    del ctx, parameter
+    return Place(value or settings.data_dir() / "nats")
+
+
+PLACE: Final = click.option(
+    "--dir",
+    "place",
+    type=click.Path(path_type=Path, file_okay=False),
+    callback=_place,
+    help="The folder of the server on this machine [default: nats in the data directory].",
+)
+
+
+def _server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds what a server is told; what is not said is as it was at the last start."""
+
+    @click.option("--host", "--listen-host", help="The address it listens on [default: 127.0.0.1].")
+    @click.option("--port", "--client-port", type=_PORT, help="For clients [default: 4222].")
+    @click.option("--http-port", type=_PORT, help="For those who look at it from this machine [default: 8222].")
+    @click.option("--cluster-port", type=_PORT, help="For the other servers of its cluster [default: 6222].")
+    @click.option("--name", help="Its name in the cluster [default: its address].")
+    @click.option("--settings", "more", type=click.File(), help="More settings for the server, for example TLS.")
+    @click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(1), help="How long it may take.")
+    @click.option("--allow-unauthenticated", is_flag=True, help="Let other machines in without a password.")
+    @PLACE
+    @debug_option
+    @functools.wraps(command)
+    def with_options(**given: Any) -> Any:
+        return command(**given)
+
+    return with_options
+
+
+@click.command(short_help="Start a NATS server on this machine.")
+@click.option("--cluster", metavar="NAME", help="Make it the first server of a cluster.")
+@_server_options
+def up(*, cluster: str | None, **given: Any) -> int:
+    """Start a NATS server with JetStream on this machine, apart from this terminal, and wait until it is ready.
+
+    \b
+      tsuzuki nats up
+      tsuzuki nats up --cluster team --host 10.0.0.1
+    """  # noqa: D301 - click reads \b as: keep these lines
+    return _started({"cluster": cluster}, **given)
+
+
+@click.command(short_help="Start a server that joins a cluster.")
+@click.argument("others", metavar="HOST[:PORT] ...", nargs=-1, required=True)
+@click.option("--cluster", metavar="NAME", required=True, help="The name of the cluster.")
+@_server_options
+def join(*, others: tuple[str, ...], cluster: str, **given: Any) -> int:
+    """Start a NATS server on this machine that joins the cluster of others, and wait until they agree.
+
+    Name more than one where there are more: it finds the cluster again also when one of them is gone for good.
+
+    \b
+      tsuzuki nats join 10.0.0.1 --cluster team --host 10.0.0.2
+    """  # noqa: D301 - click reads \b as: keep these lines
+    routes = tuple(host if ":" in host.rpartition("]")[2] else f"{host}:{Told().cluster_port}" for host in others)
+    return _started({"cluster": cluster, "routes": routes}, **given)
+
+
+def _started(
+    said: dict[str, Any], *, place: Place, more: Any, timeout: float, allow_unauthenticated: bool, **given: Any
+) -> int:
+    before = place.told()
+    told = replace(before or Told(), **{name: value for name, value in {**said, **given}.items() if value is not None})
+    if (pid := process.running(place)) is not None:
+        click.echo(f"{(before or told).called} runs already: {(before or told).url} (process {pid}, {place.folder})")
+        return 0
+    user, password = _identity()
+    if told.public and not user and not allow_unauthenticated:
+        raise BadUsage(
+            f"on {told.host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and "
+            "where it is used, or say --allow-unauthenticated"
+        )
+    place.furnish(told, user, password, more.read() if more else "")
+    pid = process.start(place, told, timeout)
+    click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
+    for line in _next(told, place):
+        click.echo(line)
+    return 0
+
+
+def _next(told: Told, place: Place) -> list[str]:
+    command, there = ourselves(), f" --dir {shlex.quote(str(place.folder))}"
+    stop = f"  stop       {command} nats down --confirm{there}"
+    if told.cluster and not told.routes:
+        route = told.reached if told.cluster_port == Told().cluster_port else f"{told.reached}:{told.cluster_port}"
+        wait = (
+            f"  next       on another machine: {command} nats join {route} --cluster {told.cluster} --host ITS-ADDRESS"
+        )
+        return [
+            wait,
+            "             (a cluster works from its second server on, and stands losses from its third)",
+            stop,
+        ]
+    return [
+        f"  use        {command} up --backend {shlex.quote(told.url)}",
+        f"  look       {command} nats status{there}",
+        stop,
+    ]
+
+
+def _identity() -> tuple[str, str]:
+    given = settings.nats_credentials()
+    return given.get("user", ""), given.get("password", "")
+
+
+@click.command(short_help="Write a systemd unit for the server of this machine.")
+@click.option("--output", "-o", metavar="FILE", help="Where to [default: tsuzuki-nats.service in --dir]; - is stdout.")
+@click.option("--user", default="", help="The user that it runs as.")
+@PLACE
+@debug_option
+def service(*, output: str | None, user: str, place: Place) -> int:
+    """Write a systemd unit that starts the server of this machine, and starts it again when it dies.
+
+    \b
+      tsuzuki nats service --user nats
+    """  # noqa: D301 - click reads \b as: keep these lines
+    text = unit.written(place, user)
+    if output == "-":
+        click.echo(text, nl=False)
+        return 0
+    file = Path(output) if output else place.folder / "tsuzuki-nats.service"
+    file.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {file}; to use it:")
+    click.echo(f"  sudo cp {shlex.quote(str(file))} /etc/systemd/system/{file.name}")
+    click.echo(f"  sudo systemctl daemon-reload && sudo systemctl enable --now {file.name}")
+    return 0
+
+
+@click.group(short_help="The controller, which takes out servers that leave.")
+def controller() -> None:
+    """Somebody who stays in a cluster, and takes out servers that leave.
+
+    \b
+      tsuzuki nats controller start
+    """  # noqa: D301 - click reads \b as: keep these lines
+
+
+@controller.command(short_help="Answer servers that want to leave.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address it listens on.")
+@click.option("--port", default=8223, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
+@click.option("--allow-unauthenticated", is_flag=True, help="Let other machines ask without a password.")
+@PLACE
+@debug_option
+def start(*, host: str, port: int, allow_unauthenticated: bool, place: Place) -> int:
+    """Answer servers that want to leave the cluster, beside a server that stays, until Ctrl-C.
+
+    \b
+      tsuzuki nats controller start --host 10.0.0.1
+    """  # noqa: D301 - click reads \b as: keep these lines
+    from tsuzuki.servers.controller import Controller  # noqa: PLC0415 - an optional extra
+
+    user, password = _identity()
+    if Told(host=host).public and not user and not allow_unauthenticated:
+        raise BadUsage(
+            f"on {host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and there, "
+            "or say --allow-unauthenticated"
+        )
+    Controller(place, user, password).serve(host, port, lambda text: click.echo(text, err=True))
+    return 0
+
+
+@click.command(short_help="Take the server of this machine out of its cluster.")
+@click.option("--controller", "url", metavar="URL", help="The controller: http://HOST:8223.")
+@click.option("--name", help="Another server than that of this machine.")
+@click.option("--confirm", is_flag=True, help="Really do it.")
+@click.option("--stop-anyway", is_flag=True, help="Succeed also where the controller cannot be reached.")
+@PLACE
+@debug_option
+def leave(*, url: str | None, name: str | None, confirm: bool, stop_anyway: bool, place: Place) -> int:
+    """Take the server of this machine out of its cluster for good; its streams go to the others.
+
+    It asks the controller, and does not end the server: `tsuzuki nats down --confirm` does, afterwards.
+
+    \b
+      tsuzuki nats leave --controller http://10.0.0.1:8223 --confirm
+    """  # noqa: D301 - click reads \b as: keep these lines
+    from tsuzuki.servers.controller import Unreachable, ask_to_leave  # noqa: PLC0415 - an optional extra
+
+    server = name or place.expected().called
+    if not url:
+        raise BadUsage("it needs --controller http://HOST:PORT: start one with `tsuzuki nats controller start`")
+    if not confirm:
+        raise BadUsage(f"this takes {server} out of its cluster for good; say --confirm")
+    try:
+        told = ask_to_leave(url, server, *_identity())
+    except Unreachable as error:
+        if not stop_anyway:
+            raise
+        click.echo(f"warning: {error}; {server} is still of the cluster, and was not ended", err=True)
+        return 0
+    click.echo(f"{server} has left; there are: {', '.join(told['servers'])}")
+    click.echo(f"  next       {ourselves()} nats down --confirm --dir {shlex.quote(str(place.folder))}")
+    return 0
+
+
+@click.command(short_help="End the server of this machine.")
+@click.option("--confirm", is_flag=True, help="Really do it.")
+@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(1), help="How long it may take.")
+@PLACE
+@debug_option
+def down(*, confirm: bool, timeout: float, place: Place) -> int:
+    """End the server of this machine in order, by its pid file; what it has stored stays.
+
+    \b
+      tsuzuki nats down --confirm
+    """  # noqa: D301 - click reads \b as: keep these lines
+    if not place.pid_file.exists() and Path(PID_FILE).exists():
+        place = Place(Path())
+    if not confirm:
+        raise BadUsage(f"this ends the server of {place.folder}, and whoever uses it waits for it; say --confirm")
+    pid = process.end(place, timeout)
+    click.echo(f"process {pid} has ended; its files stay in {place.folder}")
+    return 0
+
+
+STARTING: Final = (up, join)
+ENDING: Final = (service, controller, leave, down)

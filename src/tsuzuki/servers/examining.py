@@ -1,0 +1,147 @@
+"""What is wrong with the servers of a store, and what to do."""
+
+import shutil
+from typing import Final
+
+from tsuzuki.backends import Check, amount
+from tsuzuki.servers.looking import Seen, SeenStream
+from tsuzuki.servers.place import Place
+from tsuzuki.servers.process import last_lines, running
+
+OLDEST: Final = (2, 11)
+LITTLE_SPACE: Final = 500 << 20
+NEARLY: Final = 0.9
+_THREE: Final = 3
+
+
+def here(place: Place) -> list[Check]:
+    """Looks at the server of this machine without asking it: its process, its disk."""
+    told = place.told()
+    if told is None:
+        return []
+    pid = running(place)
+    free = shutil.disk_usage(place.folder).free
+    return [
+        Check(
+            "process",
+            ok=pid is not None,
+            text=f"{told.called} is process {pid}"
+            if pid
+            else f"{told.called} does not run; its log: {last_lines(place)}",
+            do="" if pid else f"tsuzuki nats up --dir {place.folder}",
+        ),
+        Check(
+            "disk",
+            ok=free > LITTLE_SPACE,
+            text=f"{amount(free)} free in {place.folder}",
+            do="" if free > LITTLE_SPACE else "free some, or tsuzuki purge --older-than 30d",
+        ),
+    ]
+
+
+def examined(seen: Seen) -> list[Check]:
+    """Judges what was seen."""
+    return [
+        _version(seen),
+        *_health(seen),
+        _servers(seen),
+        _leader(seen),
+        *(_stream(stream) for stream in seen.streams),
+        _copies(seen),
+        _room(seen),
+        *_durability(seen),
+    ]
+
+
+def _version(seen: Seen) -> Check:
+    old = tuple(map(int, seen.version.split(".")[:2])) < OLDEST
+    return Check(
+        "server", ok=not old, text=f"nats-server {seen.version}", do="upgrade it to 2.11 or newer" if old else ""
+    )
+
+
+def _health(seen: Seen) -> list[Check]:
+    if not seen.health:
+        return []
+    well = seen.health.get("status") == "ok"
+    text = "the server of this machine is well" if well else f"it says: {seen.health.get('error')}"
+    return [Check("health", ok=well, text=text, do="" if well else "wait a minute; if it stays so, look at its log")]
+
+
+def _servers(seen: Seen) -> Check:
+    gone = [server for server in seen.servers if server.state != "up"]
+    count = len(seen.servers)
+    if gone:
+        names = ", ".join(f"{server.name} ({server.state}, {server.lag} behind)" for server in gone)
+        do = "start them: tsuzuki nats up on their machines; or take them out: tsuzuki nats leave"
+        return Check("servers", ok=False, text=f"{len(gone)} of {count}: {names}", do=do)
+    if count > 1 and count % 2 == 0:
+        text = f"{count} servers stand no more losses than {count - 1}"
+        return Check("servers", ok=False, text=text, do="tsuzuki nats join with one more, or leave with one")
+    return Check("servers", ok=True, text=", ".join(server.name for server in seen.servers) or "no stream names one")
+
+
+def _leader(seen: Seen) -> Check:
+    leads = [server.name for server in seen.servers if server.leads]
+    if leads:
+        return Check("leader", ok=True, text=leads[0])
+    alone = len(seen.servers) <= 1
+    do = "start servers until more than half of them run; where all do, wait ten seconds"
+    return Check(
+        "leader", ok=alone, text="a single server" if alone else "none that is known here", do="" if alone else do
+    )
+
+
+def _stream(stream: SeenStream) -> Check:
+    copies = f"{stream.replicas} replicas" if stream.replicas > 1 else "on one server"
+    text = f"{stream.messages} messages, {amount(stream.bytes)}, {copies}"
+    todo = []
+    if not stream.leader:
+        text += "; it has no leader"
+        todo.append("start its servers: most of them must run before anything can be written")
+    if stream.behind:
+        text += "; " + ", ".join(f"{server.name} is {server.state} ({server.lag})" for server in stream.behind)
+        todo.append("wait until they have caught up, or start them")
+    if 0 < stream.max_bytes * NEARLY < stream.bytes and not stream.name.endswith("-log"):
+        text += f"; nearly full ({amount(stream.max_bytes)})"
+        todo.append("purge old runs, or raise max_bytes")
+    return Check(stream.name, ok=not todo, text=text, do="; ".join(todo))
+
+
+def _copies(seen: Seen) -> Check:
+    once = [stream.name for stream in seen.streams if stream.replicas == 1]
+    needless = len(seen.servers) >= _THREE and bool(once)
+    return Check(
+        "replicas",
+        ok=not needless,
+        text=f"{len(once)} streams are on one server only, though there are {len(seen.servers)}"
+        if needless
+        else "as they can be",
+        do="back up, and restore with ?replicas=3 into servers in new folders (docs/operating.md)" if needless else "",
+    )
+
+
+def _room(seen: Seen) -> Check:
+    if seen.max_storage <= 0:
+        return Check("room", ok=True, text=f"{amount(seen.storage)} used, no limit is set")
+    full = seen.storage > seen.max_storage * NEARLY
+    text = f"{amount(seen.storage)} of {amount(seen.max_storage)} used"
+    return Check(
+        "room", ok=not full, text=text, do="purge old runs, or give JetStream more (max_file_store)" if full else ""
+    )
+
+
+def _durability(seen: Seen) -> list[Check]:
+    """A single server that does not sync every write may lose the last ones to a power cut."""
+    config = ((seen.varz.get("jetstream") or {}).get("config")) or {}
+    if not config or len(seen.servers) > 1:
+        return []
+    synced = bool(config.get("sync_always"))
+    return [
+        Check(
+            "durability",
+            ok=synced,
+            text="every write is synced to the disk" if synced else "a power cut may cost the last writes",
+            do="" if synced else "set sync_interval: always in its jetstream block, as tsuzuki nats up does",
+        )
+    ]

@@ -1,0 +1,143 @@
+"""What there is to see of the servers of a store: who leads, who is behind, how much streams hold."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tsuzuki import settings
+from tsuzuki.backends.nats import options, topology
+from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.wire import Wire
+from tsuzuki.servers.place import Told
+from tsuzuki.servers.process import monitor
+
+NANO = 1_000_000_000
+
+
+class SeenServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server, as the others see it; `lag` counts what it has not yet of what the leader has."""
+
+    name: str
+    leads: bool = False
+    state: str = "up"
+    lag: int = 0
+    silent: float | None = None
+    """For how many seconds the leader has heard nothing of it."""
+
+
+class SeenStream(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream: where it is, who leads it, who is behind, and what it holds."""
+
+    name: str
+    leader: str
+    replicas: int
+    servers: tuple[SeenServer, ...]
+    messages: int
+    bytes: int
+    max_bytes: int
+    subjects: int = 0
+
+    @property
+    def behind(self) -> list[SeenServer]:
+        """The servers that have not everything."""
+        return [server for server in self.servers if server.state != "up"]
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look has shown; `health` is what the server on this machine tells, where there is one of ours."""
+
+    url: str
+    version: str
+    servers: tuple[SeenServer, ...]
+    streams: tuple[SeenStream, ...]
+    storage: int
+    max_storage: int
+    health: dict[str, Any] = {}
+    varz: dict[str, Any] = {}
+
+
+async def look(url: str, told: Told | None) -> Seen:
+    """Looks at the servers through the JetStream API, and through the monitor of the one on this machine."""
+    chosen = options.parse(url, settings.nats_credentials())
+    if told and f"{told.reached}:{told.port}" not in {server.partition("//")[2] for server in chosen.servers}:
+        told = None  # the server of this machine is not one of those
+    wire = Wire(chosen)
+    await wire.connect()
+    try:
+        streams = [_stream(await wire.api(topology.stream_info(name))) for name in await _names(wire, Topology(chosen))]
+        account = await wire.api(topology.account_info())
+        version = wire.server
+    except (ApiError, Unclear) as error:
+        raise fault(error, chosen.url) from error
+    finally:
+        await wire.close()
+    jsz = monitor(told, "jsz") if told else {}
+    config = jsz.get("config") or {}
+    return Seen(
+        url=chosen.url,
+        version=version,
+        servers=tuple(_servers(jsz.get("meta_cluster") or {}, streams, told)),
+        streams=tuple(streams),
+        storage=int(jsz.get("storage") or account.get("storage") or 0),
+        max_storage=int(config.get("max_storage") or (account.get("limits") or {}).get("max_storage") or -1),
+        health=monitor(told, "healthz") if told else {},
+        varz=monitor(told, "varz") if told else {},
+    )
+
+
+async def _names(wire: Wire, names: Topology) -> list[str]:
+    found: list[str] = []
+    while True:
+        told = await wire.api(topology.stream_names(), None, offset=len(found))
+        some = told.get("streams") or []
+        found += some
+        if not some or len(found) >= int(told.get("total", 0)):
+            return names.belonging(found)
+
+
+def _stream(told: dict[str, Any]) -> SeenStream:
+    config, state, cluster = told["config"], told["state"], told.get("cluster") or {}
+    leader = str(cluster.get("leader") or "")
+    followers = [_peer(peer) for peer in cluster.get("replicas") or ()]
+    leads = [SeenServer(name=leader, leads=True)] if leader else []
+    return SeenStream(
+        name=config["name"],
+        leader=leader,
+        replicas=int(config.get("num_replicas", 1)),
+        servers=tuple(leads + followers),
+        messages=int(state["messages"]),
+        bytes=int(state["bytes"]),
+        max_bytes=int(config.get("max_bytes", -1)),
+        subjects=int(state.get("num_subjects", 0)),
+    )
+
+
+def _peer(told: dict[str, Any]) -> SeenServer:
+    state = "offline" if told.get("offline") else "up" if told.get("current") else "behind"
+    silent = round(int(told.get("active") or 0) / NANO, 1)
+    return SeenServer(name=told["name"], state=state, lag=int(told.get("lag") or 0), silent=silent)
+
+
+def _servers(meta: dict[str, Any], streams: Iterable[SeenStream], told: Told | None) -> list[SeenServer]:
+    """Gives all servers that anybody has named; what the group that places streams says of them counts most."""
+    seen: dict[str, SeenServer] = {}
+    for stream in streams:
+        for server in stream.servers:
+            if server.name not in seen or server.state != "up":
+                seen[server.name] = msgspec.structs.replace(server, leads=False)
+    if not meta:
+        if not seen and told:  # it holds no stream yet
+            return [SeenServer(name=told.called, leads=True)]
+        only = len(seen) == 1
+        named = {name: told.called if told and only and not told.cluster else name for name in seen}
+        return [msgspec.structs.replace(server, name=named[name], leads=only) for name, server in sorted(seen.items())]
+    leader = str(meta.get("leader") or "")
+    for peer in meta.get("replicas") or ():
+        seen[str(peer["name"])] = _peer(peer)
+    if told and told.called not in seen:
+        seen[told.called] = SeenServer(name=told.called)
+    if leader:
+        seen[leader] = SeenServer(name=leader, leads=True)
+    return [seen[name] for name in sorted(seen)]

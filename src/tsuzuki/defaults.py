@@ -259,6 +259,22 @@ COMMITS: Final = (
 )
 """The application commits."""
 
+GLOSSARY: Final = (
+    Setting(
+        "TSUZUKI_GLOSSARY_TAG",
+        "default",
+        "the tag of glossary runs started over HTTP: that of a worker beside the files",
+        tag,
+    ),
+    Setting(
+        "TSUZUKI_GLOSSARY_LLM_DEBUG",
+        "0",
+        "whether each question and answer of a glossary run is kept in a file that only its owner reads",
+        switch,
+    ),
+)
+"""The application glossary."""
+
 LLM: Final = (
     Setting(
         "TSUZUKI_LLM_PROVIDER",
@@ -313,5 +329,6 @@ ACCEPTED: Final = (
 """Known, so that an existing environment is not refused, but without effect: the reason stands beside each."""
 
 SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *LLM, *KEYS, *ACCEPTED)
+    setting.name: setting
+    for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *GLOSSARY, *LLM, *KEYS, *ACCEPTED)
 }

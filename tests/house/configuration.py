@@ -39,6 +39,7 @@ SECTIONS = (
         defaults.NATS,
     ),
     ("Commits", "", defaults.COMMITS),
+    ("Glossary", "", defaults.GLOSSARY),
     ("Wheels", "Read already; they count once workers install wheels.", defaults.WHEELS),
     ("Language models", "", defaults.LLM),
     (

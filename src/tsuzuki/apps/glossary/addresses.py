@@ -48,7 +48,7 @@ def checked_address(provider: str, base_url: str, *, tenant: str) -> tuple[str, 
     if provider not in KEYLESS and not is_loopback(base_url):
         raise BadValue(
             "アドレスは環境変数 TSUZUKI_LLM_BASE_URL で指定してください / "
-            f"the key of {provider or 'a provider'} is sent to no address that a project names: set TSUZUKI_LLM_BASE_URL"
+            f"the key of {provider or 'a provider'} is sent to no address that a project names: set it there"
         )
     return provider, base_url
 

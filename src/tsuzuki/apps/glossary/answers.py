@@ -15,7 +15,7 @@ class TermClass(BaseModel):
 class GlossaryTermClasses(BaseModel):
     """The kinds of some candidates."""
 
-    terms: list[TermClass] = Field(default_factory=list)
+    terms: list[TermClass]
 
 
 class GlossaryDefinition(BaseModel):
@@ -54,4 +54,4 @@ class ReviewedIssue(BaseModel):
 class GlossaryReview(BaseModel):
     """What is wrong with some entries."""
 
-    issues: list[ReviewedIssue] = Field(default_factory=list)
+    issues: list[ReviewedIssue]

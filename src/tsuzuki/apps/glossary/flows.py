@@ -35,6 +35,7 @@ class Notes:
         self._number = number
         self._step = ""
         self._noted = 0.0
+        self._waiting: tuple[int, int, str] | None = None
 
     def take(self, entry: dict[str, Any]) -> None:
         """Takes an entry."""
@@ -42,10 +43,17 @@ class Notes:
         if "progress_total" not in entry:
             return
         step, done, total = entry["step"], entry["progress_current"], entry["progress_total"]
+        self._waiting = (done, total, step)
         now = CLOCK.monotonic()
         if step != self._step or done >= total or now - self._noted >= NOTED:
             self._step, self._noted = step, now
-            self._project.progress(self._number, done, total, step)
+            self.settle()
+
+    def settle(self) -> None:
+        """Notes what was told last."""
+        if self._waiting is not None:
+            self._project.progress(self._number, *self._waiting)
+            self._waiting = None
 
 
 @flow(name="glossary", key="glossary:{project_id}")
@@ -56,12 +64,16 @@ async def glossary(project_id: int, scope: str = "full", triggered_by: str = "ap
     # Where the one who started it has died meanwhile, nobody has written the row: whoever comes first does.
     opened = project.open_run(wanted, triggered_by, project.origin(current().run_id))
     row, origin = project.begin(opened.id)
-    context = ExecutionContext(row.id, Notes(project, row.id).take, Stopping())
+    notes = Notes(project, row.id)
+    context = ExecutionContext(row.id, notes.take, Stopping())
     debug = str(project.ledger.file.parent / "llm_debug" / f"project-{project_id}" / f"run-{row.id}")
     executor = PipelineExecutor(
         origin.address, review_batch_size=origin.review_batch_size, debug_dir=debug if origin.llm_debug else ""
     )
-    await executor.execute(project, wanted, context, project.project.doc_root or ".")
+    try:
+        await executor.execute(project, wanted, context, project.project.doc_root or ".")
+    finally:
+        notes.settle()
     # Nothing is awaited from here on, so that a run whose work is done is completed, whatever is asked now.
     project.complete(row.id)
     return {"run_id": row.id}

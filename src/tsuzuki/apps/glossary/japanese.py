@@ -18,7 +18,8 @@ _LATIN: Final = r"[A-Za-z][A-Za-z0-9+#]*+(?:[.\-_/][A-Za-z0-9]++)*+"
 _KANA: Final = "[りみきちしいびぎえけせてれめげべ]"
 _PART: Final = f"(?:{_SOLID}|{_LATIN}|(?<=[\u30a1-\u30fc])・(?={_SOLID})|[0-9]++(?={_SOLID}))"
 _RUN: Final = re.compile(
-    # Nothing is tried twice (++), so that no text takes more than linear time. A compound with kana inside must not be the stem of a verb: 読み込みキュー is one, 読み込む is not.
+    # Nothing is tried twice (++), so that no text takes more than linear time. A compound with kana inside must not be
+    # the stem of a verb: 読み込みキュー is one, 読み込む is not.
     f"{_PART}++(?:(?<=[\u4e00-\u9fff]){_KANA}{_PART}++)++(?![りるれろっむめみまびべぶくけきいえうんすせそたちつてぎぐげ])|{_PART}++"
 )
 _KANJI: Final = re.compile(r"[\u3400-\u9fff]")

@@ -7,7 +7,7 @@ _PROGRESS: Final = re.compile(
     r"(?P<message>.*) \[(?P<step>extract|provisional|issues|refined) (?P<current>\d+)/(?P<total>\d+)\]", re.DOTALL
 )
 _PERCENT: Final = re.compile(r"(?:(?P<term>.+): )?(?:\d{1,3}%|\*\*\*)", re.DOTALL)
-"""How far it is; what follows a word such as "secret: " is hidden in logs, and is known from the counts all the same."""
+"""How far it is; what follows a word such as "secret: " is hidden in logs, and is known from the counts."""
 
 
 def entry(run_id: int, level: str, message: str, **fields: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Place:
 
 
 def spellings(term: str) -> set[str]:
-    """Gives how a term is written in running text: a term in small letters also at the start of a sentence, as plural."""
+    """Gives how a term is written in running text: one in small letters also as plural, and with a capital."""
     if not term.isascii() or term != term.lower():
         return {term}
     forms = {term, f"{term}es" if term.endswith(("s", "x", "ch", "sh")) else f"{term}s"}

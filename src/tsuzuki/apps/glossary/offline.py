@@ -27,7 +27,8 @@ _ORGANIZATION: Final = re.compile(
     r"|.+ (?:Inc|Corp|Ltd|LLC|GmbH|Corporation|Foundation|University|Institute|Committee|Association)\.?"
 )
 _TITLE: Final = re.compile(
-    r".*(?:社長|部長|課長|教授|委員長|理事長|大臣|長官|博士|議長|監督)|(?:.+ )?(?:Director|President|Professor|Minister|Chairman|Officer)"
+    r".*(?:社長|部長|課長|教授|委員長|理事長|大臣|長官|博士|議長|監督)"
+    r"|(?:.+ )?(?:Director|President|Professor|Minister|Chairman|Officer)"
 )
 _PERSON: Final = re.compile(r".+(?:氏|さん|様|先生)|(?:Mr|Mrs|Ms|Dr|Prof)\.? .+")
 _PLACE: Final = re.compile(

@@ -22,7 +22,8 @@ from tsuzuki.apps.glossary.runs_repository import RunRow
 LONGEST = 30.0
 TERMS = ("worker", "journal", "claim", "lease", "backend", "gateway", "replay", "cursor")
 TEXT = "\n\n".join(
-    f"A {term} is a thing with number {number} in the engine. Each {term} has a place." for number, term in enumerate(TERMS)
+    f"A {term} is a thing with number {number} in the engine. Each {term} has a place."
+    for number, term in enumerate(TERMS)
 )
 
 

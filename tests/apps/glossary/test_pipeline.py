@@ -31,7 +31,11 @@ async def test_extract_then_full_gives_a_reviewed_glossary(study: Study, model: 
         "run_id", "level", "message", "step", "progress_current", "progress_total", "current_term"
     }  # fmt: skip
     assert told[-1]["message"] == f"{told[-1]['current_term']}: 100%"
-    assert [entry["step"] for entry in log if entry.get("progress_current") == 0] == ["provisional", "issues", "refined"]
+    assert [entry["step"] for entry in log if entry.get("progress_current") == 0] == [
+        "provisional",
+        "issues",
+        "refined",
+    ]
     assert log[-1] == {"run_id": row.id, "complete": True, "db_status": "completed"}
 
 

@@ -159,7 +159,9 @@ def test_of_many_who_end_a_run_one_is_told_that_it_did(ledger: Ledger) -> None:
     def end(update: int) -> None:
         with ledger.writing() as connection:
             told.append(
-                rows.cancel_run(connection, number) if update % 2 else rows.complete_run_if_not_cancelled(connection, number)
+                rows.cancel_run(connection, number)
+                if update % 2
+                else rows.complete_run_if_not_cancelled(connection, number)
             )
 
     threads = [threading.Thread(target=end, args=(at,)) for at in range(10)]

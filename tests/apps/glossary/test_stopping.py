@@ -25,7 +25,9 @@ def prepared(study: Study, model: Model) -> ProjectFile:
     project = study.project(TEXT, *(f"{term} again" for term in TERMS), model=model)
     for term in TERMS:
         project.terms.add(term)
-    project.provisional.become([Entry(f"{term}", f"{term} of old", 0.9) for term in (*TERMS, *(f"{t} 2" for t in TERMS))])
+    project.provisional.become(
+        [Entry(f"{term}", f"{term} of old", 0.9) for term in (*TERMS, *(f"{t} 2" for t in TERMS))]
+    )
     project.issues.become([GlossaryIssue(term, "unclear", "of old") for term in TERMS])
     project.refined.become(OLD)
     return project

@@ -16,6 +16,8 @@ MOST: Final = 300
 _MANY: Final = 200_000
 """How many different phrases are remembered before those that were seen once are forgotten."""
 _OFTEN: Final = 2
+_FAR: Final = 0.2
+"""What scores less than this part of the best is no candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ def find_candidates(documents: Iterable[Document], most: int = MOST) -> list[Can
     # A short text says little twice: there one mention has to do.
     least = _OFTEN if sum(runs.values()) + sum(english.counts.values()) > MOST * 2 else 1
     ranked = [*_japanese(runs, marks, least), *_english(english, marks, least)]
-    best = sorted(ranked, key=lambda each: (-each.score, each.text))
-    return _distinct(best)[:most]
+    best = _distinct(sorted(ranked, key=lambda each: (-each.score, each.text)))
+    line = best[0].score * _FAR if best else 0.0
+    return [each for each in best[:most] if each.score >= line]
 
 
 def _marked_key(phrase: str) -> str:

@@ -86,9 +86,8 @@ class Phrases:
             self._take(gathered, left, begins=not first)
 
     def _take(self, words: list[str], left: str, *, begins: bool) -> None:
-        last = singular(words[-1])
-        if left in DETERMINERS:
-            self.as_noun[last] += 1
+        if left in DETERMINERS and len(words) == 1:  # of more words the last may be a verb: the worker waits
+            self.as_noun[singular(words[-1])] += 1
         elif left in VERB_SIGNS:
             self.as_verb[singular(words[0])] += 1
         count = len(words)
@@ -130,7 +129,7 @@ class Phrases:
 
     def _weight(self, key: str, words: list[str], count: int, marks: float) -> float:
         last, form = words[-1], self.form(key, count)
-        if _NO_NOUN.fullmatch(last) or (not last.isalnum() and not special(form)):
+        if "'" in key or "’" in key or _NO_NOUN.fullmatch(last) or (not last.isalnum() and not special(form)):
             return 0.0
         if any(len(word) < _SHORTEST and not special(shown) for word, shown in zip(words, form.split(), strict=False)):
             return 0.0
@@ -152,7 +151,7 @@ class Phrases:
         if verb > noun:
             weight *= 0.2
         elif not noun and not marks:
-            weight *= 0.4
+            weight *= 0.5
         return weight
 
 

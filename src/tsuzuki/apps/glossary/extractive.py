@@ -12,8 +12,13 @@ NOTHING: Final = "—"
 """The definition of a term that no text explains."""
 _MOST: Final = 400
 _SHORTEST: Final = 6
+_SENTENCE: Final = 15
+_LEAST: Final = 0.2
+"""What is less sure than this is no definition."""
 _SOURCE: Final = re.compile(r"\A[^\n]*?\.(?:md|txt):\d+\n", re.IGNORECASE)
 _HEADING: Final = re.compile(r"^\s*#{1,6}\s*(?:\d[\d.]*\s+)?(.*?)[\s#]*$")
+_MARK: Final = re.compile(r"\s*(?:```|~~~|\|[\s:|-]+\|?\s*$|<!--|\$ )")
+"""Lines that say nothing: fences, rules of tables, commands."""
 _ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _PARTIAL: Final = re.compile(r"[a-z、。)）」,;:|]")
@@ -21,21 +26,42 @@ _PARTIAL: Final = re.compile(r"[a-z、。)）」,;:|]")
 _ENDED: Final = re.compile(r"[.。!?！？:：)）」]$")
 
 
-def found_definition(names: Sequence[str], contexts: Sequence[str], sentences: int = 1) -> tuple[str, float]:
+_TERM: Final = "\ue000"
+"""Stands for the term while a sentence is looked at, so that the forms below are the same for all."""
+_NAME: Final = f"[「『*_`]*{_TERM}[」』*_`]*(?:[（(][^）)]*[）)])?"
+_ARTICLE: Final = "(?:(?:the|an?|each|every|all) )?"
+_FORMS: Final = tuple(
+    (re.compile(form, re.IGNORECASE), score)
+    for form, score in (
+        (rf"^{_NAME}とは", 0.95),
+        (rf"^{_ARTICLE}{_NAME} (?:is|are) (?:an?|the|one|any|what|how|where|who|when)\b", 0.9),
+        (rf"^{_ARTICLE}{_NAME} (?:means?|refers? to|stands? for|denotes?|describes?)\b", 0.9),
+        (rf"^{_NAME}は.*(?:である|です|をいう|を指す|のこと|という|と呼ぶ|ものだ)", 0.85),
+        (rf"(?:を|は){_NAME}(?:と呼ぶ|という|と呼ばれる|と言う)", 0.85),
+        (rf"(?:called|known as|named) {_ARTICLE}{_NAME}", 0.75),
+        (rf"^{_NAME}(?:は|が)", 0.65),
+        (rf"^{_ARTICLE}{_NAME} (?:is|are|has|have|holds?|keeps?|gives?|lets?)\b", 0.6),
+        (rf"^{_ARTICLE}{_TERM}", 0.45),
+        (_TERM, 0.3),
+    )
+)
+"""The forms in which a term is defined, the surest first, and how sure each is."""
+
+
+def found_definition(names: Sequence[str], contexts: Sequence[str]) -> tuple[str, float]:
     """Gives a definition out of contexts, and how sure it is; `NOTHING` where there is none."""
-    patterns = _patterns(names)
+    term = _any_of(names)
     best: dict[str, float] = {}
     for context in contexts:
-        for text, score in _statements(context, names, patterns):
+        for text, score in _statements(context, names, term):
             clean = _clean(text)
             if len(clean) >= _SHORTEST and clean.lower() not in {name.lower() for name in names}:
-                best[clean] = max(best.get(clean, 0.0), score)
+                best[clean] = max(best.get(clean, 0.0), score if score >= _LEAST else 0.0)
+    best = {text: score for text, score in best.items() if score}
     if not best:
         return NOTHING, 0.0
     ranked = sorted(best, key=lambda text: (-best[text], len(text)))
-    chosen = [text for text in ranked[:sentences] if best[text] >= best[ranked[0]] / 3]
-    glue = "" if HAS_CJK.search(chosen[0]) else " "
-    return glue.join(map(_ended, chosen))[:_MOST], round(best[ranked[0]], 2)
+    return _ended(ranked[0])[:_MOST], round(best[ranked[0]], 2)
 
 
 def _ended(text: str) -> str:
@@ -44,31 +70,16 @@ def _ended(text: str) -> str:
     return f"{text}。" if HAS_CJK.search(text) else f"{text}."
 
 
-def _patterns(names: Sequence[str]) -> list[tuple[re.Pattern[str], float]]:
-    """Gives the forms in which a term is defined, the surest first."""
+def _any_of(names: Sequence[str]) -> re.Pattern[str]:
+    """Gives what finds a term in whatever spelling, ASCII ones as whole words."""
     forms = sorted({form for name in names for form in spellings(name)}, key=len, reverse=True)
-    any_of = "|".join(map(re.escape, forms))
-    name = f"[「『*_`]*(?:{any_of})[」』*_`]*(?:[（(][^）)]*[）)])?"
-    article = "(?:(?:the|an?|each|every|all) )?"
-    return [
-        (re.compile(rf"^{name}とは"), 0.95),
-        (re.compile(rf"^{article}{name} (?:is|are) (?:an?|the|one|any|what|how|where|who|when)\b", re.IGNORECASE), 0.9),
-        (re.compile(rf"^{article}{name} (?:means?|refers? to|stands? for|denotes?|describes?)\b", re.IGNORECASE), 0.9),
-        (re.compile(rf"^{name}は.*(?:である|です|をいう|を指す|のこと|という|と呼ぶ|ものだ)"), 0.85),
-        (re.compile(rf"(?:を|は){name}(?:と呼ぶ|という|と呼ばれる|と言う)"), 0.85),
-        (re.compile(rf"(?:called|known as|named) {article}{name}", re.IGNORECASE), 0.75),
-        (re.compile(rf"^{name}(?:は|が)"), 0.65),
-        (re.compile(rf"^{article}{name} (?:is|are|has|have|holds?|keeps?|gives?|lets?)\b", re.IGNORECASE), 0.6),
-        (re.compile(rf"^{article}{name}(?![A-Za-z0-9])", re.IGNORECASE), 0.45),
-        (re.compile(rf"(?<![A-Za-z0-9]){name}(?![A-Za-z0-9])" if names[0].isascii() else name, re.IGNORECASE), 0.3),
-    ]
+    bounded = [rf"(?<![A-Za-z0-9_]){re.escape(f)}(?![A-Za-z0-9_])" if f.isascii() else re.escape(f) for f in forms]
+    return re.compile("|".join(bounded))
 
 
-def _statements(
-    context: str, names: Sequence[str], patterns: list[tuple[re.Pattern[str], float]]
-) -> list[tuple[str, float]]:
+def _statements(context: str, names: Sequence[str], term: re.Pattern[str]) -> list[tuple[str, float]]:
     """Gives what a context says about a term, and how much each is a definition."""
-    lines = _SOURCE.sub("", f"{context}\n").strip("\n").split("\n")
+    lines = [line for line in _SOURCE.sub("", f"{context}\n").strip("\n").split("\n") if not _MARK.match(line)]
     lowered = {form.lower() for name in names for form in spellings(name)}
     found: list[tuple[str, float]] = []
     for at, line in enumerate(lines):
@@ -76,11 +87,14 @@ def _statements(
         heading = _HEADING.match(line)
         if heading and heading[1].strip(" *`「」").lower() in lowered and at + 1 < len(lines):
             said = llm.text.sentences(_flowing(lines[at + 1 :]))
-            found += [(said[0], 0.6)] if said and not _PARTIAL.match(said[0]) else []
+            if said and len(said[0]) >= _SENTENCE and not _PARTIAL.match(said[0]):
+                about = any(name in said[0].lower() for name in lowered)
+                found.append((said[0], 0.6 if about else 0.35))
     prose = _flowing([line for line in lines if not _HEADING.match(line) and "|" not in line])
     for sentence in llm.text.sentences(prose):
         text = _clean(sentence)
-        score = next((score for pattern, score in patterns if pattern.search(text)), 0.0)
+        marked = term.sub(_TERM, text)
+        score = next((score for form, score in _FORMS if form.search(marked)), 0.0)
         if score:
             found.append((text, score * (0.5 if _PARTIAL.match(text) or not _ENDED.search(text) else 1.0)))
     return found
@@ -92,11 +106,11 @@ def _cells(line: str, names: set[str]) -> list[tuple[str, float]]:
         cells = [_clean(cell) for cell in line.strip().strip("|").split("|")]
         first = cells[0].strip("`* ").lower()
         if first in names and len(cells) > 1 and len(cells[1]) >= _SHORTEST:
-            return [(cells[1], 0.75)]
+            return [(cells[1], 0.55)]
         return []
     plain = _clean(_ITEM.sub("", line))
     head, colon, rest = plain.partition("：" if "：" in plain else ": ")
-    return [(rest.strip(), 0.75)] if colon and head.strip("`* 「」").lower() in names and rest.strip() else []
+    return [(rest.strip(), 0.7)] if colon and head.strip("`* 「」").lower() in names and rest.strip() else []
 
 
 def _flowing(lines: Sequence[str]) -> str:

@@ -43,7 +43,9 @@ def terms(store: Store, project: str, *, exclude: tuple[str, ...], require: tupl
 
 @click.command()
 @project_argument
-@click.option("--type", "issue_type", type=click.Choice([each.value for each in IssueType]), help="Only those of a type.")
+@click.option(
+    "--type", "issue_type", type=click.Choice([each.value for each in IssueType]), help="Only those of a type."
+)
 @as_json_option
 @store_options
 def issues(store: Store, project: str, issue_type: str | None, *, as_json: bool) -> None:

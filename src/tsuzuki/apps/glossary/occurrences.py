@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from tsuzuki.apps.glossary.plaintext import FENCED
 from tsuzuki.apps.glossary.records import Document, Occurrence
 
 MOST: Final = 20
@@ -112,20 +113,26 @@ def find_occurrences(documents: Iterable[Document], index: TermIndex) -> dict[st
     for document in documents:
         text = document.content
         starts, seen = _line_starts(text), set[tuple[str, int]]()
+        code = [found.span() for found in FENCED.finditer(text)]
         for match in index.find(text):
             line = bisect_right(starts, match.start) - 1
             known = found.setdefault(match.term, [])
             if (match.term, line) in seen:
                 continue
             seen.add((match.term, line))
-            telling = _telling(text, starts[line], match)
-            if len(known) >= MOST and (not telling or known[-1][0] >= telling):
+            telling = -1 if _in_code(code, match.start) else _telling(text, starts[line], match)
+            if len(known) >= MOST and (telling <= 0 or known[-1][0] >= telling):
                 continue
             known.append((telling, Occurrence(document.file_name, line + 1, _context(text, starts, line, match))))
             if len(known) > MOST:
                 known.sort(key=lambda each: -each[0])
                 known.pop()
     return {term: [each for _, each in sorted(known, key=lambda one: -one[0])] for term, known in found.items()}
+
+
+def _in_code(blocks: list[tuple[int, int]], at: int) -> bool:
+    place = bisect_right(blocks, (at, at)) - 1
+    return place >= 0 and blocks[place][0] <= at < blocks[place][1]
 
 
 def _line_starts(text: str) -> list[int]:

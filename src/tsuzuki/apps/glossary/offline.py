@@ -36,8 +36,6 @@ _PLACE: Final = re.compile(
 )
 _WEAK: Final = 0.35
 _SHORT: Final = 8
-_SURE: Final = 0.15
-"""How much surer a definition is once its issues are resolved."""
 
 
 @llm.offline.register(GlossaryTermClasses)
@@ -114,7 +112,8 @@ def _issues(term: str, definition: str, confidence: float) -> list[ReviewedIssue
             _issue(term, IssueType.UNNECESSARY, "一般的な語です", "is an everyday word", exclude=True),
         ]
     if definition == NOTHING:
-        return [_issue(term, IssueType.UNCLEAR, "文書に説明が見つかりません", "is explained nowhere in the documents")]
+        told = ("文書に説明が見つかりません", "is explained nowhere in the documents")
+        return [_issue(term, IssueType.UNCLEAR, *told, exclude=True)]
     if len(definition) < _SHORT or definition.strip(" 。.").lower() == term.lower():
         return [_issue(term, IssueType.UNCLEAR, "定義が短すぎます", "has a definition that says too little")]
     if _contradicts(term, definition):
@@ -150,10 +149,10 @@ def refine(question: llm.Question) -> GlossaryRefinement:
     prompt = question.prompt
     names = [text_in(prompt, "term"), *texts(prompt, "synonym")]
     before, notes = text_in(prompt, "definition"), text_in(prompt, "user_notes")
-    definition, confidence = found_definition(names, texts(prompt, "context"), sentences=2)
+    definition, confidence = found_definition(names, texts(prompt, "context"))
     if definition == NOTHING or len(definition) < len(before):
         definition = before
     if notes and notes not in definition:
         definition = notes if definition == NOTHING else f"{definition} {notes}"
         confidence = max(confidence, 0.6)
-    return GlossaryRefinement(definition=definition, confidence=min(confidence + (_SURE if confidence else 0.0), 1.0))
+    return GlossaryRefinement(definition=definition, confidence=round(min(confidence, 1.0), 2))

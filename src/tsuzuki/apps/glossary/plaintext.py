@@ -8,7 +8,7 @@ CJK: Final = "\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\
 """Characters of Japanese words, as they stand in a class of a regular expression."""
 HAS_CJK: Final = re.compile(f"[{CJK}]")
 
-_FENCED: Final = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+FENCED: Final = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
 _COMMENT: Final = re.compile(r"<!--.*?-->|<[a-zA-Z/][^<>\n]{0,300}>", re.DOTALL)
 _LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -23,7 +23,7 @@ _LEADING: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+([^:：\n]{2,40})[:
 def prose(text: str) -> str:
     """Gives the prose of a document; what was taken out leaves a full stop, so that no phrase reaches over it."""
     text = _FRONT.sub("\n", text)
-    text = _FENCED.sub("\n", text)
+    text = FENCED.sub("\n", text)
     text = _COMMENT.sub(" ", text)
     text = _CODE.sub(" . ", text)
     text = _LINK.sub(r"\1", text)

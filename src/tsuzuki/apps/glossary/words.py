@@ -36,6 +36,7 @@ FUNCTION_WORDS: Final = (
     look looks looked show shows shown called call calls means mean meant happen happens begin begins began
     end ends ended stay stays find finds found run's it's don't doesn't isn't aren't can't won't that's there's
     new old good bad big small large great high low full empty able different several certain possible available
+    anew late inside beside soon again whoever whatever whichever ones mb kb gb mib gib kib ms µs
     four five six seven eight nine ten hundred thousand million right wrong true false else own least
     """.split()
     )
@@ -60,7 +61,8 @@ COMMON_ENGLISH: Final = frozenset(
     period practice present progress project purpose quality range rate reader reference report request
     requirement research response review sample scale science series setting situation solution source
     standard status structure style success summary support task technique technology term thought tool topic
-    trouble truth usage variable way website writer
+    trouble truth usage variable way website writer decision consequence introduction configuration summary
+    background conclusion appendix contents chapter overview motivation
     """.split()
 )
 """Nouns that everybody knows; they are terms only as part of one."""

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Final
 
 from bench.commits.works import commits
+from bench.glossary.works import glossary
 from bench.http.works import http
 from bench.llm.works import llm
 from bench.nats.works import nats
@@ -18,7 +19,7 @@ from bench.report import Row, machine, plain, table
 from bench.works import ONLY_WHEN_ASKED, Bench
 from bench.works import WORKS as ON_SQLITE
 
-WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits, "llm": llm}
+WORKS: Final = {**ON_SQLITE, "nats": nats, "http": http, "commits": commits, "glossary": glossary, "llm": llm}
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ MOST: Final = 300
 _MANY: Final = 200_000
 """How many different phrases are remembered before those that were seen once are forgotten."""
 _OFTEN: Final = 2
-_FAR: Final = 0.2
+_FAR: Final = 0.12
 """What scores less than this part of the best is no candidate."""
 
 
@@ -44,10 +44,11 @@ def find_candidates(documents: Iterable[Document], most: int = MOST) -> list[Can
         english.read(foreign)
         if len(runs) > _MANY:
             runs = Counter({run: count for run, count in runs.items() if count >= _OFTEN})
-        if len(english.counts) > _MANY:
+        if english.size > _MANY:
             english.prune()
         if len(marks) > _MANY:
             marks = Counter(dict(marks.most_common(_MANY // 2)))
+    english.settle()
     # A short text says little twice: there one mention has to do.
     least = _OFTEN if sum(runs.values()) + sum(english.counts.values()) > MOST * 2 else 1
     ranked = [*_japanese(runs, marks, least), *_english(english, marks, least)]

@@ -63,6 +63,13 @@ class Phrases:
     cased: Counter[str] = field(default_factory=Counter)
     forms: dict[str, str] = field(default_factory=dict)
     """How a phrase is spelled where it is not at the beginning of a sentence."""
+    _read: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
+    """What was read and not yet counted: texts repeat themselves, so each distinct phrase is looked at once."""
+
+    @property
+    def size(self) -> int:
+        """How much is remembered."""
+        return len(self.counts) + len(self._read)
 
     def read(self, text: str) -> None:
         """Counts the phrases of a text."""
@@ -77,33 +84,40 @@ class Phrases:
             low = word.lower()
             if low in FUNCTION_WORDS:
                 if gathered:
-                    self._take(gathered, left, begins=not first)
+                    self._read[" ".join(gathered), left, not first] += 1
                     gathered = []
                 left = first = low
             else:
                 gathered.append(word)
         if gathered:
-            self._take(gathered, left, begins=not first)
+            self._read[" ".join(gathered), left, not first] += 1
 
-    def _take(self, words: list[str], left: str, *, begins: bool) -> None:
+    def settle(self) -> None:
+        """Counts what was read."""
+        for (phrase, left, begins), times in self._read.items():
+            self._take(phrase.split(" "), left, times, begins=begins)
+        self._read.clear()
+
+    def _take(self, words: list[str], left: str, times: int, *, begins: bool) -> None:
         if left in DETERMINERS and len(words) == 1:  # of more words the last may be a verb: the worker waits
-            self.as_noun[singular(words[-1])] += 1
+            self.as_noun[singular(words[-1])] += times
         elif left in VERB_SIGNS:
-            self.as_verb[singular(words[0])] += 1
+            self.as_verb[singular(words[0])] += times
         count = len(words)
         if count <= LONGEST:
-            self.alone[key_of(words)] += 1
+            self.alone[key_of(words)] += times
         for size in range(1, min(count, LONGEST - 1) + 1):
             for at in range(count - size + 1):
                 part = words[at : at + size]
                 key = key_of(part)
-                self.counts[key] += 1
+                self.counts[key] += times
                 if (part[0] != part[0].lower() and not (begins and at == 0)) or any(map(special, part)):
-                    self.cased[key] += 1
+                    self.cased[key] += times
                     self.forms.setdefault(key, " ".join(part))
 
     def prune(self) -> None:
         """Forgets what was seen once, so that memory stays bounded."""
+        self.settle()
         for counter in (self.counts, self.alone, self.as_noun, self.as_verb, self.cased):
             for key in [key for key, count in counter.items() if count < _OFTEN]:
                 del counter[key]

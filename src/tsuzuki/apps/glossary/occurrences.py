@@ -19,6 +19,8 @@ MOST: Final = 20
 _WIDE: Final = 300
 """How much of a long line is shown on each side (characters)."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_]")
+_STARTS: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9_]|[^\x00-\x7f]|[!-/:-@\[-^`{-~]")
+"""Where a term can begin: at the start of a word in ASCII, and with anything else."""
 _DEFINES: Final = re.compile(
     r"」?(?:とは|は[、,]?|（|\s*[:：]\s|\s*[—–]\s|\s\(|\s(?:is|are|means|refers to)\s)|\*\*\s*[:：—–]|\*\*[:：]|\s*\|\s"
 )
@@ -63,21 +65,23 @@ class TermIndex:
                 if form and (form not in self._terms or form == name):
                     self._terms[form] = term
         self._lengths: dict[str, list[int]] = {}
-        for form in self._terms:
+        self._single = {form: term for form, term in self._terms.items() if len(form) == 1}
+        for form in self._terms.keys() - self._single.keys():
             lengths = self._lengths.setdefault(form[:2], [])
             if len(form) not in lengths:
                 lengths.append(len(form))
 
     def find(self, text: str) -> Iterator[Match]:
         """Gives every occurrence of every term, those that lie in others too."""
-        lengths, terms = self._lengths, self._terms
-        single = {form for form in lengths if len(form) == 1}
-        for start in range(len(text)):
-            for head in (text[start : start + 2], text[start]) if text[start] in single else (text[start : start + 2],):
-                for length in lengths.get(head, ()):
-                    term = terms.get(text[start : start + length])
-                    if term is not None and _bounded(text, start, start + length):
-                        yield Match(start, start + length, term)
+        lengths, terms, single = self._lengths, self._terms, self._single
+        for found in _STARTS.finditer(text):
+            start = found.start()
+            for length in lengths.get(text[start : start + 2], ()):
+                term = terms.get(text[start : start + length])
+                if term is not None and _bounded(text, start, start + length):
+                    yield Match(start, start + length, term)
+            if text[start] in single and _bounded(text, start, start + 1):
+                yield Match(start, start + 1, single[text[start]])
 
     def longest(self, text: str) -> list[Match]:
         """Gives occurrences that do not overlap, the longest first where they would."""

@@ -87,9 +87,7 @@ COMMON_JAPANESE: Final = frozenset(
 )
 """Nouns that everybody knows."""
 
-LEADING_JAPANESE: Final = frozenset(
-    "本 各 同 当 全 両 毎 各種 上記 下記 以下 以上 次 前 後 約 他 一 二 三 第 その この".split()
-)
+LEADING_JAPANESE: Final = frozenset("本 各 同 当 全 両 毎 各種 上記 下記 以下 以上 次 前 後 約 他 第 その この".split())
 TRAILING_JAPANESE: Final = frozenset(
     """
     等 後 前 中 時 間 毎 内 外 上 下 以上 以下 以外 以降 以前 場合 際 的 方 分 目 ごと 自体 同士 全体 全般 向け 付き

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -55,8 +54,11 @@ class Study:
         made = self.desk.registry.add(name, **({} if model is None else model.settings))
         project = self.desk.project(made.id)
         if texts:
-            project.documents.add([Document(f"{at}.md", text) for at, text in enumerate(texts)])
+            project.documents.add(self.documents(*texts))
         return project
+
+    def documents(self, *texts: str) -> list[Document]:
+        return [Document(f"{at}.md", text) for at, text in enumerate(texts)]
 
     async def ended(self, project: ProjectFile, row: RunRow) -> RunRow:
         origin = project.run_origin(row.id)
@@ -135,9 +137,3 @@ async def study(tmp_path: Path) -> AsyncIterator[Study]:
     with settings.flagged(TSUZUKI_DATA_DIR=str(folder)):
         async with Runs.open(data_dir=str(folder)) as runs, AsyncExitStack() as stack:
             yield Study(runs, folder, stack)
-
-
-def number_of(text: str) -> int:
-    found = re.search(r"\d+", text)
-    assert found is not None, text
-    return int(found[0])

@@ -77,9 +77,10 @@ class TermIndex:
         for found in _STARTS.finditer(text):
             start = found.start()
             for length in lengths.get(text[start : start + 2], ()):
-                term = terms.get(text[start : start + length])
-                if term is not None and _bounded(text, start, start + length):
-                    yield Match(start, start + length, term)
+                end = start + length
+                term = terms.get(text[start:end]) if end <= len(text) else None
+                if term is not None and _bounded(text, start, end):
+                    yield Match(start, end, term)
             if text[start] in single and _bounded(text, start, start + 1):
                 yield Match(start, start + 1, single[text[start]])
 

@@ -18,7 +18,9 @@ TOP: Final = 20
 SIZE: Final = 10_000
 LANGUAGES: Final = ("ja", "en")
 _SYLLABLES: Final = "ka to mi ren sol var di qua lum ber tor nex pha gri sto mal ved cor tin zan".split()
-_KANJI: Final = "量子計算処理分散同期非記録台帳仕訳検証認可鍵束符号復元経路索引区画層圧縮展開転送監視制御装置回線端末基盤資源"
+_KANJI: Final = (
+    "量子計算処理分散同期非記録台帳仕訳検証認可鍵束符号復元経路索引区画層圧縮展開転送監視制御装置回線端末基盤資源"
+)
 _KATAKANA: Final = ("サーバー", "ノード", "キュー", "ログ", "レコード", "ストリーム", "バッチ", "カーソル", "トークン")
 
 

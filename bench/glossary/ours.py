@@ -17,7 +17,23 @@ from tsuzuki.apps.glossary.records import Category, Document
 TOP: Final = 20
 SIZE: Final = 10_000
 LANGUAGES: Final = ("ja", "en")
-_SYLLABLES: Final = "ka to mi ren sol var di qua lum ber tor nex pha gri sto mal ved cor tin zan".split()
+_SYLLABLES: Final = (
+    "ka",
+    "to",
+    "mi",
+    "ren",
+    "sol",
+    "var",
+    "di",
+    "qua",
+    "lum",
+    "ber",
+    "tor",
+    "nex",
+    "pha",
+    "gri",
+    "zan",
+)
 _KANJI: Final = (
     "量子計算処理分散同期非記録台帳仕訳検証認可鍵束符号復元経路索引区画層圧縮展開転送監視制御装置回線端末基盤資源"
 )

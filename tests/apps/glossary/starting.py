@@ -1,4 +1,4 @@
-"""A process that starts so many runs of a project at once, and prints how it went: `python -m … FOLDER PROJECT COUNT`."""
+"""A process that starts so many runs of a project at once and tells how it went: its arguments are those of `main`."""
 
 import asyncio
 import sys

@@ -46,14 +46,15 @@ async def test_what_is_missing_is_said_in_these_words(study: Study) -> None:
         row = await study.run(empty, scope)
         assert (row.status, row.error_message) == ("failed", "Cannot execute pipeline without documents")
     project = study.project("Some text.")
-    for scope, why in {
+    for scope, missing in {
         "full": "Cannot execute full pipeline without extracted terms",
         "generate": "Cannot execute generate without extracted terms",
         "review": "Cannot execute review without provisional glossary",
-        "refine": "Cannot execute refine without provisional glossary",
     }.items():
         row = await study.run(project, scope)
-        assert (row.status, row.error_message) == ("failed", why)
+        assert (row.status, row.error_message) == ("failed", missing)
+    row, why = await study.run(project, "refine"), "Cannot execute refine without provisional glossary"
+    assert (row.status, row.error_message) == ("failed", why)
     log = await study.log(project, row)
     failure = next(entry for entry in log if entry.get("level") == "error")
     assert why in failure["message"]

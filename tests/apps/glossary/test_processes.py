@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
@@ -47,9 +47,9 @@ def tsuzuki(folder: Path, *arguments: str, **environment: str) -> "subprocess.Po
     return subprocess.Popen(command, env=told, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(folder: Path, *arguments: str, code: int = 0, **environment: str) -> tuple[str, str]:
+def run(folder: Path, *arguments: str, code: int = 0, environment: dict[str, str] | None = None) -> tuple[str, str]:
     """Runs a command here: most need no process of their own."""
-    told = {"TSUZUKI_DATA_DIR": str(folder / "data"), "TSUZUKI_LOAD_DOTENV": "0", **environment}
+    told = {"TSUZUKI_DATA_DIR": str(folder / "data"), "TSUZUKI_LOAD_DOTENV": "0", **(environment or {})}
     with contextlib.chdir(folder):
         done = CliRunner(env=told).invoke(main, ["glossary", *arguments])
     assert done.exit_code == code, done.output
@@ -67,8 +67,8 @@ def docs(tmp_path: Path) -> Path:
 
 def test_a_kill_in_every_step_asks_nothing_again_that_was_answered(tmp_path: Path, docs: Path, model: Model) -> None:
     environment = {"OPENAI_API_KEY": "sk-test-0123456789abcdef", "TSUZUKI_LLM_CONCURRENCY": "1"}
-    how = ("generate", "-i", "docs", "-o", "glossary.md", "-q", "--provider", "openai", "--model", "m-1")
-    how = (*how, "--base-url", f"{model.double.url}/v1")
+    asked = ("--provider", "openai", "--model", "m-1", "--base-url", f"{model.double.url}/v1")
+    how = ("generate", "-i", "docs", "-o", "glossary.md", "-q", *asked)
     model.double.delay = 0.03
     kills = 0
     for step, at in (("classify", 1), ("define", 3), ("review", 1), ("refine", 3)):
@@ -84,7 +84,7 @@ def test_a_kill_in_every_step_asks_nothing_again_that_was_answered(tmp_path: Pat
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kills += 1
-    run(tmp_path, *how, **environment)
+    run(tmp_path, *how, environment=environment)
     repeated = {prompt: count for prompt, count in model.double.prompts.items() if count > 1}
     assert sum(count - 1 for count in repeated.values()) <= kills, "at most what was under way at each kill"
     registry = Registry(folder_of("", tmp_path / "data"))
@@ -110,7 +110,7 @@ def test_a_glossary_without_a_server_and_without_a_model(tmp_path: Path, docs: P
         out, _ = run(tmp_path, "export", "--format", kind)
         assert "worker" in out, kind
     run(tmp_path, "export", "docs", "-o", "glossary.tbx")
-    root = ElementTree.parse(tmp_path / "glossary.tbx").getroot()  # noqa: S314 - our own file
+    root = ET.parse(tmp_path / "glossary.tbx").getroot()  # noqa: S314 - our own file
     assert (root.tag, root.get("type")) == ("{urn:iso:std:iso:30042:ed-2}tbx", "TBX-Basic")
     names = [each.text for each in root.iter("{urn:iso:std:iso:30042:ed-2}term")]
     assert "worker" in names

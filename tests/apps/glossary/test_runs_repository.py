@@ -53,17 +53,17 @@ def test_the_table_has_exactly_the_columns_of_the_requirement(conn: sqlite3.Conn
     ]  # fmt: skip
     assert columns["triggered_by"] == ("TEXT", 1, "'api'")
     assert columns["created_at"] == ("TEXT", 1, None)
-    for values in ("('full', 'pending', NULL)", "('all', 'pending', 'x')", "('full', 'Running', 'x')"):
+    for values in (("full", "pending", None), ("all", "pending", "x"), ("full", "Running", "x")):
         with pytest.raises(sqlite3.IntegrityError):
-            conn.execute(f"INSERT INTO runs (scope, status, created_at) VALUES {values}")
+            conn.execute("INSERT INTO runs (scope, status, created_at) VALUES (?, ?, ?)", values)
     last = max(rows.create_run(conn, "full", by) for by in ("api", "manual", "auto"))
     conn.execute("DELETE FROM runs WHERE id = ?", (last,))
     assert rows.create_run(conn, "extract") == last + 1
 
 
 def test_statuses_are_checked_by_name() -> None:
-    assert rows.VALID_STATUSES == {"pending", "running", "completed", "failed", "cancelled"}
-    assert rows.TERMINAL_STATUSES == {"completed", "failed", "cancelled"}
+    assert {"pending", "running", "completed", "failed", "cancelled"} == rows.VALID_STATUSES
+    assert {"completed", "failed", "cancelled"} == rows.TERMINAL_STATUSES
     for wrong in ("complete", "Running", "canceled"):
         with pytest.raises(ValueError, match=f"Invalid status: {wrong}. Must be one of"):
             rows.validate_status(wrong)

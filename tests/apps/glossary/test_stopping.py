@@ -99,7 +99,8 @@ async def test_what_was_finished_is_kept_where_nothing_was_before(study: Study, 
     assert len(kept) >= 2
     partial = await study.desk.partial(project.project.id, row.id)
     assert [each["term"] for each in partial] == kept
-    assert project.issues.list() == project.refined.list() == []
+    assert not project.issues.list()
+    assert not project.refined.list()
     assert await study.desk.cancel(project.project.id, row.id) == cancelled
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -34,9 +34,10 @@ def test_code_and_addresses_have_no_terms() -> None:
 @pytest.mark.parametrize(
     ("term", "category"),
     [
-        ("山田太郎氏", "person_name"), ("東京都", "place_name"), ("株式会社山田製作所", "organization"), ("取締役社長", "title"),
-        ("量子コンピュータ", "technical_term"), ("場合", "common_noun"), ("example", "common_noun"), ("JetStream", "technical_term"),
-        ("Dr. Grace Hopper", "person_name"), ("Acme Corp.", "organization"), ("Managing Director", "title"),
+        ("山田太郎氏", "person_name"), ("東京都", "place_name"), ("株式会社山田製作所", "organization"),
+        ("取締役社長", "title"), ("量子コンピュータ", "technical_term"), ("場合", "common_noun"),
+        ("example", "common_noun"), ("JetStream", "technical_term"), ("Dr. Grace Hopper", "person_name"),
+        ("Acme Corp.", "organization"), ("Managing Director", "title"),
     ],
 )  # fmt: skip
 def test_terms_have_kinds(term: str, category: str) -> None:
@@ -57,7 +58,7 @@ def test_words_are_whole_in_ascii_and_parts_in_japanese() -> None:
             ("API", "API"),
             ("C++", "C++"),
             ("円", "円"),
-        ]  # fmt: skip
+        ]
     )
     shown = places(index, "x\n  量子計算 and API")
     assert [(each.term, each.line, each.column, each.length) for each in shown] == [
@@ -111,7 +112,7 @@ def test_exports_say_the_same_in_every_format() -> None:
     rows = list(csv.reader(io.StringIO(separated("t", entries))))
     assert rows[1][:3] == ["'=b<i>", 'say "x" & y,\nz', "0.50"]
     assert json.loads(as_json("t", entries))["entries"][0]["aliases"] == ["別の名"]
-    root = ElementTree.fromstring(tbx_basic("t", entries).encode())  # noqa: S314 - our own text
+    root = ET.fromstring(tbx_basic("t", entries).encode())  # noqa: S314 - our own text
     space = "{urn:iso:std:iso:30042:ed-2}"
     assert [each.text for each in root.iter(f"{space}term")] == ["=b<i>", "別の名", "a"]
     assert root.find(f".//{space}descrip").text == 'say "x" & y,\nz'  # type: ignore[union-attr]

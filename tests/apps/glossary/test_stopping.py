@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
-from tsuzuki import Status
+from tsuzuki import Status, Worker
+from tsuzuki.apps.glossary import flows
 from tsuzuki.apps.glossary.asking import Asked
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
@@ -102,6 +103,28 @@ async def test_what_was_finished_is_kept_where_nothing_was_before(study: Study, 
     assert not project.issues.list()
     assert not project.refined.list()
     assert await study.desk.cancel(project.project.id, row.id) == cancelled
+
+
+async def test_a_worker_that_leaves_hands_its_run_on(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    gate = Gate(model, "define", 3)
+    async with Worker(study.runs.backend, flows.flows(), grace=0.1) as first:
+        working = asyncio.create_task(first.run())
+        row = await study.desk.start(project.project.id, "generate")
+        await study.until(gate.reached.is_set)
+        model.double.delay = 30
+        await study.until(lambda: model.double.at_once == 1 and model.asked >= 4)
+        first.stop()
+        await working
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    assert (await study.runs.get(origin.engine_run)).status is Status.PENDING
+    assert (await study.desk.run(project.project.id, row.id)).status == "running"
+    model.double.delay = 0
+    await study.work()
+    assert (await study.ended(project, row)).status == "completed"
+    assert sum(count - 1 for count in model.double.prompts.values()) <= 1
+    assert [entry.definition for entry in project.provisional.list()] == [f"{term} as it is" for term in TERMS]
 
 
 async def test_a_cancel_that_comes_too_late_changes_nothing(study: Study, model: Model) -> None:

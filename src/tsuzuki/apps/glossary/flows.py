@@ -1,5 +1,6 @@
 """The flow: one run of a project, of whatever scope."""
 
+import asyncio
 from typing import Any, Final
 
 from tsuzuki import current, flow
@@ -10,6 +11,7 @@ from tsuzuki.apps.glossary import (
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import PipelineScope
+from tsuzuki.apps.glossary.refusals import PipelineCancelledException
 from tsuzuki.apps.glossary.registry import Registry, folder_of
 from tsuzuki.apps.glossary.times import CLOCK
 
@@ -72,6 +74,8 @@ async def glossary(project_id: int, scope: str = "full", triggered_by: str = "ap
     )
     try:
         await executor.execute(project, wanted, context, project.project.doc_root or ".")
+    except PipelineCancelledException:  # the run is being stopped: the engine knows whether for good
+        raise asyncio.CancelledError from None
     finally:
         notes.settle()
     # Nothing is awaited from here on, so that a run whose work is done is completed, whatever is asked now.

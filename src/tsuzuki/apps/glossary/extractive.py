@@ -17,7 +17,8 @@ _LEAST: Final = 0.2
 """What is less sure than this is no definition."""
 _SOURCE: Final = re.compile(r"\A[^\n]*?\.(?:md|txt):\d+\n", re.IGNORECASE)
 _HEADING: Final = re.compile(r"^\s*#{1,6}\s*(?:\d[\d.]*\s+)?(.*?)[\s#]*$")
-_MARK: Final = re.compile(r"\s*(?:```|~~~|\|[\s:|-]+\|?\s*$|<!--|\$ )")
+_RULE: Final = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$")
+_MARK: Final = re.compile(r"\s*(?:```|~~~|\|?\s*:?-{2,}[\s:|-]*$|<!--|\$ )")
 """Lines that say nothing: fences, rules of tables, commands."""
 _ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -79,7 +80,7 @@ def _any_of(names: Sequence[str]) -> re.Pattern[str]:
 
 def _statements(context: str, names: Sequence[str], term: re.Pattern[str]) -> list[tuple[str, float]]:
     """Gives what a context says about a term, and how much each is a definition."""
-    lines = [line for line in _SOURCE.sub("", f"{context}\n").strip("\n").split("\n") if not _MARK.match(line)]
+    lines = _telling_lines(_SOURCE.sub("", f"{context}\n").strip("\n").split("\n"))
     lowered = {form.lower() for name in names for form in spellings(name)}
     found: list[tuple[str, float]] = []
     for at, line in enumerate(lines):
@@ -90,7 +91,7 @@ def _statements(context: str, names: Sequence[str], term: re.Pattern[str]) -> li
             if said and len(said[0]) >= _SENTENCE and not _PARTIAL.match(said[0]):
                 about = any(name in said[0].lower() for name in lowered)
                 found.append((said[0], 0.6 if about else 0.35))
-    prose = _flowing([line for line in lines if not _HEADING.match(line) and "|" not in line])
+    prose = _flowing([line.replace("**", "") for line in lines if not _HEADING.match(line) and "|" not in line])
     for sentence in llm.text.sentences(prose):
         text = _clean(sentence)
         marked = term.sub(_TERM, text)
@@ -100,12 +101,18 @@ def _statements(context: str, names: Sequence[str], term: re.Pattern[str]) -> li
     return found
 
 
+def _telling_lines(lines: list[str]) -> list[str]:
+    """Gives the lines that say something: no fences, no rules of tables, and not the heads above these."""
+    heads = {at - 1 for at, line in enumerate(lines) if _RULE.match(line)}
+    return [line for at, line in enumerate(lines) if at not in heads and not _MARK.match(line)]
+
+
 def _cells(line: str, names: set[str]) -> list[tuple[str, float]]:
     """Reads a line that explains a term: a row of a table, or an item with a colon."""
     if line.count("|") > 1:
         cells = [_clean(cell) for cell in line.strip().strip("|").split("|")]
         first = cells[0].strip("`* ").lower()
-        if first in names and len(cells) > 1 and len(cells[1]) >= _SHORTEST:
+        if first in names and len(cells) > 1 and len(cells[1]) >= _SENTENCE:
             return [(cells[1], 0.55)]
         return []
     plain = _clean(_ITEM.sub("", line))

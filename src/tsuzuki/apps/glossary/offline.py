@@ -119,7 +119,8 @@ def _issues(term: str, definition: str, confidence: float) -> list[ReviewedIssue
     if _contradicts(term, definition):
         return [_issue(term, IssueType.CONTRADICTION, "定義に矛盾があります", "is said to be and not to be the same")]
     if confidence < _WEAK:
-        return [_issue(term, IssueType.UNCLEAR, "定義の根拠が弱いです", "has a definition with little support")]
+        told = ("言及されるだけで、説明されていません", "is mentioned in the documents, but not explained")
+        return [_issue(term, IssueType.UNCLEAR, *told, exclude=True)]
     return []
 
 

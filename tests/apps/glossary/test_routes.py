@@ -210,7 +210,7 @@ async def test_terms_lists_and_synonyms(house: House) -> None:
 async def test_runs_are_refused_cancelled_and_looked_at(house: House, model: Model) -> None:
     model.double.delay = 30
     at = await made(house, **model.settings)
-    await house.get(f"{at}/runs/current", 404)
+    assert (await house.get(f"{at}/runs/current", 404))["detail"] == "No runs found"
     await house.post(f"{at}/runs", {"scope": "from_terms"}, 422)
     added = await house.post(f"{at}/files", {"file_name": "a.md", "content": TEXT}, 201)
     run = added["extract_run_id"]

@@ -75,12 +75,16 @@ class Desk:
     async def remove_project(self, number: int) -> None:
         """Removes a project, unless a run of it is active."""
         await self.reconcile(number)
-        active = await asyncio.to_thread(self.project(number).active)
+        active = await asyncio.to_thread((await self._opened(number)).active)
         if active is not None:
             raise RunActive(
                 f"実行中は削除できません / run {active.id} of this project is active: stop it first", active.id
             )
         await asyncio.to_thread(self.registry.remove, number)
+
+    async def _opened(self, number: int) -> ProjectFile:
+        """Opens a project, without holding up the loop."""
+        return await asyncio.to_thread(self.project, number)
 
     # Runs
 
@@ -94,7 +98,7 @@ class Desk:
         """Starts a run, or goes on with one that its process left behind; tells which."""
         if scope not in set(PipelineScope):
             raise BadValue(f"Unknown scope: {scope[:40]}. Must be one of {', '.join(PipelineScope)}")
-        project = await asyncio.to_thread(self.project, number)
+        project = await self._opened(number)
         await self.reconcile(number)
         params = {"project_id": number, "scope": scope, "triggered_by": triggered_by}
         earlier = await self._earlier(project, scope)
@@ -154,7 +158,7 @@ class Desk:
     async def cancel(self, number: int, run_id: int) -> RunRow:
         """Asks for the end of a run and waits a moment for it; one that has ended stays as it is."""
         row = await self.run(number, run_id)
-        origin = await asyncio.to_thread(self.project(number).run_origin, run_id)
+        origin = await asyncio.to_thread((await self._opened(number)).run_origin, run_id)
         if not row.active or origin is None:
             return row
         await self._runs.cancel(origin.engine_run, by="glossary")
@@ -168,17 +172,17 @@ class Desk:
     async def run(self, number: int, run_id: int) -> RunRow:
         """Gives a run as it stands."""
         await self.reconcile(number)
-        return await asyncio.to_thread(self.project(number).run, run_id)
+        return await asyncio.to_thread((await self._opened(number)).run, run_id)
 
     async def runs(self, number: int) -> list[RunRow]:
         """Lists the runs of a project, the newest first."""
         await self.reconcile(number)
-        return await asyncio.to_thread(self.project(number).runs)
+        return await asyncio.to_thread((await self._opened(number)).runs)
 
     async def current(self, number: int) -> RunRow:
         """Gives the active run, else the last one."""
         await self.reconcile(number)
-        row = await asyncio.to_thread(self.project(number).current)
+        row = await asyncio.to_thread((await self._opened(number)).current)
         if row is None:
             raise NoRuns
         return row
@@ -186,12 +190,12 @@ class Desk:
     async def partial(self, number: int, run_id: int) -> list[dict[str, Any]]:
         """Gives what a run has defined so far, whether it has ended or not."""
         await self.run(number, run_id)
-        origin = await asyncio.to_thread(self.project(number).run_origin, run_id)
+        origin = await asyncio.to_thread((await self._opened(number)).run_origin, run_id)
         return [] if origin is None else await partial_of(self._runs, origin.engine_run)
 
     async def reconcile(self, number: int) -> None:
         """Lets the row that is active say what has become of the engine's run."""
-        project = await asyncio.to_thread(self.project, number)
+        project = await self._opened(number)
         row = await asyncio.to_thread(project.active)
         if row is None:
             return
@@ -217,7 +221,7 @@ class Desk:
     async def logs(self, number: int, run_id: int, *, history: bool = False) -> AsyncGenerator[dict[str, Any], None]:
         """Gives the log of a run as it is written, and at last, in every case, that it is complete."""
         row = await self.run(number, run_id)
-        origin = await asyncio.to_thread(self.project(number).run_origin, run_id)
+        origin = await asyncio.to_thread((await self._opened(number)).run_origin, run_id)
         if origin is not None and (row.active or history):
             try:
                 async for line in self._runs.follow_log(origin.engine_run):
@@ -247,13 +251,11 @@ class Desk:
 
     async def regenerate(self, number: int, entry_id: int) -> Entry:
         """Asks for the definition of one entry again."""
-        project = await asyncio.to_thread(self.project, number)
+        project = await self._opened(number)
         entry = await asyncio.to_thread(project.provisional.get, entry_id)
         terms = await asyncio.to_thread(project.terms.list)
         category = next((term.category for term in terms if term.term_text == entry.term_name), None)
-        subjects = await asyncio.to_thread(
-            Subjects, terms, project.synonyms.list(), project.terms.notes(), project.documents.each
-        )
+        subjects = await asyncio.to_thread(Subjects.of, project)
         subject = subjects.subject(entry.term_name, category or "")
         try:
             given = await answer(GlossaryDefinition, define_prompt(subject), Asked.of(project.origin("").address))

@@ -133,7 +133,7 @@ class PipelineExecutor:
     @cancellable
     async def _refine(self, project: ProjectFile, context: ExecutionContext) -> None:
         glossary = self._provisional(project, "refine")
-        subjects = await asyncio.to_thread(self._known, project)
+        subjects = await asyncio.to_thread(Subjects.of, project)
         await self._do_refine(project, context, glossary, project.issues.list(), subjects)
 
     # Steps
@@ -193,11 +193,7 @@ class PipelineExecutor:
     async def _subjects(self, project: ProjectFile, missing: str) -> Subjects:
         if not project.terms.list():
             raise RuntimeError(missing)
-        return await asyncio.to_thread(self._known, project)
-
-    def _known(self, project: ProjectFile) -> Subjects:
-        terms = project.terms
-        return Subjects(terms.list(), project.synonyms.list(), terms.notes(), project.documents.each)
+        return await asyncio.to_thread(Subjects.of, project)
 
     def _provisional(self, project: ProjectFile, scope: str) -> Glossary:
         glossary = project.provisional.glossary()

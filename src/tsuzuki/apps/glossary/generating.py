@@ -7,6 +7,7 @@ from tsuzuki import current, task
 from tsuzuki.apps.glossary.answers import GlossaryDefinition
 from tsuzuki.apps.glossary.asking import Asked, CancelEvent, ProgressCallback, answer, digest, is_set, told, until
 from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences
+from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.prompts import MOST_CONTEXTS, Subject, define_prompt
 from tsuzuki.apps.glossary.records import Document, Entry, Glossary, Occurrence, SynonymGroup, Term
 from tsuzuki.apps.glossary.refusals import sanitised
@@ -40,6 +41,12 @@ class Subjects:
         self._terms = [term for term in terms if term.term_text not in secondary]
         self._notes = notes
         self.occurrences: dict[str, list[Occurrence]] = find_occurrences(documents(), TermIndex(self.names()))
+
+    @classmethod
+    def of(cls, project: ProjectFile) -> "Subjects":
+        """Gives the terms of a project with all that is known of them."""
+        terms = project.terms
+        return cls(terms.list(), project.synonyms.list(), terms.notes(), project.documents.each)
 
     def names(self) -> dict[str, str]:
         """Maps every spelling to its term."""

@@ -6,7 +6,6 @@ from typing import Any, Final
 from tsuzuki import Run, Runs
 from tsuzuki.apps.glossary.generating import Subjects
 from tsuzuki.apps.glossary.project import ProjectFile
-from tsuzuki.apps.glossary.records import Entry
 
 STEPS: Final = {"glossary_define": "provisional", "glossary_refine": "refined"}
 """The tasks whose items are entries, and what they are entries of."""
@@ -29,16 +28,11 @@ async def partial_of(runs: Runs, engine_run: str) -> list[dict[str, Any]]:
 
 async def keep_partial(runs: Runs, project: ProjectFile, run: Run) -> None:
     """Lets finished definitions be the provisional glossary where there was none: that takes nothing away."""
-    if project.provisional.list():
+    if await asyncio.to_thread(project.provisional.list):
         return
     found = [each for each in await partial_of(runs, run.id) if each["step"] == "provisional"]
     if not found:
         return
-    terms = project.terms
-    known = await asyncio.to_thread(
-        Subjects, terms.list(), project.synonyms.list(), terms.notes(), project.documents.each
-    )
-    named: dict[str, Entry] = {}
-    for each in found:
-        named[each["term"]] = known.entry(each["term"], each["definition"], each["confidence"])
+    known = await asyncio.to_thread(Subjects.of, project)
+    named = {each["term"]: known.entry(each["term"], each["definition"], each["confidence"]) for each in found}
     await asyncio.to_thread(project.provisional.become, named.values())

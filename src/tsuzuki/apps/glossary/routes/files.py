@@ -1,5 +1,6 @@
 """`/api/projects/{id}/files`: add one or many, list, show, remove; and where terms stand in a document."""
 
+import asyncio
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -76,14 +77,15 @@ def list_files(project: InProject) -> list[FileView]:
 @router.post("", summary="Add a document", status_code=201)
 async def add_file(project_id: ProjectId, asked: NewFile, project: InProject, desk: AtDesk) -> AddedFile:
     """Adds a document and starts to look for terms."""
-    (added,) = project.documents.add([Document(asked.file_name, asked.content)])
+    (added,) = await asyncio.to_thread(project.documents.add, [Document(asked.file_name, asked.content)])
     return AddedFile(**_view(added), **await _extract(desk, project_id))
 
 
 @router.post("/bulk", summary="Add documents", status_code=201)
 async def add_files(project_id: ProjectId, asked: NewFiles, project: InProject, desk: AtDesk) -> AddedFiles:
     """Adds documents, all or none, and starts to look for terms."""
-    added = project.documents.add([Document(each.file_name, each.content) for each in asked.files])
+    documents = [Document(each.file_name, each.content) for each in asked.files]
+    added = await asyncio.to_thread(project.documents.add, documents)
     return AddedFiles(files=[FileView(**_view(each)) for each in added], **await _extract(desk, project_id))
 
 

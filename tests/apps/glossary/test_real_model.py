@@ -1,4 +1,4 @@
-"""A real small model behind OpenAI's protocol answers all four questions well enough for a run to end."""
+"""A real small model behind OpenAI's protocol defines terms in a run."""
 
 import subprocess
 import sys
@@ -23,14 +23,19 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.timeout(240)
-async def test_a_run_with_a_real_model_completes(study: Study, address: str) -> None:
+async def test_a_run_with_a_real_model_completes(study: Study, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await study.work()
     made = study.desk.registry.add("real", llm_provider="llama.cpp", llm_model="smollm2", llm_base_url=address)
     project = study.desk.project(made.id)
-    project.terms.add("bee space")
-    project.documents.add(study.documents("Bee space is a gap of six millimetres between combs."))
+    for term in ("bee space", "comb", "propolis"):
+        project.terms.add(term)
+    text = "Bee space is a gap of six millimetres. A comb is made of wax. Propolis is a resin."
+    project.documents.add(study.documents(text))
+    monkeypatch.setenv("TSUZUKI_LLM_CONCURRENCY", "3")
     row = await study.run(project, "generate")
     assert (row.status, row.error_message) == ("completed", None)
-    (entry,) = project.provisional.list()
-    assert entry.definition
-    assert 0 <= entry.confidence <= 1
+    defined = project.provisional.list()
+    left_out = [entry for entry in await study.log(project, row) if entry.get("level") == "warning"]
+    assert len(defined) + len(left_out) == 3, "a small model may fail at a term, which is told"
+    assert defined
+    assert all(entry.definition and 0 <= entry.confidence <= 1 for entry in defined)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, field_validator
 
 
 class TermClass(BaseModel):
@@ -21,8 +21,16 @@ class GlossaryTermClasses(BaseModel):
 class GlossaryDefinition(BaseModel):
     """A definition, and how well it is supported."""
 
-    definition: str = Field(min_length=1)
+    definition: str
     confidence: float = 0.5
+
+    @field_validator("definition")
+    @classmethod
+    def says_something(cls, value: str) -> str:
+        """Refuses a definition that is blank; a schema with a length is not taken by every provider."""
+        if not value.strip():
+            raise ValueError("the definition is blank")
+        return value.strip()
 
     @field_validator("confidence", mode="before")
     @classmethod

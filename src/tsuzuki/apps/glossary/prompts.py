@@ -24,7 +24,7 @@ MOST_CONTEXTS: Final = 5
 _UNSEEN: Final = "[\\s\\u00ad\\u034f\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]*"
 _NAMES: Final = "|".join(_UNSEEN.join("[_＿]" if sign == "_" else sign for sign in tag) for tag in TAGS)
 _OPENS: Final = re.compile(f"[<＜﹤‹〈](?={_UNSEEN}[/／∕⁄\\\\]?{_UNSEEN}(?:{_NAMES})(?![A-Za-z0-9]))", re.IGNORECASE)
-_CODED: Final = re.compile(r"&(?=(?:lt|#0*60|#x0*3c);)", re.IGNORECASE)
+_CODED: Final = re.compile(r"&(?=(?:amp|lt|#0*60|#x0*3c);)", re.IGNORECASE)
 _FULLWIDTH: Final = {wide + n: narrow + n for wide, narrow in ((0xFF21, 0x41), (0xFF41, 0x61)) for n in range(26)}
 
 RULES: Final = """You help to build a glossary out of documents.

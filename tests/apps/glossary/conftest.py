@@ -18,7 +18,7 @@ from tsuzuki.apps.glossary.prompts import parts, text_in, texts
 from tsuzuki.apps.glossary.records import Document
 from tsuzuki.apps.glossary.runs_repository import RunRow
 
-LONGEST = 30.0
+LONGEST = 100.0
 TERMS = ("worker", "journal", "claim", "lease", "backend", "gateway", "replay", "cursor")
 TEXT = "\n\n".join(
     f"A {term} is a thing with number {number} in the engine. Each {term} has a place."

@@ -27,15 +27,15 @@ async def test_a_run_with_a_real_model_completes(study: Study, address: str, mon
     await study.work()
     made = study.desk.registry.add("real", llm_provider="llama.cpp", llm_model="smollm2", llm_base_url=address)
     project = study.desk.project(made.id)
-    for term in ("bee space", "comb", "propolis"):
-        project.terms.add(term)
-    text = "Bee space is a gap of six millimetres. A comb is made of wax. Propolis is a resin."
-    project.documents.add(study.documents(text))
-    monkeypatch.setenv("TSUZUKI_LLM_CONCURRENCY", "3")
-    row = await study.run(project, "generate")
-    assert (row.status, row.error_message) == ("completed", None)
-    defined = project.provisional.list()
-    left_out = [entry for entry in await study.log(project, row) if entry.get("level") == "warning"]
-    assert len(defined) + len(left_out) == 3, "a small model may fail at a term, which is told"
-    assert defined
-    assert all(entry.definition and 0 <= entry.confidence <= 1 for entry in defined)
+    project.terms.add("bee space")
+    project.documents.add(study.documents("Bee space is a gap of six millimetres between combs."))
+    for _ in range(3):  # a small model may fail at a term, which is told; then it is asked again
+        row = await study.run(project, "generate")
+        assert (row.status, row.error_message) == ("completed", None)
+        if found := project.provisional.list():
+            break
+        assert any(entry.get("level") == "warning" for entry in await study.log(project, row))
+    else:
+        pytest.fail("it never answered as it was asked to")
+    assert found[0].definition
+    assert 0 <= found[0].confidence <= 1

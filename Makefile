@@ -21,11 +21,12 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo test check fix bench chaos screenshots browser without-apps clean
+.PHONY: help up demo glossary-demo test check fix bench chaos screenshots browser without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
 	@echo "make demo    install and show what a kill -9 does to a run"
+	@echo "make glossary-demo   the glossary of this very documentation, made offline, in build/glossary.md"
 	@echo "make test    all tests, in parallel"
 	@echo "make check   formatting, lint, types, layers"
 	@echo "make fix     format, and fix what the linter can"
@@ -40,6 +41,11 @@ up: $(RUNTIME)
 
 demo: $(RUNTIME)
 	@$(BIN)/python -m tsuzuki.demo
+
+glossary-demo: $(RUNTIME)
+	@mkdir -p build
+	@$(BIN)/tsuzuki glossary generate -i docs -o build/glossary.md --provider offline --data-dir build/glossary-demo $(ARGS)
+	@head -n 60 build/glossary.md
 
 test: $(DEV) $(NODE) browser
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)

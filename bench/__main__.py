@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Final
 
 from bench.commits.works import commits
+from bench.glossary.works import glossary
 from bench.http.works import http
 from bench.llm.works import llm
 from bench.nats.works import nats
@@ -26,6 +27,7 @@ WORKS: Final = {
     "nats": nats,
     "http": http,
     "commits": commits,
+    "glossary": glossary,
     "llm": llm,
     "notes": notes,
     "operate": operate,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tsuzuki.context import current
 from tsuzuki.errors import TsuzukiError
 from tsuzuki.flow import task
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 from tsuzuki.retry import GiveUp, Later, Retry
 from tsuzuki.runs import Runs
 from tsuzuki.script import flow
@@ -30,6 +30,7 @@ __all__ = [
     "Later",
     "Retry",
     "Run",
+    "RunUpdateResult",
     "Runs",
     "Status",
     "TsuzukiError",

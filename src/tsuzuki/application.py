@@ -48,6 +48,8 @@ class Application:
     """Gives the flows that every worker here executes."""
     routes: "Callable[[], APIRouter] | None" = None
     """Gives the routes, which stand behind the same door as the gateway's own: who comes in has a tenant."""
+    paths: "Mapping[str, Callable[[], APIRouter]]" = field(default_factory=dict)
+    """Further names directly under `/api` that belong to it, each with the routes below it."""
     command: "Callable[[], click.Command] | None" = None
     """Gives the command, mostly a group of commands."""
     pages: Pages | None = None
@@ -92,4 +94,6 @@ def _loaded(entry: metadata.EntryPoint) -> "Application | Exception":
             f"its entry point is called {entry.name!r} and it {found.name!r}: "
             "both must be the same, of letters, digits and -"
         )
+    if wrong := [path for path in found.paths if not _NAME.fullmatch(path)]:
+        return ValueError(f"its path {wrong[0]!r} is no name of letters, digits and -")
     return found

@@ -280,6 +280,22 @@ COMMITS: Final = (
 )
 """The application commits."""
 
+GLOSSARY: Final = (
+    Setting(
+        "TSUZUKI_GLOSSARY_TAG",
+        "default",
+        "the tag of glossary runs started over HTTP: that of a worker beside the files",
+        tag,
+    ),
+    Setting(
+        "TSUZUKI_GLOSSARY_LLM_DEBUG",
+        "0",
+        "whether each question and answer of a glossary run is kept in a file that only its owner reads",
+        switch,
+    ),
+)
+"""The application glossary."""
+
 NOTES: Final = (
     Setting(
         "TSUZUKI_NOTES_TAG",
@@ -345,5 +361,5 @@ ACCEPTED: Final = (
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     setting.name: setting
-    for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *NOTES, *LLM, *KEYS, *ACCEPTED)
+    for setting in (*STORE, *WORKERS, *GATEWAY, *NATS, *WHEELS, *COMMITS, *GLOSSARY, *NOTES, *LLM, *KEYS, *ACCEPTED)
 }

@@ -1,8 +1,11 @@
 """What a route of an application gets of whoever asks: `visit: Annotated[Visit, Depends(visit)]`."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from starlette.responses import Response
 
 from tsuzuki.flow import Flow
 from tsuzuki.gateway.session import InSession, Session
@@ -31,6 +34,13 @@ class Visit:
         """Accepts a run that belongs to the caller's tenant; the options are those of `Runs.submit`."""
         said = {"source": "http", "tenant": self.tenant, "api_key": self.api_key}
         return await self.runs.submit(flow, params, **(options | said))
+
+    def stream(self, frames: AsyncGenerator[bytes, None]) -> Response:
+        """Gives an answer that stays open and sends server-sent events as they come.
+
+        It counts among the gateway's open streams, and ends when the frames, the client or the gateway do.
+        """
+        return self._session.gateway.streams.answer(frames)
 
 
 async def visit(session: InSession) -> Visit:

@@ -174,3 +174,25 @@ def test_without_applications_the_gateway_is_as_it_was(monkeypatch: pytest.Monke
     monkeypatch.setattr("tsuzuki.gateway.applications.applications", list)
     app = create_app(options=Options())
     assert not any(path.startswith("/api/") for path in app.openapi()["paths"])
+
+
+async def test_it_may_own_further_names_but_not_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = (
+        "from fastapi import APIRouter\nfrom tsuzuki.application import Application\n"
+        "def routes():\n    router = APIRouter()\n    @router.get('')\n    def top() -> str: return '{name}'\n"
+        "    @router.get('/inside/{{at}}')\n    def inside(at: int) -> int: return at\n    return router\n"
+        "application = Application(name='{name}', paths={{'{path}': routes}})\n"
+    )
+    for name, path in (("first", "shelf"), ("second", "shelf"), ("third", "no/name")):
+        files = example_application.broken(name, code.format(name=name, path=path))
+        monkeypatch.syspath_prepend(str(example_application.unpack(tmp_path, files)))
+    async with opened(f"sqlite:{tmp_path / 'store.db'}") as runs, served(runs, Options()) as house:
+        assert await house.get("/api/shelf") == "first"
+        assert await house.get("/api/shelf/inside/3") == 3
+        assert "/api/shelf/inside/{at}" in (await house.get("/openapi.json"))["paths"]
+        await house.get("/api/first", 404)
+        assert {"second", "third"}.isdisjoint(each["name"] for each in await house.get("/apps"))
+    assert "second cannot be used: ValueError: /api/shelf belongs to the application first" in caplog.text
+    assert "third cannot be used: ValueError: its path 'no/name' is no name" in caplog.text

@@ -147,18 +147,25 @@ async def test_no_request_makes_it_fail_or_break_its_word(house: House) -> None:
     await house.work()
     await house.ended(await house.submit("sums"))
     await house.ended(await house.submit("fails"), "FAILED")
-    await asyncio.to_thread(prove, house.url)
+    # What stays open is shown elsewhere, and what asks another server is not ours alone to answer. Applications keep
+    # files of their own: one store is enough for them.
+    on_nats = house.runs.backend.url.startswith("nats")
+    await asyncio.to_thread(prove, house.url, "(watch|events|ollama/models)$" + ("|^/api/" if on_nats else ""))
 
 
-def prove(url: str) -> None:
-    schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex="(watch|events)$")
+def prove(url: str, without: str) -> None:
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex=without)
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     assert len(operations) > 20
     for operation in operations:
         for mode in GenerationMode:
 
             @settings(
-                max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
+                max_examples=3 if operation.path.startswith("/api/") else 10,  # of applications, which test themselves
+                deadline=None,
+                derandomize=True,
+                suppress_health_check=list(HealthCheck),
+                database=None,
             )
             @given(case=operation.as_strategy(generation_mode=mode))
             def holds(case: schemathesis.Case) -> None:

@@ -39,6 +39,7 @@ SECTIONS = (
         defaults.NATS,
     ),
     ("Commits", "", defaults.COMMITS),
+    ("Glossary", "", defaults.GLOSSARY),
     ("Notes", "", defaults.NOTES),
     (
         "Wheels",

@@ -10,7 +10,7 @@ from pathlib import Path
 PACKAGE = Path("src/tsuzuki")
 WRITER = PACKAGE / "backends/sqlite/writer.py"
 SQLITE = PACKAGE / "backends/sqlite"
-LEDGERS = [PACKAGE / "apps/commits/ledger.py", PACKAGE / "llm/database.py"]
+LEDGERS = [PACKAGE / "apps/ledger.py", PACKAGE / "llm/database.py"]
 """Write files of their own beside the store, each in one place, and nothing in the store."""
 SETTINGS = PACKAGE / "settings.py"
 CLOCK = PACKAGE / "clock.py"

@@ -14,6 +14,7 @@ PUBLIC = [
     "Later",
     "Retry",
     "Run",
+    "RunUpdateResult",
     "Runs",
     "Status",
     "TsuzukiError",

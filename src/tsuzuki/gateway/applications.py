@@ -5,7 +5,7 @@ It knows no application by name. One that cannot be used is told of in the log a
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,15 +33,15 @@ class Installed:
     """An application with the routes it gave."""
 
     application: Application
-    routes: APIRouter | None
+    routes: Mapping[str, APIRouter]
+    """Its routes by the name under `/api` that they belong to."""
 
     def mounts(self) -> list[BaseRoute]:
         """Gives what is mounted for it: routes behind the door, pages in the open as those of the gateway are."""
         found: list[BaseRoute] = []
-        if self.routes is not None:
-            prefix = f"/api/{self.application.name}"
-            door = Door(self.routes, prefix)
-            found += [Route(prefix, door), Route(f"{prefix}/{{rest:path}}", door)]
+        for name, routes in self.routes.items():
+            door = Door(routes, f"/api/{name}")
+            found += [Route(f"/api/{name}", door), Route(f"/api/{name}/{{rest:path}}", door)]
         if self.application.pages is not None:
             found.append(Mount(f"/apps/{self.application.name}", Files(directory=self.application.pages.folder)))
         return found
@@ -49,11 +49,9 @@ class Installed:
     def described(self) -> list[BaseRoute]:
         """Gives its routes as OpenAPI tells of them; nothing is served by these."""
         paper = APIRouter()
-        if self.routes is not None:
-            name = self.application.name
-            paper.include_router(
-                self.routes, prefix=f"/api/{name}", tags=[name], responses=problems(400, 404, 409, 413)
-            )
+        for name, routes in self.routes.items():
+            told = problems(400, 404, 409, 413)
+            paper.include_router(routes, prefix=f"/api/{name}", tags=[self.application.name], responses=told)
         return list(paper.routes)
 
     def shown(self) -> dict[str, Any]:
@@ -141,13 +139,22 @@ def install(app: FastAPI) -> None:
         try:
             if isinstance(found, Exception):
                 raise found  # noqa: TRY301 - told of below, as what goes wrong a line later is
-            installed = Installed(found, found.routes() if found.routes else None)
+            given = {**({name: found.routes} if found.routes else {}), **found.paths}
+            installed = Installed(found, {at: routes() for at, routes in given.items()})
+            _check_free(installed, app.state.applications)
             mounts, _ = installed.mounts(), installed.described()
         except Exception as error:  # noqa: BLE001 - a package of somebody else: it must not stop the gateway
             logger.error("%s", told(name, error))  # noqa: TRY400 - a sentence for people, who did not write it
             continue
         app.router.routes.extend(mounts)
         app.state.applications.append(installed)
+
+
+def _check_free(asking: Installed, others: list[Installed]) -> None:
+    """Refuses a name under `/api` that another application has: who came first keeps it."""
+    for other in others:
+        if shared := sorted(asking.routes.keys() & {other.application.name, *other.routes}):
+            raise ValueError(f"/api/{shared[0]} belongs to the application {other.application.name}")
 
 
 @router.get("/apps", summary="List applications", response_model=list[ApplicationView], responses=problems())

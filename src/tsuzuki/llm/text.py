@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
-_END: Final = re.compile(r"(?<=[。！？!?])[」』）)\"'”’]*|(?<=[a-zA-Z0-9)\"'”’][.!?])\s+(?=[\"'“‘(A-Z0-9])|\n\s*\n")
+_END: Final = re.compile(r"(?<=[。！？!?])[」』）)\"'”’]*|(?<=[a-zA-Z0-9)\"'”’][.!?])\s+(?=[\"'“‘(`A-Z0-9])|\n\s*\n")
 _ABBREVIATIONS: Final = frozenset(
     {"mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "e.g.", "i.e.", "etc.", "vs.", "no.", "fig."}
 )

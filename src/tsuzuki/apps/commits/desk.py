@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from tsuzuki import Run, Runs, Status
+from tsuzuki.apps.abandoned import abandoned
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.bulkruns import BulkRuns
 from tsuzuki.apps.commits.collecting import open_sources
@@ -35,8 +36,6 @@ from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunNotFound
 Submit = Callable[..., Awaitable[Run]]
 CLOSING_WAIT: Final = 2.0
 """How long a run whose row is completed may take to record its own end (seconds)."""
-CLAIMING_WAIT: Final = 1.0
-"""How long after it was resumed a run may be without a holder (seconds)."""
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0)
@@ -201,18 +200,10 @@ class Desk:
         running = await asyncio.to_thread(self.bulk_runs.running)
         if running is None:
             return
-        if not await self._abandoned(await self._runs.get(running)):
+        if not await abandoned(self._runs, await self._runs.get(running)):
             raise BulkRunning
         await self._runs.cancel(running, by="commits", reason="its process has ended")
         await self.reconcile()
-
-    async def _abandoned(self, row: Run) -> bool:
-        """Tells whether a run belongs to a process that has ended: no worker will ever take it."""
-        if not row.private or await self._runs.holders.waiter(row) is not None:
-            return False
-        if row.holder is None:  # handed back; or resumed a moment ago, by a process that is about to claim it
-            return self._runs.now() - row.updated_at > CLAIMING_WAIT
-        return row.holder in await self._runs.holders.gone()
 
     async def _resumed(self) -> Started | None:
         """Lets the last bulk run go on, where it was cancelled on the way and can be carried out by who asks."""

@@ -1,0 +1,1 @@
+"""Measures the application that makes glossaries."""

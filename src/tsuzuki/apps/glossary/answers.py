@@ -1,0 +1,65 @@
+"""What language models answer; whatever is odd in it and can be read is read, the rest is left out one by one."""
+
+from typing import Any
+
+from pydantic import BaseModel, field_validator
+
+
+class TermClass(BaseModel):
+    """A term and its kind."""
+
+    term: str
+    category: str = ""
+
+
+class GlossaryTermClasses(BaseModel):
+    """The kinds of some candidates."""
+
+    terms: list[TermClass]
+
+
+class GlossaryDefinition(BaseModel):
+    """A definition, and how well it is supported."""
+
+    definition: str
+    confidence: float = 0.5
+
+    @field_validator("definition")
+    @classmethod
+    def says_something(cls, value: str) -> str:
+        """Refuses a definition that is blank; a schema with a length is not taken by every provider."""
+        if not value.strip():
+            raise ValueError("the definition is blank")
+        return value.strip()
+
+    @field_validator("confidence", mode="before")
+    @classmethod
+    def between_0_and_1(cls, value: Any) -> Any:
+        """Reads 85 and "85%" as 0.85."""
+        if isinstance(value, str):
+            value = value.strip().removesuffix("%")
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            return 0.5
+        return min(max(number / 100 if number > 1 else number, 0.0), 1.0)
+
+
+class GlossaryRefinement(GlossaryDefinition):
+    """A better definition."""
+
+
+class ReviewedIssue(BaseModel):
+    """Something that is wrong with an entry."""
+
+    term_name: str = ""
+    issue_type: str = ""
+    description: str = ""
+    should_exclude: bool = False
+    exclusion_reason: str | None = None
+
+
+class GlossaryReview(BaseModel):
+    """What is wrong with some entries."""
+
+    issues: list[ReviewedIssue]

@@ -1,0 +1,215 @@
+"""PipelineExecutor: the steps of each scope, over one project; what a step found is saved as a whole when it ends."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from tsuzuki import llm
+from tsuzuki.apps.glossary import loglines
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, is_set
+from tsuzuki.apps.glossary.documents import read_folder
+from tsuzuki.apps.glossary.extracting import TermExtractor
+from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, PipelineScope
+from tsuzuki.apps.glossary.refining import GlossaryRefiner
+from tsuzuki.apps.glossary.refusals import PipelineCancelledException
+from tsuzuki.apps.glossary.reviewing import REVIEW_BATCH_SIZE, GlossaryReviewer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class ExecutionContext:
+    """What belongs to one execution: its run, who is told, and what says that it is to end."""
+
+    run_id: int
+    log_callback: Callable[[dict[str, Any]], None]
+    cancel_event: CancelEvent
+
+
+def cancellable(
+    step: Callable[Concatenate["PipelineExecutor", ProjectFile, ExecutionContext, P], Awaitable[R]],
+) -> Callable[Concatenate["PipelineExecutor", ProjectFile, ExecutionContext, P], Awaitable[R]]:
+    """Makes a step look whether the run is to end before it begins."""
+
+    async def checked(
+        self: "PipelineExecutor", project: ProjectFile, context: ExecutionContext, /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        check_cancellation(context)
+        return await step(self, project, context, *args, **kwargs)
+
+    return checked
+
+
+def check_cancellation(context: ExecutionContext) -> None:
+    """Ends here where the run is to end."""
+    if is_set(context.cancel_event):
+        raise PipelineCancelledException
+
+
+class PipelineExecutor:
+    """Carries out scopes; one executor may carry out several at once, each with its own context."""
+
+    def __init__(
+        self,
+        address: "llm.Address | None" = None,
+        *,
+        review_batch_size: int = REVIEW_BATCH_SIZE,
+        debug_dir: str = "",
+    ) -> None:
+        self._asked = Asked.of(address or llm.Address())
+        self._size = review_batch_size
+        self._debug = debug_dir
+
+    async def execute(
+        self, project: ProjectFile, scope: str | PipelineScope, context: ExecutionContext, doc_root: str = "."
+    ) -> None:
+        """Carries a scope out; raises `PipelineCancelledException` where the run is to end."""
+        steps = {
+            PipelineScope.FULL: self._full,
+            PipelineScope.EXTRACT: self._extract,
+            PipelineScope.GENERATE: self._generate,
+            PipelineScope.REVIEW: self._review,
+            PipelineScope.REFINE: self._refine,
+        }
+        step = steps[PipelineScope(scope)]
+        if PipelineScope(scope) is not PipelineScope.REVIEW:
+            await asyncio.to_thread(self._load_documents, project, doc_root, context)
+        await step(project, context)
+
+    def _load_documents(self, project: ProjectFile, doc_root: str, context: ExecutionContext) -> None:
+        """Takes the documents that are stored; where there are none, those of the folder, which are stored."""
+        if project.documents.list():
+            return
+        if doc_root not in ("", "."):
+            found, skipped = read_folder(Path(doc_root))
+            for each in skipped:
+                self._log(context, "warning", f"left out: {each}")
+            if found:
+                project.documents.add(found)
+                return
+        raise RuntimeError("Cannot execute pipeline without documents")
+
+    # Scopes
+
+    @cancellable
+    async def _full(self, project: ProjectFile, context: ExecutionContext) -> None:
+        subjects = await self._subjects(project, "Cannot execute full pipeline without extracted terms")
+        glossary = await self._do_generate(project, context, subjects)
+        issues = await self._do_review(project, context, glossary)
+        await self._do_refine(project, context, glossary, issues, subjects)
+
+    @cancellable
+    async def _extract(self, project: ProjectFile, context: ExecutionContext) -> None:
+        terms = project.terms
+        extractor = TermExtractor(
+            self._asked, excluded=terms.excluded.texts(), required=terms.required.texts(), debug=self._debug
+        )
+        tell = self._teller(context, "extract")
+        found = await extractor.extract_terms(
+            project.documents.each,
+            project.documents.digest(),
+            context.cancel_event,
+            lambda done, total: tell(done, total, ""),
+        )
+        check_cancellation(context)
+        terms.become(found.terms, found.common_nouns, context.run_id)
+        self._log(context, "info", f"{len(found.terms)} terms, {len(found.common_nouns)} common nouns left out")
+
+    @cancellable
+    async def _generate(self, project: ProjectFile, context: ExecutionContext) -> None:
+        subjects = await self._subjects(project, "Cannot execute generate without extracted terms")
+        await self._do_generate(project, context, subjects)
+
+    @cancellable
+    async def _review(self, project: ProjectFile, context: ExecutionContext) -> None:
+        await self._do_review(project, context, self._provisional(project, "review"))
+
+    @cancellable
+    async def _refine(self, project: ProjectFile, context: ExecutionContext) -> None:
+        glossary = self._provisional(project, "refine")
+        subjects = await asyncio.to_thread(Subjects.of, project)
+        await self._do_refine(project, context, glossary, project.issues.list(), subjects)
+
+    # Steps
+
+    @cancellable
+    async def _do_generate(self, project: ProjectFile, context: ExecutionContext, subjects: Subjects) -> Glossary:
+        generator = GlossaryGenerator(self._asked, debug=self._debug)
+        glossary = await generator.generate(subjects, context.cancel_event, self._teller(context, "provisional"))
+        check_cancellation(context)
+        # From here to the end of the step nothing is awaited: finished work is saved, whatever is asked meanwhile.
+        project.provisional.become(glossary.entries, context.run_id)
+        self._log(context, "info", f"{glossary.term_count} definitions")
+        return Glossary(project.provisional.list())
+
+    @cancellable
+    async def _do_review(
+        self, project: ProjectFile, context: ExecutionContext, glossary: Glossary
+    ) -> list[GlossaryIssue]:
+        reviewer = GlossaryReviewer(
+            self._asked, review_batch_size=self._size, notes=project.terms.notes(), debug=self._debug
+        )
+        tell = self._teller(context, "issues")
+        try:
+            issues = await reviewer.review(glossary, context.cancel_event, lambda done, total: tell(done, total, ""))
+        except asyncio.CancelledError:
+            self._log(context, "info", "Review cancelled")
+            raise
+        if issues is None:
+            self._log(context, "info", "Review cancelled")
+            raise PipelineCancelledException
+        project.issues.become(issues, context.run_id)
+        self._log(context, "info", f"{len(issues)} issues")
+        return issues
+
+    @cancellable
+    async def _do_refine(
+        self,
+        project: ProjectFile,
+        context: ExecutionContext,
+        glossary: Glossary,
+        issues: list[GlossaryIssue],
+        subjects: Subjects,
+    ) -> None:
+        refined = glossary
+        tell = self._teller(context, "refined")
+        if issues:
+            refiner = GlossaryRefiner(self._asked, required=project.terms.required.texts(), debug=self._debug)
+            refined = await refiner.refine(glossary, issues, subjects, context.cancel_event, tell)
+            check_cancellation(context)
+        else:
+            tell(glossary.term_count, glossary.term_count, "")
+        project.refined.become(refined.entries, context.run_id)
+        self._log(context, "info", f"{refined.term_count} refined entries")
+
+    # What steps need
+
+    async def _subjects(self, project: ProjectFile, missing: str) -> Subjects:
+        if not project.terms.list():
+            raise RuntimeError(missing)
+        return await asyncio.to_thread(Subjects.of, project)
+
+    def _provisional(self, project: ProjectFile, scope: str) -> Glossary:
+        glossary = project.provisional.glossary()
+        if not glossary.entries:
+            raise RuntimeError(f"Cannot execute {scope} without provisional glossary")
+        return glossary
+
+    def _teller(self, context: ExecutionContext, step: str) -> Callable[[int, int, str], None]:
+        def tell(done: int, total: int, term: str) -> None:
+            self._tell(context, loglines.progress(context.run_id, step, done, total, term))
+
+        return tell
+
+    def _log(self, context: ExecutionContext, level: str, message: str) -> None:
+        self._tell(context, loglines.entry(context.run_id, level, message))
+
+    def _tell(self, context: ExecutionContext, entry: dict[str, Any]) -> None:
+        with contextlib.suppress(Exception):  # who is told must not stop the work
+            context.log_callback(entry)

@@ -1,0 +1,138 @@
+"""A glossary as a file: Markdown, CSV, JSON, TBX-Basic."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+from xml.sax.saxutils import escape
+
+from tsuzuki.apps.glossary.plaintext import HAS_CJK
+from tsuzuki.apps.glossary.records import Entry
+
+FORMATS: Final = {"md": "text/markdown", "csv": "text/csv", "json": "application/json", "tbx": "application/x-tbx+xml"}
+_RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet would take for the beginning of a formula."""
+_FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_SHOWN: Final = 5
+"""How many occurrences Markdown shows of a term."""
+_WORDS: Final = {
+    "ja": {
+        "definition": "定義",
+        "aliases": "別名",
+        "confidence": "信頼度",
+        "occurrences": "出現箇所",
+        "more": "ほか {} 件",
+    },
+    "en": {
+        "definition": "Definition",
+        "aliases": "Aliases (別名)",
+        "confidence": "Confidence",
+        "occurrences": "Occurrences",
+        "more": "and {} more",
+    },
+}
+
+
+def export(kind: str, title: str, entries: Sequence[Entry]) -> str:
+    """Gives a glossary in a format."""
+    made: Mapping[str, Callable[[str, Sequence[Entry]], str]] = {
+        "md": markdown,
+        "csv": separated,
+        "json": as_json,
+        "tbx": tbx_basic,
+    }
+    return made[kind](title, entries)
+
+
+def markdown(title: str, entries: Sequence[Entry]) -> str:
+    """Gives a glossary as Markdown: definition, aliases, confidence and occurrences of each term."""
+    language = _language(" ".join(entry.definition for entry in entries[:50]))
+    words = _WORDS[language]
+    lines = [f"# {_plain(title)}", ""]
+    for entry in sorted(entries, key=lambda each: each.term_name.casefold()):
+        lines += [f"## {_plain(entry.term_name)}", "", f"**{words['definition']}**: {_plain(entry.definition)}", ""]
+        if entry.aliases:
+            lines += [f"**{words['aliases']}**: {', '.join(map(_plain, entry.aliases))}", ""]
+        lines += [f"**{words['confidence']}**: {entry.confidence:.0%}", ""]
+        if entry.occurrences:
+            lines += [f"**{words['occurrences']}**:", ""]
+            places = [f"{_plain(place.document_path)}:{place.line_number}" for place in entry.occurrences]
+            lines += [f"- `{place.replace('`', '')}`" for place in places[:_SHOWN]]
+            lines += [f"- {words['more'].format(len(places) - _SHOWN)}"] if len(places) > _SHOWN else []
+            lines += [""]
+    return "\n".join(lines)
+
+
+def separated(title: str, entries: Sequence[Entry]) -> str:
+    """Gives a glossary as CSV with a head line; no text can become a formula."""
+    del title
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("term", "definition", "confidence", "aliases", "occurrences"))
+    for entry in entries:
+        places = "; ".join(f"{place.document_path}:{place.line_number}" for place in entry.occurrences)
+        cells = (entry.term_name, entry.definition, f"{entry.confidence:.2f}", "; ".join(entry.aliases), places)
+        writer.writerow(f"'{cell}" if cell.startswith(_RISKY) else cell for cell in cells)
+    return text.getvalue()
+
+
+def as_json(title: str, entries: Sequence[Entry]) -> str:
+    """Gives a glossary as JSON."""
+    told = [{name: value for name, value in asdict(entry).items() if name != "id"} for entry in entries]
+    return json.dumps({"title": title, "entries": told}, ensure_ascii=False, indent=1) + "\n"
+
+
+def tbx_basic(title: str, entries: Sequence[Entry]) -> str:
+    """Gives a glossary as TBX-Basic (ISO 30042:2019, style dca), for tools of translators."""
+    language = _language(" ".join(entry.definition for entry in entries[:50]))
+    concepts = "\n".join(_concept(number, entry) for number, entry in enumerate(entries, 1))
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<tbx type="TBX-Basic" style="dca" xml:lang="{language}" xmlns="urn:iso:std:iso:30042:ed-2">
+  <tbxHeader>
+    <fileDesc>
+      <titleStmt><title>{_xml(title)}</title></titleStmt>
+      <sourceDesc><p>Tsuzuki glossary</p></sourceDesc>
+    </fileDesc>
+    <encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>
+  </tbxHeader>
+  <text>
+    <body>
+{concepts}
+    </body>
+  </text>
+</tbx>
+"""
+
+
+def _concept(number: int, entry: Entry) -> str:
+    names = [
+        (entry.term_name, "preferredTerm-admn-sts"),
+        *((alias, "admittedTerm-admn-sts") for alias in entry.aliases),
+    ]
+    terms = "\n".join(
+        f"          <termSec><term>{_xml(name)}</term>"
+        f'<termNote type="administrativeStatus">{status}</termNote></termSec>'
+        for name, status in names
+    )
+    return f"""      <conceptEntry id="c{number}">
+        <langSec xml:lang="{_language(f"{entry.term_name} {entry.definition}")}">
+          <descripGrp><descrip type="definition">{_xml(entry.definition)}</descrip></descripGrp>
+{terms}
+        </langSec>
+      </conceptEntry>"""
+
+
+def _language(text: str) -> str:
+    return "ja" if HAS_CJK.search(text) else "en"
+
+
+def _plain(text: str) -> str:
+    """Gives a text on one line, which cannot become markup of its own."""
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+def _xml(text: str) -> str:
+    return escape(_FORBIDDEN.sub("", text))

@@ -1,0 +1,101 @@
+"""TermExtractor: candidates out of documents, classified in batches."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tsuzuki import current, task
+from tsuzuki.apps.glossary.answers import GlossaryTermClasses
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.candidates import MOST, find_candidates
+from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences
+from tsuzuki.apps.glossary.prompts import classify_prompt
+from tsuzuki.apps.glossary.records import Category, Document, Term
+from tsuzuki.apps.glossary.refusals import sanitised
+
+BATCH: Final = 20
+"""How many candidates are classified at once."""
+_CONTEXT: Final = 200
+Batch = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was found: terms with their categories, and common nouns, which are left out."""
+
+    terms: list[Term] = field(default_factory=list)
+    common_nouns: list[str] = field(default_factory=list)
+
+
+@task(name="glossary_candidates")
+def candidates_step(find: Callable[[], Batch]) -> list[list[str]]:
+    """Finds candidates, each with a place where it stands."""
+    return [list(pair) for pair in find()]
+
+
+@task(name="glossary_classify")
+async def classify_batch(batch: Any, asked: Asked, debug: str = "") -> list[list[str]]:
+    """Classifies some candidates."""
+    given = await answer(GlossaryTermClasses, classify_prompt([(one, two) for one, two in batch]), asked, debug)
+    return [[each.term.strip(), each.category] for each in given.terms]
+
+
+class TermExtractor:
+    """Finds the terms of documents."""
+
+    def __init__(
+        self, asked: Asked, *, excluded: Iterable[str] = (), required: Iterable[str] = (), debug: str = ""
+    ) -> None:
+        self._asked = asked
+        self._required = list(dict.fromkeys(required))
+        self._excluded = frozenset(excluded) - frozenset(self._required)
+        self._debug = debug
+
+    async def extract_terms(
+        self,
+        documents: Callable[[], Iterable[Document]],
+        said: str,
+        cancel_event: CancelEvent | None = None,
+        progress_callback: Callable[[int, int], None] | None = None,
+    ) -> Extraction:
+        """Gives the terms of documents; `said` is what they say, in a few letters."""
+        key = digest(said, sorted(self._excluded))
+        pairs = await candidates_step.keyed(key)(lambda: self._candidates(documents))  # type: ignore[misc] # async here
+        batches = [pairs[at : at + BATCH] for at in range(0, len(pairs), BATCH)]
+        told(progress_callback, 0, len(batches))
+        classes: dict[str, str] = {}
+        done = 0
+        async for outcome in classify_batch.stream(
+            until(cancel_event, batches),
+            key=lambda batch: f"{batch[0][0]} … {digest(batch)}",
+            on_error="collect",
+            concurrency=self._asked.lanes,
+            asked=self._asked,
+            debug=self._debug,
+        ):
+            done += 1
+            self._gather(outcome, classes)
+            told(progress_callback, done, len(batches))
+        return Extraction() if is_set(cancel_event) else self._extraction([pair[0] for pair in pairs], classes)
+
+    def _candidates(self, documents: Callable[[], Iterable[Document]]) -> Batch:
+        found = [each.text for each in find_candidates(documents(), MOST) if each.text not in self._excluded]
+        places = find_occurrences(documents(), TermIndex({text: text for text in found}))
+        return [(text, places[text][0].context[:_CONTEXT] if places.get(text) else "") for text in found]
+
+    def _gather(self, outcome: Any, classes: dict[str, str]) -> None:
+        """Takes what a batch said: the first word on a term counts, unknown categories do not."""
+        if not isinstance(outcome, list):
+            current().log.warning("a batch of candidates is left out: %s", sanitised(outcome.error))
+            return
+        for term, category in outcome:
+            if category in set(Category):
+                classes.setdefault(term, category)
+
+    def _extraction(self, candidates: Sequence[str], classes: dict[str, str]) -> Extraction:
+        common = [text for text in candidates if classes.get(text) == Category.COMMON_NOUN]
+        kept = [text for text in candidates if text in classes and classes[text] != Category.COMMON_NOUN]
+        there = set(kept)
+        always = [text for text in self._required if text not in there]
+        terms = [Term(0, text, classes.get(text)) for text in (*kept, *always)]
+        return Extraction(terms, [text for text in common if text not in self._required])

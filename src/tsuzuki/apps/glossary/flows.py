@@ -1,0 +1,88 @@
+"""The flow: one run of a project, of whatever scope."""
+
+import asyncio
+from typing import Any, Final
+
+from tsuzuki import current, flow
+from tsuzuki.apps.glossary import (
+    loglines,
+    offline,  # its rules answer where no model does
+)
+from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.records import PipelineScope
+from tsuzuki.apps.glossary.refusals import PipelineCancelledException
+from tsuzuki.apps.glossary.registry import Registry, folder_of
+from tsuzuki.apps.glossary.times import CLOCK
+
+__all__ = ["flows", "glossary", "offline"]
+
+NOTED: Final = 0.5
+"""How often the row of a run says how far it is (seconds)."""
+
+
+class Stopping:
+    """Says that the run is being stopped, as the engine says it."""
+
+    def is_set(self) -> bool:
+        """Tells whether it is."""
+        return current().cancelled
+
+
+class Notes:
+    """Takes what a run tells: lines for its log, and now and then a note in its row."""
+
+    def __init__(self, project: ProjectFile, number: int) -> None:
+        self._project = project
+        self._number = number
+        self._step = ""
+        self._noted = 0.0
+        self._waiting: tuple[int, int, str] | None = None
+
+    def take(self, entry: dict[str, Any]) -> None:
+        """Takes an entry."""
+        current().log.log(entry["level"], loglines.written(entry))
+        if "progress_total" not in entry:
+            return
+        step, done, total = entry["step"], entry["progress_current"], entry["progress_total"]
+        self._waiting = (done, total, step)
+        now = CLOCK.monotonic()
+        if step != self._step or done >= total or now - self._noted >= NOTED:
+            self._step, self._noted = step, now
+            self.settle()
+
+    def settle(self) -> None:
+        """Notes what was told last."""
+        if self._waiting is not None:
+            self._project.progress(self._number, *self._waiting)
+            self._waiting = None
+
+
+@flow(name="glossary", key="glossary:{project_id}")
+async def glossary(project_id: int, scope: str = "full", triggered_by: str = "api") -> dict[str, int]:
+    """Carries out a scope (full, extract, generate, review, refine) over the documents of a project."""
+    wanted = PipelineScope(scope)
+    project = ProjectFile(Registry(folder_of(current().tenant)), project_id)
+    # Where the one who started it has died meanwhile, nobody has written the row: whoever comes first does.
+    opened = project.open_run(wanted, triggered_by, project.origin(current().run_id))
+    row, origin = project.begin(opened.id)
+    notes = Notes(project, row.id)
+    context = ExecutionContext(row.id, notes.take, Stopping())
+    debug = str(project.ledger.file.parent / "llm_debug" / f"project-{project_id}" / f"run-{row.id}")
+    executor = PipelineExecutor(
+        origin.address, review_batch_size=origin.review_batch_size, debug_dir=debug if origin.llm_debug else ""
+    )
+    try:
+        await executor.execute(project, wanted, context, project.project.doc_root or ".")
+    except PipelineCancelledException:  # the run is being stopped: the engine knows whether for good
+        raise asyncio.CancelledError from None
+    finally:
+        notes.settle()
+    # Nothing is awaited from here on, so that a run whose work is done is completed, whatever is asked now.
+    project.complete(row.id)
+    return {"run_id": row.id}
+
+
+def flows() -> list[Any]:
+    """Gives the flows of this application."""
+    return [glossary]

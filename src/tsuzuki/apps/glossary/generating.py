@@ -1,0 +1,112 @@
+"""GlossaryGenerator: a definition for every term, out of where it stands."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tsuzuki import current, task
+from tsuzuki.apps.glossary.answers import GlossaryDefinition
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, ProgressCallback, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.prompts import MOST_CONTEXTS, Subject, define_prompt
+from tsuzuki.apps.glossary.records import Document, Entry, Glossary, Occurrence, SynonymGroup, Term
+from tsuzuki.apps.glossary.refusals import sanitised
+
+
+@task(name="glossary_define")
+async def define_term(subject: Subject, asked: Asked, debug: str = "") -> dict[str, Any]:
+    """Defines one term."""
+    given = await answer(GlossaryDefinition, define_prompt(subject), asked, debug)
+    return {"term": subject.term, "definition": given.definition, "confidence": given.confidence}
+
+
+def subject_key(subject: Subject) -> str:
+    """Gives the key of a term's item: the term, and all that is said about it."""
+    said = (subject.category, subject.synonyms, subject.user_notes, subject.contexts)
+    return f"{subject.term} {digest(said)}"
+
+
+class Subjects:
+    """The terms of a project with all that is known of them; only primary ones of synonyms."""
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        groups: Sequence[SynonymGroup],
+        notes: Mapping[str, str],
+        documents: Callable[[], Iterable[Document]],
+    ) -> None:
+        self._aliases = {group.primary_term_text: group.aliases for group in groups}
+        secondary = {alias for aliases in self._aliases.values() for alias in aliases}
+        self._terms = [term for term in terms if term.term_text not in secondary]
+        self._notes = notes
+        self.occurrences: dict[str, list[Occurrence]] = find_occurrences(documents(), TermIndex(self.names()))
+
+    @classmethod
+    def of(cls, project: ProjectFile) -> "Subjects":
+        """Gives the terms of a project with all that is known of them."""
+        terms = project.terms
+        return cls(terms.list(), project.synonyms.list(), terms.notes(), project.documents.each)
+
+    def names(self) -> dict[str, str]:
+        """Maps every spelling to its term."""
+        found = {alias: term.term_text for term in self._terms for alias in self.aliases(term.term_text)}
+        return found | {term.term_text: term.term_text for term in self._terms}
+
+    def aliases(self, term: str) -> list[str]:
+        """Gives the synonyms of a term."""
+        return self._aliases.get(term, [])
+
+    def list(self) -> list[Subject]:
+        """Lists what is asked about each term."""
+        return [self.subject(term.term_text, term.category or "") for term in self._terms]
+
+    def subject(self, term: str, category: str = "") -> Subject:
+        """Gives what is asked about one term; its synonyms' notes are its own."""
+        names = [term, *self.aliases(term)]
+        notes = "\n".join(self._notes[name] for name in names if self._notes.get(name))
+        places = self.occurrences.get(term, [])[:MOST_CONTEXTS]
+        contexts = [f"{place.document_path}:{place.line_number}\n{place.context}" for place in places]
+        return Subject(term, category, self.aliases(term), notes, contexts)
+
+    def entry(self, term: str, definition: str, confidence: float) -> Entry:
+        """Makes an entry of a definition."""
+        return Entry(term, definition, confidence, list(self.aliases(term)), self.occurrences.get(term, []))
+
+
+class GlossaryGenerator:
+    """Defines terms, each by a question of its own."""
+
+    def __init__(self, asked: Asked, *, debug: str = "") -> None:
+        self._asked = asked
+        self._debug = debug
+
+    async def generate(
+        self,
+        subjects: Subjects,
+        cancel_event: CancelEvent | None = None,
+        term_progress_callback: ProgressCallback | None = None,
+    ) -> Glossary:
+        """Gives a glossary; after a cancel it has only what was done before. A term that fails is left out."""
+        if is_set(cancel_event):
+            return Glossary()
+        asked = subjects.list()
+        entries: list[Entry] = []
+        number = 0
+        told(term_progress_callback, 0, len(asked), "")
+        async for outcome in define_term.stream(
+            until(cancel_event, asked),
+            key=subject_key,
+            on_error="collect",
+            concurrency=self._asked.lanes,
+            asked=self._asked,
+            debug=self._debug,
+        ):
+            term = asked[number].term
+            number += 1
+            if isinstance(outcome, dict):
+                entries.append(subjects.entry(term, outcome["definition"], outcome["confidence"]))
+            else:
+                current().log.warning("%s is left out: %s", term, sanitised(outcome.error))
+            told(term_progress_callback, number, len(asked), term)
+        return Glossary(entries)

@@ -1,0 +1,94 @@
+"""GlossaryReviewer: what is wrong with the entries of a glossary, asked in batches."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from tsuzuki import current, task
+from tsuzuki.apps.glossary.answers import GlossaryReview
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.prompts import review_prompt
+from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, IssueType
+from tsuzuki.apps.glossary.refusals import sanitised
+
+REVIEW_BATCH_SIZE: Final = 10
+_LONGEST: Final = 2000
+Batch = list[tuple[str, str, float, str]]
+
+
+@task(name="glossary_review")
+async def review_batch(batch: Any, asked: Asked, debug: str = "") -> list[dict[str, Any]]:
+    """Reviews some entries."""
+    entries = [(str(term), str(text), float(sure), str(notes)) for term, text, sure, notes in batch]
+    given = await answer(GlossaryReview, review_prompt(entries), asked, debug)
+    return [each.model_dump() for each in given.issues]
+
+
+class GlossaryReviewer:
+    """Reviews a glossary."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        *,
+        review_batch_size: int = REVIEW_BATCH_SIZE,
+        notes: Mapping[str, str] | None = None,
+        debug: str = "",
+    ) -> None:
+        if review_batch_size < 1:
+            raise ValueError(f"review_batch_size must be at least 1, not {review_batch_size}")
+        self._asked = asked
+        self._size = review_batch_size
+        self._notes = notes or {}
+        self._debug = debug
+
+    async def review(
+        self,
+        glossary: Glossary,
+        cancel_event: CancelEvent | None = None,
+        batch_progress_callback: Callable[[int, int], None] | None = None,
+    ) -> list[GlossaryIssue] | None:
+        """Gives what is wrong, `[]` where nothing is; None means cancelled. A batch that fails is skipped."""
+        if is_set(cancel_event):
+            return None
+        batches = self._batches(glossary)
+        told(batch_progress_callback, 0, len(batches))
+        issues: list[GlossaryIssue] = []
+        async for outcome in review_batch.stream(
+            until(cancel_event, self._begun(batches, batch_progress_callback)),
+            key=lambda batch: f"{batch[0][0]} … {digest(batch)}",
+            on_error="collect",
+            concurrency=self._asked.lanes,
+            asked=self._asked,
+            debug=self._debug,
+        ):
+            if isinstance(outcome, list):
+                issues += checked(outcome, glossary)
+            else:
+                current().log.warning("a batch of the review is skipped: %s", sanitised(outcome.error))
+        return None if is_set(cancel_event) else issues
+
+    def _batches(self, glossary: Glossary) -> list[Batch]:
+        rows = [(e.term_name, e.definition, e.confidence, self._notes.get(e.term_name, "")) for e in glossary.entries]
+        return [rows[at : at + self._size] for at in range(0, len(rows), self._size)]
+
+    def _begun(self, batches: list[Batch], callback: Callable[[int, int], None] | None) -> Iterator[Batch]:
+        """Tells of each batch before it is asked about."""
+        for number, batch in enumerate(batches, 1):
+            told(callback, number, len(batches))
+            yield batch
+
+
+def checked(found: list[dict[str, Any]], glossary: Glossary) -> list[GlossaryIssue]:
+    """Gives the issues that make sense: of a known type, about a term that is there, and saying something."""
+    names = {entry.term_name for entry in glossary.entries}
+    return [
+        GlossaryIssue(
+            each["term_name"].strip(),
+            each["issue_type"],
+            each["description"].strip()[:_LONGEST],
+            each["should_exclude"],
+            (each["exclusion_reason"] or "").strip()[:_LONGEST] or None,
+        )
+        for each in found
+        if each["term_name"].strip() in names and each["issue_type"] in set(IssueType) and each["description"].strip()
+    ]

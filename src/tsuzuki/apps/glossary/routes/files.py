@@ -1,0 +1,120 @@
+"""`/api/projects/{id}/files`: add one or many, list, show, remove; and where terms stand in a document."""
+
+import asyncio
+from dataclasses import asdict
+from typing import Any, Final
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from tsuzuki.apps.glossary.desk import Desk
+from tsuzuki.apps.glossary.generating import Subjects
+from tsuzuki.apps.glossary.occurrences import Place, TermIndex, places
+from tsuzuki.apps.glossary.records import Document, StoredDocument
+from tsuzuki.apps.glossary.refusals import RunActive
+from tsuzuki.apps.glossary.routes.shared import AtDesk, Id, InProject, ProjectId
+
+router: Final = APIRouter(prefix="/{project_id}/files")
+MOST_FILES: Final = 1000
+
+
+class NewFile(BaseModel):
+    """A document: its path inside the project, and its text."""
+
+    file_name: str = Field(max_length=4096)
+    content: str
+
+
+class NewFiles(BaseModel):
+    """Documents that are added together, or not at all."""
+
+    files: list[NewFile] = Field(min_length=1, max_length=MOST_FILES)
+
+
+class FileView(BaseModel):
+    """A document without its text."""
+
+    id: int
+    file_name: str
+    content_hash: str
+    size: int
+    created_at: str
+
+
+class FileDetail(FileView):
+    """A document with its text."""
+
+    content: str
+
+
+class AddedFile(FileView):
+    """A document that was added, and whether terms are looked for now."""
+
+    extract_started: bool
+    extract_run_id: int | None
+    extract_skipped_reason: str | None
+
+
+class AddedFiles(BaseModel):
+    """Documents that were added, and whether terms are looked for now."""
+
+    files: list[FileView]
+    extract_started: bool
+    extract_run_id: int | None
+    extract_skipped_reason: str | None
+
+
+def _view(document: StoredDocument) -> dict[str, Any]:
+    return asdict(document)
+
+
+@router.get("", summary="List documents")
+def list_files(project: InProject) -> list[FileView]:
+    """Lists documents by name."""
+    return [FileView(**_view(each)) for each in project.documents.list()]
+
+
+@router.post("", summary="Add a document", status_code=201)
+async def add_file(project_id: ProjectId, asked: NewFile, project: InProject, desk: AtDesk) -> AddedFile:
+    """Adds a document and starts to look for terms."""
+    (added,) = await asyncio.to_thread(project.documents.add, [Document(asked.file_name, asked.content)])
+    return AddedFile(**_view(added), **await _extract(desk, project_id))
+
+
+@router.post("/bulk", summary="Add documents", status_code=201)
+async def add_files(project_id: ProjectId, asked: NewFiles, project: InProject, desk: AtDesk) -> AddedFiles:
+    """Adds documents, all or none, and starts to look for terms."""
+    documents = [Document(each.file_name, each.content) for each in asked.files]
+    added = await asyncio.to_thread(project.documents.add, documents)
+    return AddedFiles(files=[FileView(**_view(each)) for each in added], **await _extract(desk, project_id))
+
+
+async def _extract(desk: Desk, project_id: int) -> dict[str, Any]:
+    """Starts an extraction; where none can be started, the documents are there all the same."""
+    try:
+        row = await desk.start(project_id, "extract", "auto")
+    except RunActive as error:
+        return {"extract_started": False, "extract_run_id": None, "extract_skipped_reason": str(error)}
+    return {"extract_started": True, "extract_run_id": row.id, "extract_skipped_reason": None}
+
+
+@router.get("/{file_id}", summary="Show a document")
+def get_file(file_id: Id, project: InProject) -> FileDetail:
+    """Gives a document with its text."""
+    document, content = project.documents.get(file_id)
+    return FileDetail(**_view(document), content=content)
+
+
+@router.get("/{file_id}/occurrences", summary="Where terms stand in a document")
+def list_occurrences(file_id: Id, project: InProject) -> list[Place]:
+    """Gives where terms and their synonyms stand; lines and columns count from 1, matches do not overlap."""
+    _, content = project.documents.get(file_id)
+    terms = project.terms
+    names = Subjects(terms.list(), project.synonyms.list(), {}, lambda: ()).names()
+    return places(TermIndex(names), content)
+
+
+@router.delete("/{file_id}", summary="Remove a document", status_code=204)
+def remove_file(file_id: Id, project: InProject) -> None:
+    """Removes a document."""
+    project.documents.remove(file_id)

@@ -1,0 +1,64 @@
+"""What the commands share: the desk of whoever sits at this machine, which project is meant, and how tables look."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from tsuzuki import Run, Runs
+from tsuzuki.apps.glossary.desk import Desk
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.cli.render import table
+from tsuzuki.cli.store import Store
+from tsuzuki.errors import BadUsage
+
+Result = TypeVar("Result")
+_NUMBERS: Final = frozenset({"id", "documents", "terms", "issues", "refined", "confidence"})
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
+project_argument = click.argument("project", required=False, default="")
+
+
+def desk_of(runs: Runs, worker: str = "") -> Desk:
+    """Gives the desk of whoever sits at this machine; what it starts is carried out by this worker in this process."""
+
+    async def submit(flow: Any, params: dict[str, Any], **options: Any) -> Run:
+        return await runs.submit(flow, params, private=True, claimed_by=worker, **options)
+
+    return Desk(runs, submit, here=True)
+
+
+def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
+    """Lets a function work at the desk."""
+
+    async def working() -> Result:
+        async with store.open() as runs:
+            return await work(desk_of(runs))
+
+    return asyncio.run(working())
+
+
+def chosen(desk: Desk, reference: str) -> ProjectFile:
+    """Gives the project that is meant: by number, by name, or the only one there is."""
+    if reference.isascii() and reference.isdigit():
+        return desk.project(int(reference))
+    if reference:
+        return desk.project(desk.registry.named(reference).id)
+    projects = desk.registry.projects()
+    if len(projects) == 1:
+        return desk.project(projects[0].id)
+    if not projects:
+        raise BadUsage("there is no project yet: tsuzuki glossary generate -i DIR -o glossary.md")
+    names = ", ".join(repr(project.name) for project in projects[:5])
+    raise BadUsage(f"name a project, there are {len(projects)}: {names}")
+
+
+def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothing: str) -> None:
+    """Prints a table, or says that there is nothing to print."""
+    if not rows:
+        click.echo(nothing, err=True)
+        return
+    for line in table(head, rows, _NUMBERS):
+        click.echo(line)

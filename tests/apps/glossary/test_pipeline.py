@@ -1,0 +1,217 @@
+"""Runs of every scope: what they ask, what they save, and what they leave alone."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
+from tsuzuki.apps.glossary.prompts import text_in, texts
+from tsuzuki.apps.glossary.records import Entry, GlossaryIssue, PipelineScope
+
+
+async def test_extract_then_full_gives_a_reviewed_glossary(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    row = await study.run(project, "extract", triggered_by="auto")
+    assert (row.status, row.triggered_by, row.current_step) == ("completed", "auto", "extract")
+    assert {term.term_text for term in project.terms.list()} >= set(TERMS)
+    row = await study.run(project, "full")
+    assert (row.status, row.error_message, row.current_step) == ("completed", None, "refined")
+    assert row.progress_current == row.progress_total == len(project.terms.list())
+    provisional = {entry.term_name: entry for entry in project.provisional.list()}
+    assert provisional["worker"].definition == "worker as it is"
+    place = provisional["worker"].occurrences[0]
+    assert (place.document_path, place.line_number) == ("0.md", 1)
+    assert place.context.startswith("A worker is a thing")
+    assert len(project.issues.list()) == len(provisional)
+    assert {entry.definition for entry in project.refined.list()} == {f"{name} refined" for name in provisional}
+    log = await study.log(project, row)
+    told = [entry for entry in log if entry.get("step") == "provisional"]
+    assert set(told[-1]) == {
+        "run_id", "level", "message", "step", "progress_current", "progress_total", "current_term"
+    }  # fmt: skip
+    assert told[-1]["message"] == f"{told[-1]['current_term']}: 100%"
+    assert [entry["step"] for entry in log if entry.get("progress_current") == 0] == [
+        "provisional",
+        "issues",
+        "refined",
+    ]
+    assert log[-1] == {"run_id": row.id, "complete": True, "db_status": "completed"}
+
+
+async def test_what_is_missing_is_said_in_these_words(study: Study) -> None:
+    await study.work()
+    empty = study.project(name="empty")
+    for scope in ("extract", "full", "generate", "refine"):
+        row = await study.run(empty, scope)
+        assert (row.status, row.error_message) == ("failed", "Cannot execute pipeline without documents")
+    project = study.project("Some text.")
+    for scope, missing in {
+        "full": "Cannot execute full pipeline without extracted terms",
+        "generate": "Cannot execute generate without extracted terms",
+        "review": "Cannot execute review without provisional glossary",
+    }.items():
+        row = await study.run(project, scope)
+        assert (row.status, row.error_message) == ("failed", missing)
+    row, why = await study.run(project, "refine"), "Cannot execute refine without provisional glossary"
+    assert (row.status, row.error_message) == ("failed", why)
+    log = await study.log(project, row)
+    failure = next(entry for entry in log if entry.get("level") == "error")
+    assert why in failure["message"]
+    assert "RuntimeError" in failure["traceback"]
+    assert str(study.folder) not in str(log)
+    assert [scope.value for scope in PipelineScope] == ["full", "extract", "generate", "review", "refine"]
+    for scope in ("from_terms", "provisional_to_refined"):
+        with pytest.raises(ValueError, match="Unknown scope"):
+            await study.desk.start(project.project.id, scope)
+
+
+async def test_a_folder_is_read_where_nothing_is_stored(study: Study, tmp_path: Path) -> None:
+    await study.work()
+    folder = tmp_path / "docs"
+    (folder / "one").mkdir(parents=True)
+    (folder / "two").mkdir()
+    for name in ("one", "two"):
+        (folder / name / "README.md").write_text(f"The {name} journal is a journal.")
+    (folder / "secret.md").symlink_to(tmp_path / "elsewhere.md")
+    (tmp_path / "elsewhere.md").write_text("outside")
+    made = study.desk.registry.add("cli", doc_root=str(folder))
+    project = study.desk.project(made.id)
+    row = await study.run(project, "extract")
+    assert row.status == "completed"
+    assert [each.file_name for each in project.documents.list()] == ["one/README.md", "two/README.md"]
+    left_out = [entry["message"] for entry in await study.log(project, row) if entry.get("level") == "warning"]
+    assert left_out == ["left out: secret.md: it leads outside the folder"]
+    (folder / "one" / "README.md").write_text("changed")
+    await study.run(project, "extract")
+    assert "changed" not in {document.content for document in project.documents.each()}
+
+
+async def test_extraction_keeps_notes_requirements_and_what_a_person_did(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    first = {"worker": "technical_term", "lease": "common_noun", "claim": "nonsense"}
+
+    def classes(prompt: str) -> object:
+        found = [{"term": name, "category": first.get(name, "title")} for name in texts(prompt, "term")]
+        return f"Sure! ```json\n{{'terms': []}}\n``` or rather {[*found, *found]!r}".replace("'", '"').replace(
+            '"terms": []', f'"terms": {[*found, {"term": "worker", "category": "title"}]!r}'.replace("'", '"')
+        )
+
+    model.answers["classify"] = classes
+    project.terms.add("by hand", "title", "mine")
+    project.terms.required.add("lease")
+    project.terms.required.add("not in the text")
+    await study.run(project, "extract")
+    by_text = {term.term_text: term for term in project.terms.list()}
+    assert by_text["worker"].category == "technical_term"
+    assert "claim" not in by_text
+    assert by_text["lease"].category in (None, "common_noun")
+    assert {"by hand", "not in the text"} <= set(by_text)
+    assert project.terms.excluded.list() == []
+    project.terms.change(by_text["worker"].id, {"user_notes": "a note"})
+    first["journal"] = "common_noun"
+    project.terms.excluded.add("cursor")
+    await study.run(project, "extract")
+    again = {term.term_text: term for term in project.terms.list()}
+    assert again["worker"].user_notes == "a note"
+    assert again["by hand"].user_notes == "mine"
+    assert {"journal", "cursor"}.isdisjoint(again)
+    assert {(each.term_text, each.source) for each in project.terms.excluded.list()} == {
+        ("journal", "auto"),
+        ("cursor", "manual"),
+    }
+
+
+async def test_synonyms_are_defined_once_with_notes_and_all_their_places(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project("量子計算機は装置である。\n量子コンピュータとも呼ぶ。\nQC is used.", model=model)
+    for text in ("量子コンピュータ", "量子計算機", "QC"):
+        project.terms.add(text)
+    project.terms.change(project.terms.named("QC").id, {"user_notes": "short for it"})
+    project.synonyms.add("量子コンピュータ", ["量子コンピュータ", "量子計算機", "QC"])
+    await study.run(project, "generate")
+    (entry,) = project.provisional.list()
+    assert (entry.term_name, entry.aliases) == ("量子コンピュータ", ["量子計算機", "QC"])
+    assert sorted(place.line_number for place in entry.occurrences) == [1, 2, 3]
+    (prompt,) = model.double.prompts
+    assert texts(prompt, "synonym") == ["量子計算機", "QC"]
+    assert text_in(prompt, "user_notes") == "short for it"
+
+
+async def test_faults_of_single_questions_stay_with_them(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    for term in TERMS:
+        project.terms.add(term)
+    define = model.answers["define"]
+    model.answers["define"] = lambda prompt: "no" if text_in(prompt, "term") in ("lease", "") else define(prompt)
+    model.answers["review"] = lambda prompt: {
+        "issues": [
+            {"term_name": "worker", "issue_type": "unclear", "description": "vague"},
+            {"term_name": "worker", "issue_type": "ugly", "description": "unknown type"},
+            {"term_name": "stranger", "issue_type": "unclear", "description": "unknown term"},
+            {"term_name": "claim", "issue_type": "unnecessary", "description": "x", "should_exclude": True},
+            {"term_name": "journal", "issue_type": "contradiction", "description": "y", "should_exclude": True},
+        ]
+    }
+    project.terms.required.add("journal")
+    row = await study.run(project, "full")
+    assert row.status == "completed"
+    assert model.asked_for("define") == len(TERMS) - 1 + 1 + 2, "three tries for the one without JSON"
+    assert {issue.term_name: issue.issue_type for issue in project.issues.list()} == {
+        "worker": "unclear",
+        "claim": "unnecessary",
+        "journal": "contradiction",
+    }
+    refined = {entry.term_name: entry.definition for entry in project.refined.list()}
+    assert {"lease", "claim"}.isdisjoint(refined)
+    assert (refined["worker"], refined["journal"], refined["cursor"]) == (
+        "worker refined",
+        "journal refined",
+        "cursor as it is",
+    )
+    warnings = [entry["message"] for entry in await study.log(project, row) if entry.get("level") == "warning"]
+    assert [text.split()[0] for text in warnings] == ["lease"]
+
+
+async def test_batches_of_a_review_are_of_ten_and_a_failing_one_is_skipped(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project("text", model=model)
+    project.provisional.become(Entry(f"term {number}", "a definition", 0.5) for number in range(25))
+    review = model.answers["review"]
+    model.answers["review"] = lambda prompt: (
+        review(prompt) if "<entry>" in prompt and "<term>term 10<" not in prompt else "broken"
+    )
+    row = await study.run(project, "review")
+    assert row.status == "completed"
+    assert len(project.issues.list()) == 15
+    log = await study.log(project, row)
+    counts = [(e["progress_current"], e["progress_total"]) for e in log if e.get("step") == "issues"]
+    assert counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert any("a batch of the review is skipped" in entry.get("message", "") for entry in log)
+
+
+async def test_without_issues_the_provisional_glossary_is_the_refined_one(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project("text", model=model)
+    project.provisional.become([Entry("a", "first", 0.5), Entry("b", "second", 0.6)])
+    project.issues.become([GlossaryIssue("a", "unclear", "old")])
+    model.answers["review"] = lambda prompt: {"issues": []}
+    await study.run(project, "review")
+    assert project.issues.list() == []
+    await study.run(project, "refine")
+    assert [(e.term_name, e.definition) for e in project.refined.list()] == [("a", "first"), ("b", "second")]
+    assert model.asked_for("refine") == 0
+
+
+async def test_settings_count_from_the_next_run_on(study: Study, model: Model) -> None:
+    project = study.project(TEXT, model=model)
+    project.terms.add("worker")
+    row = await study.desk.start(project.project.id, "generate")
+    study.desk.change_project(project.project.id, {"llm_provider": "offline", "llm_base_url": ""})
+    await study.work()
+    await study.ended(project, row)
+    assert model.asked == 1
+    await study.run(project, "generate")
+    assert model.asked == 1

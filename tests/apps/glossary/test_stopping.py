@@ -1,0 +1,196 @@
+"""Cancel in every step, late cancel, failures: what was there stays, what is finished is not asked for again."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
+from tsuzuki import Status, Worker
+from tsuzuki.apps.glossary import flows
+from tsuzuki.apps.glossary.asking import Asked
+from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
+from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, Term
+from tsuzuki.apps.glossary.refining import GlossaryRefiner
+from tsuzuki.apps.glossary.refusals import PipelineCancelledException, sanitised
+from tsuzuki.apps.glossary.reviewing import GlossaryReviewer
+
+OLD = [Entry("old", "the last good one", 0.9)]
+
+
+def prepared(study: Study, model: Model) -> ProjectFile:
+    """A project with terms and a last good result of every kind."""
+    project = study.project(TEXT, *(f"{term} again" for term in TERMS), model=model)
+    for term in TERMS:
+        project.terms.add(term)
+    project.provisional.become(
+        [Entry(f"{term}", f"{term} of old", 0.9) for term in (*TERMS, *(f"{t} 2" for t in TERMS))]
+    )
+    project.issues.become([GlossaryIssue(term, "unclear", "of old") for term in TERMS])
+    project.refined.become(OLD)
+    return project
+
+
+class Gate:
+    """Holds the model at the so-manieth question of a step."""
+
+    def __init__(self, model: Model, step: str, at: int) -> None:
+        self.open, self.reached = threading.Event(), threading.Event()
+        answer, seen = model.answers[step], [0]
+
+        def held(prompt: str) -> Any:
+            seen[0] += 1
+            if seen[0] == at and not self.open.is_set():
+                self.reached.set()
+            return answer(prompt)
+
+        model.answers[step] = held
+        model.double.delay = 0.05
+
+
+STEPS = {"extract": "classify", "generate": "define", "review": "review", "refine": "refine"}
+
+
+@pytest.mark.parametrize("scope", STEPS)
+async def test_a_cancel_keeps_the_last_good_result_and_the_next_run_asks_only_for_the_rest(
+    study: Study, model: Model, scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.glossary.extracting.BATCH", 3)
+    await study.work()
+    project = prepared(study, model)
+    before = (project.terms.list(), project.provisional.list(), project.issues.list(), project.refined.list())
+    gate = Gate(model, STEPS[scope], 2)
+    row = await study.desk.start(project.project.id, scope, review_batch_size=3)
+    await study.until(gate.reached.is_set)
+    model.double.delay = 30
+    await study.until(lambda: model.double.at_once == 1 and model.asked_for(STEPS[scope]) >= 3)
+    began = asyncio.get_running_loop().time()
+    cancelled = await study.desk.cancel(project.project.id, row.id)
+    assert asyncio.get_running_loop().time() - began < 2
+    assert (cancelled.status, cancelled.error_message) == ("cancelled", None)
+    assert cancelled.finished_at is not None
+    assert before == (project.terms.list(), project.provisional.list(), project.issues.list(), project.refined.list())
+    asked = dict(model.double.prompts)
+    model.double.delay = 0
+    done = await study.run(project, scope, review_batch_size=3)
+    assert (done.status, done.id) == ("completed", row.id + 1)
+    twice = [prompt for prompt in asked if model.double.prompts[prompt] > 1]
+    assert len(twice) == 1, "only what was under way is asked again"
+    if scope == "review":
+        messages = [entry["message"] for entry in await study.log(project, cancelled) if "message" in entry]
+        assert "Review cancelled" in messages
+
+
+async def test_what_was_finished_is_kept_where_nothing_was_before(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    for term in TERMS:
+        project.terms.add(term)
+    gate = Gate(model, "define", 3)
+    row = await study.desk.start(project.project.id, "full")
+    await study.until(gate.reached.is_set)
+    cancelled = await study.desk.cancel(project.project.id, row.id)
+    assert cancelled.status == "cancelled"
+    assert 1 <= (cancelled.progress_current or 0) < len(TERMS)
+    kept = [entry.term_name for entry in project.provisional.list()]
+    assert kept == list(TERMS[: len(kept)])
+    assert len(kept) >= 2
+    partial = await study.desk.partial(project.project.id, row.id)
+    assert [each["term"] for each in partial] == kept
+    assert not project.issues.list()
+    assert not project.refined.list()
+    assert await study.desk.cancel(project.project.id, row.id) == cancelled
+
+
+async def test_a_worker_that_leaves_hands_its_run_on(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    gate = Gate(model, "define", 3)
+    async with Worker(study.runs.backend, flows.flows(), grace=0.1) as first:
+        working = asyncio.create_task(first.run())
+        row = await study.desk.start(project.project.id, "generate")
+        await study.until(gate.reached.is_set)
+        model.double.delay = 30
+        await study.until(lambda: model.double.at_once == 1 and model.asked >= 4)
+        first.stop()
+        await working
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    assert (await study.runs.get(origin.engine_run)).status is Status.PENDING
+    assert (await study.desk.run(project.project.id, row.id)).status == "running"
+    model.double.delay = 0
+    await study.work()
+    assert (await study.ended(project, row)).status == "completed"
+    assert sum(count - 1 for count in model.double.prompts.values()) <= 1
+    assert [entry.definition for entry in project.provisional.list()] == [f"{term} as it is" for term in TERMS]
+
+
+async def test_a_cancel_that_comes_too_late_changes_nothing(study: Study, model: Model) -> None:
+    await study.work()
+    project = prepared(study, model)
+    row = await study.run(project, "full")
+    assert row.status == "completed"
+    assert await study.desk.cancel(project.project.id, row.id) == row
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    assert (await study.runs.get(origin.engine_run)).status is Status.COMPLETED
+    assert project.refined.list() != OLD
+
+
+async def test_a_run_that_fails_in_the_middle_leaves_the_last_good_glossary(study: Study, model: Model) -> None:
+    await study.work()
+    project = prepared(study, model)
+    before = project.refined.list()
+    with project.ledger.writing() as connection:
+        connection.execute("CREATE TRIGGER broken BEFORE INSERT ON refined BEGIN SELECT RAISE(ABORT, '/a/b/c.db'); END")
+    row = await study.run(project, "refine")
+    assert (row.status, row.error_message) == ("failed", "<path>")
+    assert project.refined.list() == before
+
+
+async def test_starting_while_one_is_active_is_refused_by_its_number(study: Study, model: Model) -> None:
+    project, other = prepared(study, model), study.project(TEXT, name="other")
+    row = await study.desk.start(project.project.id, "full")
+    with pytest.raises(RuntimeError, match=f"^Run already running: {row.id}$"):
+        await study.desk.start(project.project.id, "extract")
+    assert (await study.desk.start(other.project.id, "extract")).status == "pending"
+    assert (await study.desk.cancel(project.project.id, row.id)).status == "cancelled"
+    assert (await study.desk.start(project.project.id, "extract")).id == row.id + 1
+
+
+async def test_the_parts_of_the_pipeline_stop_when_they_are_told(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    stop = threading.Event()
+    asked = Asked.of(project.origin("").address)
+    subjects = Subjects([Term(0, name) for name in TERMS], [], {}, project.documents.each)
+
+    def after_two(done: int, total: int, term: str = "") -> None:
+        if done == 2:
+            stop.set()
+        raise LookupError("a callback that fails stops nothing")
+
+    some = await GlossaryGenerator(asked).generate(subjects, stop, after_two)
+    assert 2 <= some.term_count < len(TERMS)
+    assert await GlossaryGenerator(asked).generate(subjects, stop) == Glossary()
+    assert await GlossaryReviewer(asked).review(some, stop) is None
+    assert await GlossaryRefiner(asked).refine(some, [], subjects, stop) is some
+    model.answers["review"] = lambda prompt: {"issues": []}
+    assert await GlossaryReviewer(asked).review(some) == []
+    with pytest.raises(ValueError, match="review_batch_size"):
+        GlossaryReviewer(asked, review_batch_size=0)
+    told: list[dict[str, Any]] = []
+    context = ExecutionContext(7, told.append, stop)
+    with pytest.raises(PipelineCancelledException):
+        await PipelineExecutor(project.origin("").address).execute(project, "full", context)
+    with pytest.raises(AttributeError):
+        context.run_id = 8  # type: ignore[misc]
+    with pytest.raises(ValueError, match="from_terms"):
+        await PipelineExecutor(project.origin("").address).execute(project, "from_terms", context)
+
+
+def test_errors_are_shown_without_what_nobody_should_see() -> None:
+    text = sanitised("cannot open /srv/data/project-1.db\x00 of C:\\Users\\x\\y at https://host/a/b: " + "x" * 2000)
+    assert text.startswith("cannot open <path> of <path> at https://host/a/b: xxx")
+    assert len(text) == 1024

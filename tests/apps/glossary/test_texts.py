@@ -1,0 +1,118 @@
+"""Candidates, occurrences, definitions and exports, without a run."""
+
+import csv
+import io
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.apps.glossary.sample_texts import gold, sample
+from tsuzuki.apps.glossary.candidates import find_candidates
+from tsuzuki.apps.glossary.exports import as_json, markdown, separated, tbx_basic
+from tsuzuki.apps.glossary.extractive import NOTHING, found_definition
+from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences, places
+from tsuzuki.apps.glossary.offline import category_of
+from tsuzuki.apps.glossary.records import Document, Entry, Occurrence
+
+
+@pytest.mark.parametrize(("language", "least"), [("ja", 0.6), ("en", 0.5)])
+def test_most_of_the_first_twenty_candidates_are_terms(language: str, least: float) -> None:
+    found = [each.text for each in find_candidates(sample(language)) if category_of(each.text) != "common_noun"]
+    assert sum(term in gold(language) for term in found[:20]) / 20 >= least, found[:20]
+
+
+def test_code_and_addresses_have_no_terms() -> None:
+    text = (
+        "```\nfetch_everything fetch_everything\n```\nThe `secret_name` is at https://host.example/secret/place.\n" * 5
+    )
+    assert (
+        find_candidates([Document("a.md", f"{text}\nA journal entry is a journal entry.")])[0].text == "journal entry"
+    )
+
+
+@pytest.mark.parametrize(
+    ("term", "category"),
+    [
+        ("山田太郎氏", "person_name"), ("東京都", "place_name"), ("株式会社山田製作所", "organization"),
+        ("取締役社長", "title"), ("量子コンピュータ", "technical_term"), ("場合", "common_noun"),
+        ("example", "common_noun"), ("JetStream", "technical_term"), ("Dr. Grace Hopper", "person_name"),
+        ("Acme Corp.", "organization"), ("Managing Director", "title"),
+    ],
+)  # fmt: skip
+def test_terms_have_kinds(term: str, category: str) -> None:
+    assert category_of(term) == category
+
+
+def test_words_are_whole_in_ascii_and_parts_in_japanese() -> None:
+    index = TermIndex({"run": "run", "API": "API", "量子": "量子", "量子計算": "量子計算", "C++": "C++", "円": "円"})
+    text = "Runs prune a run; API、rerun. 量子計算のAPI and C++ 100円"
+    found = [(match.term, text[match.start : match.end]) for match in index.find(text)]
+    assert sorted(found) == sorted(
+        [
+            ("run", "Runs"),
+            ("run", "run"),
+            ("API", "API"),
+            ("量子", "量子"),
+            ("量子計算", "量子計算"),
+            ("API", "API"),
+            ("C++", "C++"),
+            ("円", "円"),
+        ]
+    )
+    shown = places(index, "x\n  量子計算 and API")
+    assert [(each.term, each.line, each.column, each.length) for each in shown] == [
+        ("量子計算", 2, 3, 4),
+        ("API", 2, 12, 3),
+    ]
+
+
+def test_an_occurrence_has_its_line_and_its_neighbours() -> None:
+    text = "one\ntwo\n\n# worker\n\nA worker is somebody.\nafter\n```\nworker = 1\n```\nlast worker"
+    found = find_occurrences([Document("a/b.md", text)], TermIndex({"worker": "worker"}))["worker"]
+    assert found[0] == Occurrence("a/b.md", 6, "# worker\nA worker is somebody.\nafter")
+    assert [each.line_number for each in found] == [6, 4, 11, 9]
+
+
+@pytest.mark.parametrize(
+    ("term", "context", "definition"),
+    [
+        (
+            "糖化",
+            "製麹の話。糖化とは、でんぷんを糖に変える働きである。次の話。",
+            "糖化とは、でんぷんを糖に変える働きである。",
+        ),
+        ("bee space", "Text. Bee space is a gap of six\nmillimetres. More.", "Bee space is a gap of six millimetres."),
+        (
+            "swarm",
+            "# Swarm\nBees that look for a new home hang in a tree.",
+            "Bees that look for a new home hang in a tree.",
+        ),
+        ("key", "| word | meaning |\n| key | what one run may hold |", "what one run may hold."),
+        ("lease", "- **lease**: how long a claim lives", "how long a claim lives."),
+        ("山廃酛", "生酛のうち、山卸を廃したものを山廃酛という。", "生酛のうち、山卸を廃したものを山廃酛という。"),
+        ("nothing", "unrelated text", NOTHING),
+    ],
+)
+def test_definitions_are_found_in_the_text(term: str, context: str, definition: str) -> None:
+    found, confidence = found_definition([term], [f"a.md:1\n{context}"])
+    assert found == definition
+    assert (confidence > 0) == (definition != NOTHING)
+
+
+def test_exports_say_the_same_in_every_format() -> None:
+    place = Occurrence("a.md", 3, "x")
+    entries = [Entry("=b<i>", 'say "x" & y,\nz', 0.5, ["別の名"], [place] * 7), Entry("a", "first", 1.0)]
+    text = markdown("Title", entries)
+    assert text.index("## a") > text.index("# Title")
+    assert "&lt;i>" in text
+    assert "- `a.md:3`" in text
+    assert "別の名" in text
+    assert "別名" in text
+    rows = list(csv.reader(io.StringIO(separated("t", entries))))
+    assert rows[1][:3] == ["'=b<i>", 'say "x" & y,\nz', "0.50"]
+    assert json.loads(as_json("t", entries))["entries"][0]["aliases"] == ["別の名"]
+    root = ET.fromstring(tbx_basic("t", entries).encode())  # noqa: S314 - our own text
+    space = "{urn:iso:std:iso:30042:ed-2}"
+    assert [each.text for each in root.iter(f"{space}term")] == ["=b<i>", "別の名", "a"]
+    assert root.find(f".//{space}descrip").text == 'say "x" & y,\nz'  # type: ignore[union-attr]

@@ -74,12 +74,14 @@ async def test_what_was_there_comes_back_item_by_item_and_the_work_goes_on(tmp_p
         wheels = store.with_name("runs.db-wheels")
         wheels.mkdir()
         (wheels / "thing-1.0-py3-none-any.whl").write_bytes(b"PK" * 1000)
+        (wheels / "thing-2.0.part").write_bytes(b"PK")
         made = await copying.backup(f"sqlite:{store}", tmp_path / "backup")
         before = rows(store)
     assert made.counts["runs"] == 2
     await copying.restore(tmp_path / "backup", f"sqlite:{there}")
     assert rows(there) == before
     assert (there.with_name("other.db-wheels") / "thing-1.0-py3-none-any.whl").read_bytes() == b"PK" * 1000
+    assert not there.with_name("other.db-wheels").joinpath("thing-2.0.part").exists(), "it is only half there"
     async with Runs.open(f"sqlite:{there}") as runs:
         assert await runs.result(done.id) == LARGE + 4
         await work_off(there, mixed)

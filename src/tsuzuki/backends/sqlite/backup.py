@@ -150,8 +150,13 @@ def _names(folder: Path) -> list[str]:
 
 
 def _copy_tree(source: Path, target: Path) -> None:
-    files = [each for each in sorted(source.rglob("*")) if each.is_file() and not each.name.startswith(PART)]
+    files = [each for each in sorted(source.rglob("*")) if each.is_file() and not _unfinished(each)]
     _copy_all([(each, target / each.relative_to(source)) for each in files], gone=True)
+
+
+def _unfinished(path: Path) -> bool:
+    """Tells whether somebody is just writing a file, or was when he died."""
+    return path.name.startswith(PART) or path.suffix == ".part"
 
 
 def _copy_all(pairs: list[tuple[Path, Path]], *, gone: bool = False) -> None:

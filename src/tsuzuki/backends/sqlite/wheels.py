@@ -4,8 +4,9 @@ import asyncio
 import os
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +19,8 @@ from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, WheelNotFound
+
+Answer = TypeVar("Answer")
 
 KIND: Final = "wheel"
 EVENT: Final = "wheel-event"
@@ -58,8 +61,6 @@ class SqliteWheels:
 
         try:
             await self._write_aside(part, path, pieces)
-        except OSError as error:
-            raise file_fault(error, path) from error
         finally:
             part.unlink(missing_ok=True)
         # A crash here, or whoever does not wait for the answer, leaves a file without a record, which `sweep` finds.
@@ -74,12 +75,12 @@ class SqliteWheels:
         return kept
 
     async def _write_aside(self, part: Path, path: Path, pieces: AsyncIterable[bytes]) -> None:
-        await asyncio.to_thread(_make, self.folder)
-        with await asyncio.to_thread(part.open, "wb") as file:
+        await _on_disk(path, _make, self.folder)
+        with await _on_disk(path, partial(part.open, "wb")) as file:
             async for piece in pieces:
-                await asyncio.to_thread(file.write, piece)
-            await asyncio.to_thread(_sync, file)
-        await asyncio.to_thread(_name, part, path)
+                await _on_disk(path, file.write, piece)
+            await _on_disk(path, _sync, file)
+        await _on_disk(path, _name, part, path)
 
     async def all(self) -> list[Wheel]:
         return [_wheel(body) for _, body in self._rows("records", KIND)]
@@ -128,6 +129,14 @@ class SqliteWheels:
 
     def _path(self, wheel: Wheel) -> Path:
         return self.folder / f"{wheel.nuid}.whl"
+
+
+async def _on_disk(path: Path, do: Callable[..., Answer], *values: Any) -> Answer:
+    """Does something with a file beside the loop; what goes wrong is the store's fault, not the uploader's."""
+    try:
+        return await asyncio.to_thread(do, *values)
+    except OSError as error:
+        raise file_fault(error, path) from error
 
 
 def folder_of(store: Path) -> Path:

@@ -26,6 +26,8 @@ OUTCOMES: Final = {
 """How an outcome is called in a page of items."""
 FLOWS: Final = "flow"
 """The kind of the records in which workers publish their flows."""
+MOST_PREVIEW: Final = 120
+"""So many bytes of a value are shown in a list of items."""
 DAY: Final = 86_400
 _PAGE: Final = 2000
 _MOST_READ: Final = 50_000
@@ -39,6 +41,7 @@ class ItemFilter:
     status: str | None = None
     error: str | None = None
     step: str | None = None
+    key: str | None = None
     failed_after: int = 0
     """Failures before this position were tried again; they are not listed as failed."""
 
@@ -48,6 +51,7 @@ class ItemFilter:
             (self.status is None or item["status"] == self.status)
             and (self.status != "failed" or item["position"] > self.failed_after)
             and (self.step is None or self.step in (item["task"], item["step"]))
+            and (self.key is None or self.key.lower() in item["key"].lower())
             and (self.error is None or self.error.lower() in str(item.get("error", "")).lower())
         )
 
@@ -136,9 +140,9 @@ class Overview:
 
     # The store
 
-    async def counts(self) -> dict[str, int]:
-        """Counts the runs by status."""
-        return await self._backend.counts()
+    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
+        """Counts the runs by status; with `updated_after` those that changed after that time."""
+        return await self._backend.counts(updated_after=updated_after)
 
     async def workers(self) -> list[SeenWorker]:
         """Gives all workers with their states, the last seen first."""
@@ -192,6 +196,7 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
         "at": stamp(fact.at),
         "ended_at": fact.at,
         "error": None,
+        "preview": bytes(getattr(fact, "result", b""))[:MOST_PREVIEW].decode(errors="ignore"),
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"

@@ -45,8 +45,8 @@ def test_every_word_that_is_asked_for_is_there_and_none_is_left_over() -> None:
     known = set(words("en"))
     asked = set(re.findall(r'\bt\("([\w.]+)"', text)) | set(re.findall(r'\? "([a-z]+\.[\w.]+)" :', text))
     assert not asked - known
-    made = re.findall(r"t\(`([^`]*)`", text) + re.findall(r"\? `(state\.[^`]*)`", text)
-    patterns = [re.compile(re.sub(r"\\\$\\\{.*?\\\}", r"[\\w.]+", re.escape(one))) for one in made]
+    made = re.findall(r"\b(?:t|word)\(`([^`]*)`", text) + re.findall(r"\? `(state\.[^`]*)`", text)
+    patterns = [re.compile(re.sub(r"\\\$\\\{.*?\\\}", r"[\\w.-]+", re.escape(one))) for one in made]
     quoted = set(re.findall(r'"([a-zA-Z]+\.[\w.]+)"', text))
     left = {key for key in known - quoted if not any(one.fullmatch(key) for one in patterns)}
     assert not left

@@ -12,6 +12,7 @@ from tsuzuki.gateway import (
     applications,
     contract,
     details,
+    history,
     items,
     letters,
     metrics,
@@ -28,6 +29,7 @@ from tsuzuki.gateway.options import STORE_WAIT, Options, from_environment
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.session import Gateway
 from tsuzuki.gateway.snapshots import Snapshots
+from tsuzuki.gateway.standing import Standings
 from tsuzuki.gateway.streams import Streams
 from tsuzuki.keyring import Keyring
 from tsuzuki.overview import Overview
@@ -65,6 +67,7 @@ def create_app(
     )
     problems.install(app)
     for router in (
+        history.router,
         runs.router,
         workflows.router,
         watch.router,
@@ -87,11 +90,13 @@ def create_app(
 
 def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
     overview = Overview(opened)
-    snapshots = Snapshots(overview, options.max_snapshot_bytes)
+    standings = Standings(opened)
+    snapshots = Snapshots(overview, standings, options.max_snapshot_bytes)
     return Gateway(
         runs=opened,
         overview=overview,
         snapshots=snapshots,
+        standings=standings,
         streams=Streams(options.max_streams),
         scenes=Scenes(overview, snapshots),
         keyring=Keyring(opened.backend),

@@ -23,6 +23,8 @@ SUMMARY: Final[dict[str, Any]] = {
     "counts": {"done": 311, "failed": 2, "skipped": 0, "steps": 1},
     "attempt": 1,
     "progress": [{"step": "fetch", "name": "fetch", "total": 500, "done": 311, "failed": 2, "running": 8, "eta": 4.2}],
+    "interrupted": False,
+    "worker_lost": False,
 }
 
 SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
@@ -57,6 +59,7 @@ ITEM: Final[dict[str, Any]] = {
     "at": "2026-01-01T00:00:07+00:00",
     "ended_at": 1767225607.25,
     "error": "TimeoutError: timed out after 60 s",
+    "preview": "",
 }
 
 LOG_LINE: Final[dict[str, Any]] = {

@@ -26,6 +26,7 @@ async def items(
     ] = None,
     error: Annotated[str | None, Query(max_length=256, description="Part of an error, whatever its case.")] = None,
     step: Annotated[str | None, Query(max_length=512, description="The name of a task, or the id of a step.")] = None,
+    key: Annotated[str | None, Query(max_length=256, description="Part of an item's key, whatever its case.")] = None,
     cursor: Annotated[str | None, Query(max_length=128)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
@@ -35,7 +36,7 @@ async def items(
     """
     row = await session.run(run_id)
     fold = await session.gateway.snapshots.fold(row)
-    wanted = ItemFilter(checked_item_status(status), error or None, step or None, fold.retried_from)
+    wanted = ItemFilter(checked_item_status(status), error or None, step or None, key or None, fold.retried_from)
     found, position = await session.overview.items(
         row, wanted, after=cursors.position(cursor or ""), limit=limit, names=fold.map_names()
     )

@@ -93,6 +93,11 @@ class RunSummary(BaseModel):
     counts: Counts
     attempt: int
     progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
+    interrupted: Annotated[
+        bool,
+        Field(description="Whether its process was stopped on the way: it waits to be resumed."),
+    ]
+    worker_lost: Annotated[bool, Field(description="Whether the worker that holds it is gone, or silent for long.")]
 
 
 class Strip(BaseModel):
@@ -186,6 +191,7 @@ class Item(BaseModel):
     at: str
     ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
+    preview: Annotated[str, Field(description="The beginning of its value as JSON, cut after 120 bytes.")]
 
 
 class ItemPage(BaseModel):

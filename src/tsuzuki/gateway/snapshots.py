@@ -10,6 +10,7 @@ import msgspec
 
 from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
+from tsuzuki.gateway.standing import Standings
 from tsuzuki.lifecycle import Run
 from tsuzuki.overview import Overview
 from tsuzuki.taskfold import TaskFold
@@ -25,8 +26,9 @@ _PAGE: Final = 2000
 class Snapshots:
     """The folds of the runs that were looked at last."""
 
-    def __init__(self, overview: Overview, most_bytes: int) -> None:
+    def __init__(self, overview: Overview, standings: Standings, most_bytes: int) -> None:
         self._overview = overview
+        self._standings = standings
         self._most_bytes = most_bytes
         self._folds: OrderedDict[str, TaskFold] = OrderedDict()
 
@@ -59,12 +61,16 @@ class Snapshots:
     async def document(self, row: Run, *, records: bool = False) -> dict[str, Any]:
         """Gives the snapshot of a run; with `records` also what is recorded of its tasks."""
         fold = await self.fold(row) if row.position > 1 else TaskFold()
-        document = _document(row, fold)
+        document = _document(row, fold) | await self.standing(row)
         if records:
             for name, blob in fold.blobs().items():
                 fold.put_output(name, blob, await self._overview.blob(row.id, blob))
             document |= self._records(document, fold)
         return document
+
+    async def standing(self, row: Run) -> dict[str, bool]:
+        """Tells whether somebody goes on with a run."""
+        return (await self._standings.of([row]))[0]
 
     async def tasks(self, row: Run) -> dict[str, Any]:
         """Gives only the tasks of a run, with their records."""

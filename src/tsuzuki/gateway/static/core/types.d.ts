@@ -6,7 +6,7 @@ export type Counts = {done: number, failed: number, skipped: number, steps: numb
 
 export type StepProgress = {step: string, name: string, total?: number|null, done?: number, failed?: number, skipped?: number, running?: number, eta?: number|null, text?: string};
 
-export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[]};
+export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[], interrupted: boolean, worker_lost: boolean};
 
 export type Strip = {start: number, width: number, done: number[], failed: number[]};
 
@@ -14,7 +14,7 @@ export type TaskRecord = {state: string, started_at: number|null, ended_at: numb
 
 export type RunSnapshot = RunSummary & {workflow_yaml_sha256: string|null, params: Record<string, any>, tasks: Record<string, string>, start_time: number|null,  end_time: number|null, position: number, key: string|null, priority: number, continues: string|null, not_before: number|null,  cancel_requested_at: number|null, cancel_requested_by: string|null, cancel_reason: string|null, result: any, result_blob: string|null,  task_records?: Record<string, TaskRecord>, task_records_truncated?: boolean, cost?: number|null};
 
-export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null};
+export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null, preview: string};
 
 export type Outcome = Item & {output: any, output_bytes: number, output_truncated: boolean, traceback: string|null, artifacts: {name: string, size: number}[]};
 
@@ -27,6 +27,8 @@ export type Letter = {id: string, timestamp: number, reason: string, error: stri
 export type FlowView = {name: string, doc: string, params: any, tags: string[], workers: string[]};
 
 export type Glance = {runs: Record<Status, number>, at_least: boolean, workers_alive: number, dead_letters: number, queue_age: number, tenant: string|null, now: number};
+
+export type History = {width: number, at_least: boolean, bars: {start: number, ended: Record<string, number>, took: number[]|null, waited: number[]|null}[]};
 
 export type SettingView = {name: string, value: string, from: string, means: string, refusal: string|null};
 

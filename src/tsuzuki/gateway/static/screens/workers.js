@@ -29,7 +29,7 @@ export function WorkersScreen() {
   let content;
   if (!workers.value) content = html`<${Waiting} ...${workers} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers">
-    <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
+    <${CommandLine} line=${commands.worker()} /><//>`;
   else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking)} rows=${rows}
     rowKey=${(/** @type {Worker} */ worker) => worker.worker_id}
     rowClass=${(/** @type {Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
@@ -74,7 +74,7 @@ function Hide({ worker, close, done }) {
     done();
   };
   return html`<${Confirm} title=${t(`workers.${verb}.title`)} button=${t(`workers.${verb}`)} send=${send} close=${close}>
-    <p>${t(`workers.${verb}.text`)}</p>
+    <p>${t(hidden && worker.state !== "RUNNING" && worker.state !== "IDLE" ? "workers.hide.stopped" : `workers.${verb}.text`)}</p>
     <p><b class="wordy">${worker.worker_id}</b> <${Status} state=${worker.state} /></p>
     <${CommandLine} line=${commands.hide(worker.worker_id, hidden)} />
   <//>`;

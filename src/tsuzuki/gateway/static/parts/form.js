@@ -14,6 +14,7 @@ export class FormState {
     const whole = resolved(schema ?? {}, schema ?? {});
     const open = !whole.properties && whole.additionalProperties; // nobody knows what it takes
     this.root = fieldOf(whole, { type: "object", ...(open ? {} : { properties: {} }), ...whole }, "", true, open ? initial : undefined);
+    if (open) this.root.title = t("params.params");
     for (const one of open ? [] : this.root.rows) {
       if (!(one.key in initial)) continue;
       one.field.said = true;
@@ -91,19 +92,21 @@ export function wrongText({ type = "", msg }) {
 /** The fields of a form. @param {{form: FormState}} props */
 export function SchemaFields({ form }) {
   form.typed.value; // whoever types is seen here
-  if (form.root.kind === "map" || form.root.kind === "json") return html`<div class="fields"><${SchemaField} field=${form.root} form=${form} /></div>`;
+  if (form.root.kind === "map" || form.root.kind === "json") return html`<div class="fields"><${SchemaField} field=${form.root} form=${form} bare /></div>`;
   if (!form.fields.length) return html`<p class="hint">${t("form.none")}</p>`;
   return html`<div class="fields">${form.fields.map((field) => html`<${SchemaField} key=${field.id} field=${field} form=${form} />`)}</div>`;
 }
 
 /** @param {{field: Field, form: FormState, bare?: boolean}} props `bare`: its name stands elsewhere */
 function SchemaField({ field, form, bare = false }) {
+  form.typed.value;
   if (["object", "list", "map", "union"].includes(field.kind)) return html`<${Group} field=${field} form=${form} bare=${bare} />`;
   return html`<${LeafField} field=${field} form=${form} bare=${bare} />`;
 }
 
 /** @param {{field: Field, form: FormState, bare: boolean}} props */
 function LeafField({ field, form, bare }) {
+  form.typed.value; // a field is one object for life: what it says is read again when somebody types
   const name = useId();
   const wrong = field.problems.length > 0;
   const told = [field.text && `${name}-text`, wrong && `${name}-problem`].filter(Boolean).join(" ") || undefined;
@@ -119,28 +122,29 @@ function LeafField({ field, form, bare }) {
     ${field.text && html`<p class="hint" id=${`${name}-text`}>${field.text}</p>`}
     ${hintOf(field) && html`<p class="hint">${hintOf(field)}</p>`}
     ${field.kind === "json" && parts && html`<button type="button" class="button small" onClick=${() => (unraw(field), form.touch(field))}>${t("form.asFields")}</button>`}
-    <${Problems} field=${field} id=${`${name}-problem`} />
+    <${Problems} problems=${field.problems} id=${`${name}-problem`} />
   </div>`;
 }
 
 /** @param {{field: Field}} props */
 const Needed = ({ field }) => (field.required ? html`<span class="needed" title=${t("form.required")}> *</span>` : null);
 
-/** @param {{field: Field, id?: string}} props */
-function Problems({ field, id }) {
-  return field.problems.length ? html`<div class="wrong-text" id=${id} role="alert">${field.problems.map((one) => html`<p key=${one}>${one}</p>`)}</div>` : null;
+/** @param {{problems: string[], id?: string}} props */
+function Problems({ problems, id }) {
+  return problems.length ? html`<div class="wrong-text" id=${id} role="alert">${problems.map((one) => html`<p key=${one}>${one}</p>`)}</div>` : null;
 }
 
 /** A field with fields in it. @param {{field: Field, form: FormState, bare: boolean}} props */
 function Group({ field, form, bare }) {
+  form.typed.value;
   const change = (/** @type {() => void} */ work) => () => (work(), form.touch(field));
   const optional = !field.required || field.nullable;
-  const name = bare ? t(`kind.${field.kind}`) : field.title;
+  const name = field.title || t(`kind.${field.kind}`);
   return html`<fieldset class=${`group${field.problems.length ? " wrong" : ""}${bare ? " bare" : ""}`}>
     <legend class=${bare ? "unseen" : ""}>${name}<${Needed} field=${field} /></legend>
     ${field.text && html`<p class="hint">${field.text}</p>`}
     ${field.given ? html`<${Inside} field=${field} form=${form} change=${change} />` : html`<p class="hint">${t("form.left")}</p>`}
-    <${Problems} field=${field} />
+    <${Problems} problems=${field.problems} />
     <div class="group-foot">
       ${!field.given && html`<button type="button" class="button small" onClick=${change(() => given(field))}><${Icon} name="plus" />${t("form.give", { name })}</button>`}
       ${field.given && optional && html`<button type="button" class="button small" onClick=${change(() => (field.given = false))}>${t("form.leave", { name })}</button>`}
@@ -159,6 +163,7 @@ function given(field) {
 
 /** @param {{field: Field, form: FormState, change: (work: () => void) => () => void}} props */
 function Inside({ field, form, change }) {
+  form.typed.value;
   const { rows, part, schema } = field;
   if (field.kind === "object") return html`<div class="fields">${rows.map((one) => html`<${SchemaField} key=${one.id} field=${one.field} form=${form} />`)}</div>`;
   if (field.kind === "union") return html`<${Union} field=${field} form=${form} />`;
@@ -182,6 +187,7 @@ function Inside({ field, form, change }) {
 
 /** A value of one of several types. @param {{field: Field, form: FormState}} props */
 function Union({ field, form }) {
+  form.typed.value;
   const choose = (/** @type {any} */ event) => {
     field.pick = Number(event.currentTarget.value);
     field.rows = [row("", fieldOf(field.schema, field.options[field.pick], "", true, undefined))];
@@ -211,7 +217,10 @@ function hintOf(field) {
 function Input({ field, shared, type }) {
   const { typed } = field;
   const change = (/** @type {any} */ event) => type(event.currentTarget.value);
-  const timely = (/** @type {any} */ event) => type(event.currentTarget.value, { bad: event.currentTarget.validity.badInput });
+  const timely = (/** @type {any} */ { currentTarget: { value, validity } }) => {
+    const text = value.replace(/T\d\d:\d\d$/, "$&:00"); // a browser leaves out seconds that are none
+    if (text !== typed || validity.badInput !== field.bad) type(text, { bad: validity.badInput });
+  };
   switch (field.kind) {
     case "switch":
       return html`<input ...${shared} type="checkbox" class="switch" checked=${typed === true}
@@ -244,6 +253,6 @@ function Input({ field, shared, type }) {
 
 /** @param {string} zone @param {string} typed */
 function zoneName(zone, typed) {
-  if (zone === "local") return t("form.zone.local", { zone: zoned("local", typed || new Date().toISOString().slice(0, 16)) });
+  if (zone === "local") return t("form.zone.local", { zone: zoned("local", typed || new Date().toISOString().slice(0, 16)).replace("Z", "UTC") });
   return zone === "none" ? t("form.zone.none") : zone === "Z" ? "UTC" : zone;
 }

@@ -69,9 +69,9 @@ function Charts({ past }) {
   ];
   return html`<div class="charts">
     <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${ended} /><//>
-    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} series=${spread("took")} /><//>
-    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} series=${spread("waited")} /><//>
-    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${roundly}
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} whole series=${spread("took")} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} whole series=${spread("waited")} /><//>
+    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${roundly} whole
       series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} />
       <p class="hint">${t("metrics.queue.text")}</p><//>
   </div>

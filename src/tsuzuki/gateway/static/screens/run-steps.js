@@ -2,7 +2,7 @@
 import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
 import { link } from "../core/router.js";
-import { ACTIVE, underWay } from "../core/shapes.js";
+import { ACTIVE, stateOf, underWay } from "../core/shapes.js";
 import { duration, now, seconds } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { commands } from "../core/commands.js";
@@ -37,7 +37,8 @@ export function StepsTab({ run }) {
 export function taskState(run, name) {
   const record = run.task_records?.[name];
   const open = record && (record.total ?? 0) > record.done + record.failed + record.skipped;
-  return run.tasks[name] === "FAILED" && open && underWay(run) ? "RUNNING" : run.tasks[name];
+  if (run.tasks[name] !== "FAILED" || !open) return run.tasks[name];
+  return underWay(run) ? "RUNNING" : ACTIVE.has(run.status) ? stateOf(run) : run.status === "CANCELLED" ? "CANCELLED" : "FAILED";
 }
 
 /** @param {RunSnapshot} run @param {TaskRecord[]} records @returns {Scale} */

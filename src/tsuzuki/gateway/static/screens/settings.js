@@ -2,7 +2,8 @@
 import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
 import { chosenLanguage, theme, timeStyle } from "../core/preferences.js";
-import { t } from "../core/words.js";
+import { language, t } from "../core/words.js";
+import japanese from "../words/settings-ja.js";
 import { CommandLine } from "../parts/command.js";
 import { KeyForm } from "../parts/keyform.js";
 import { Card, Page } from "../parts/layout.js";
@@ -50,9 +51,12 @@ function Effective() {
   <p class="hint">Tsuzuki ${/** @type {any} */ (health.value)?.version ?? ""}</p>`;
 }
 
+/** @param {SettingView} row */
+const meaning = (row) => (language.value === "ja" && japanese[row.name.replace("TSUZUKI_", "")]) || row.means;
+
 const columns = () => [
   { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {SettingView} */ row) =>
-    html`<code class="wordy">${row.name}</code><span class="means">${row.means}</span>${row.refusal &&
+    html`<code class="wordy">${row.name}</code><span class="means">${meaning(row)}</span>${row.refusal &&
     html`<span class="error-line">${row.refusal}</span>`}` },
   { name: "value", title: t("column.value"), cell: (/** @type {SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
   { name: "from", title: t("column.from"), cell: (/** @type {SettingView} */ row) => (row.from === "default"

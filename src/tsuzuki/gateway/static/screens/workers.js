@@ -54,7 +54,7 @@ const columns = (hide) => [
   { name: "flows", title: t("column.flows"), cell: (/** @type {Worker} */ worker) => html`<span class="clip two"
     title=${worker.flows.join(", ")}>${worker.flows.join(", ")}</span>` },
   { name: "seen", title: t("column.seen"), class: "cell-time", cell: (/** @type {Worker} */ worker) => html`<${Time} at=${worker.last_seen_at} />` },
-  { name: "lives", title: t("column.lives"), class: "cell-took", cell: (/** @type {Worker} */ worker) =>
+  { name: "lives", title: t("column.lives"), class: "cell-took roomy-only", cell: (/** @type {Worker} */ worker) =>
     html`<${Elapsed} from=${worker.started_at}
     to=${worker.stopped_at ?? (worker.state === "DISCONNECTED" ? worker.last_seen_at : null)} />` },
   { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Worker} */ worker) => {

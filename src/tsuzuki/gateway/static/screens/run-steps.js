@@ -135,7 +135,7 @@ function Calls({ name, record, scale, run }) {
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
         <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span>
-          <span title=${item.key || item.preview}>${item.key || t("steps.call", { n: place + 1 })}${!item.key && item.preview && item.preview !== "null" && html`
+          <span title=${item.key || item.preview}>${item.key || t("steps.call", { n: place + 1 })}${!item.key && item.preview && item.preview !== "null" && html`${" "}
             <small class="mono">→ ${item.preview}</small>`}</span></span>
         <span class="fall-count">${duration(item.took)}</span>
         <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`}

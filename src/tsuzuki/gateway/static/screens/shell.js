@@ -3,7 +3,7 @@ import { html, signal, useEffect, useErrorBoundary, useRef } from "../core/view.
 import { access, reach } from "../core/api.js";
 import { glance, useGlances } from "../core/glance.js";
 import { chosenLanguage, theme } from "../core/preferences.js";
-import { place, shown, link } from "../core/router.js";
+import { go, place, shown, link } from "../core/router.js";
 import { language, number, t } from "../core/words.js";
 import { Question } from "../parts/actions.js";
 import { Notes } from "../parts/dialog.js";
@@ -29,10 +29,10 @@ export function Shell() {
     const press = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (event.key !== "/" || event.ctrlKey || event.metaKey || target.closest("input, textarea, select, dialog")) return;
-      const search = /** @type {HTMLElement|null} */ (document.querySelector("main [data-search], main input[type=search]"));
-      if (!search) return;
       event.preventDefault();
-      search.focus();
+      const found = () => /** @type {HTMLElement|null} */ (document.querySelector("main [data-search], main input[type=search]"));
+      if (!found()) go("/runs"); // where there is nothing to search, runs are
+      setTimeout(() => found()?.focus(), found() ? 0 : 150);
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);

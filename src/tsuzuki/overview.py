@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Entry, Line, WorkerRecord
+from tsuzuki.backends import ALWAYS, Entry, Line, WorkerRecord
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import BadRequest, MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
@@ -140,9 +140,9 @@ class Overview:
 
     # The store
 
-    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
-        """Counts the runs by status; with `updated_after` those that changed after that time."""
-        return await self._backend.counts(updated_after=updated_after)
+    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
+        """Counts the runs by status, those that changed after a time, by another."""
+        return await self._backend.counts(updated_after=updated_after, updated_by=updated_by)
 
     async def workers(self) -> list[SeenWorker]:
         """Gives all workers with their states, the last seen first."""

@@ -21,7 +21,7 @@ router: Final = APIRouter(tags=["overview"])
 BARS: Final = 48
 MOST_COUNTED: Final = 1000
 """Where filters hold, runs are counted up to so many."""
-LOOKED_AT: Final = 60
+LOOKED_AT: Final = 40
 """How long runs took is told by the last so many of each bar."""
 LAST: Final = "~"
 """Comes after every id."""
@@ -106,13 +106,13 @@ async def history(
 
 
 async def _ended(session: Session, edges: Sequence[float]) -> list[dict[str, int]]:
-    """Counts what ended between edges: what changed after one, without what changed after the next."""
-    after = [await session.overview.counts(updated_after=edge) for edge in edges]
-    ended = [status.value for status in Status if status in TERMINAL]
-    return [
-        {status: max(now.get(status, 0) - later.get(status, 0), 0) for status in ended}
-        for now, later in pairwise(after)
-    ]
+    """Counts what ended between edges: an ended run changed last when it ended."""
+    counted = []
+    for start, end in pairwise(edges):
+        found = await session.overview.counts(updated_after=start, updated_by=end)
+        counted.append({status.value: found.get(status.value, 0) for status in Status if status in TERMINAL})
+        await asyncio.sleep(0)  # others are answered between two bars
+    return counted
 
 
 async def _seen(
@@ -120,7 +120,7 @@ async def _seen(
 ) -> list[Run]:
     if ended is not None and not any(ended[place].values()):
         return []
-    await asyncio.sleep(0)  # others are answered between two bars
+    await asyncio.sleep(0)
     found = RunQuery(
         status=tuple(sorted(TERMINAL)), tenant=session.tenant, updated_after=start, before=(end, LAST), limit=LOOKED_AT
     )

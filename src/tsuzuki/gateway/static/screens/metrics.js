@@ -34,20 +34,23 @@ export function MetricsScreen() {
     onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
   return html`<${Page} title=${t("nav.metrics")} actions=${choose}>
     <${Stale} problem=${seen ? problem : null} />
-    ${seen ? html`<${Figures} seen=${seen} />` : html`<${Waiting} problem=${problem} rows=${2} />`}
+    ${seen ? html`<${Figures} seen=${seen} past=${past.value} span=${span} />` : html`<${Waiting} problem=${problem} rows=${2} />`}
     ${past.value ? html`<${Charts} past=${past.value} />` : html`<${Waiting} problem=${past.problem} again=${past.again} rows=${4} />`}
     <${CommandLine} line=${commands.metrics()} />
   <//>`;
 }
 
-/** @param {{seen: Glance}} props */
-function Figures({ seen }) {
+/** @param {History|null} past @param {string} status */
+const ended = (past, status) => (past ? number(past.bars.reduce((sum, bar) => sum + bar.ended[status], 0)) : "·");
+
+/** What there is now, and what ended in the time that is looked at. @param {{seen: Glance, past: History|null, span: string}} props */
+function Figures({ seen, past, span }) {
   const { runs } = seen;
   const entries = [
     ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(seen.queue_age)],
-    ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", number(runs.COMPLETED)], ["state.FAILED", number(runs.FAILED)],
+    ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", ended(past, "COMPLETED"), span], ["state.FAILED", ended(past, "FAILED"), span],
   ];
-  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt>
+  return html`<dl class="figures">${entries.map(([name, value, time]) => html`<div key=${name} class="figure-card"><dt>${t(name)}${time ? ` · ${t(`metrics.span.${time}`)}` : ""}</dt>
     <dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
 }
 
@@ -58,7 +61,7 @@ function Charts({ past }) {
   const sum = (/** @type {string} */ name) => bars.reduce((whole, bar) => whole + bar.ended[name], 0);
   if (!bars.some((bar) => Object.values(bar.ended).some(Boolean))) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
   // Each stands on top of the next: their bars begin behind those, and end above them.
-  const ended = [
+  const columns = [
     { label: t("state.CANCELLED"), tone: "quiet", bars: true, figure: sum("CANCELLED"), values: bars.map((bar) => bar.ended.COMPLETED + bar.ended.FAILED + bar.ended.CANCELLED) },
     { label: t("state.FAILED"), tone: "bad", bars: true, figure: sum("FAILED"), values: bars.map((bar) => bar.ended.COMPLETED + bar.ended.FAILED) },
     { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum("COMPLETED"), values: bars.map((bar) => bar.ended.COMPLETED) },
@@ -68,7 +71,7 @@ function Charts({ past }) {
     { label: t("metrics.slow"), tone: "warn", values: bars.map((bar) => bar[name]?.[1] ?? null) },
   ];
   return html`<div class="charts">
-    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${ended} /><//>
+    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${columns} /><//>
     <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} whole series=${spread("took")} /><//>
     <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} whole series=${spread("waited")} /><//>
     <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${roundly} whole

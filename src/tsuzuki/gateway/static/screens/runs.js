@@ -68,7 +68,7 @@ function useCounts(filters, query) {
   const { flow, tag, label, text, since, from, to } = filters;
   // To the minute: a filter that moves with the clock is not another question every second.
   const after = since ? Math.floor((Date.now() / 1000 - since) / 60) * 60 : from;
-  const asked = useAsked(filtered ? "/runs/counts" : null, { every: 4, query: { flow, tag, label, text, updated_after: after || undefined, updated_before: to || undefined } });
+  const asked = useAsked(filtered ? "/runs/counts" : null, { every: text ? 15 : 4, query: { flow, tag, label, text, updated_after: after || undefined, updated_before: to || undefined } });
   return filtered ? /** @type {any} */ (asked.value) : glance.value.value;
 }
 
@@ -152,7 +152,7 @@ function Rows({ list, rows, chosen, setChosen, filtered }) {
     name: "choose", class: "cell-choose",
     title: html`<input type="checkbox" aria-label=${t("bulk.all")} checked=${every}
       onChange=${() => setChosen(new Set(every ? [] : rows.map((run) => run.run_id)))} />`,
-    cell: (/** @type {RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: run.number })}
+    cell: (/** @type {RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: String(run.number) })}
       checked=${chosen.has(run.run_id)} onChange=${() => toggle(run.run_id)} />`,
   };
   return html`<${Table} label=${t("nav.runs")} columns=${[choose, ...columns()]} rows=${rows}

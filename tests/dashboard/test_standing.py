@@ -19,18 +19,25 @@ def test_a_run_whose_process_was_killed_is_interrupted_and_can_be_resumed(
     scene.until(lambda: scene.get("/runs", status="RUNNING"), "the script runs")
     number = scene.get("/runs")[0]["number"]
     window = opened(scene.url)
-    window.go(f"/runs/{number}")
+    window.expected.append("409")
+    window.go("/runs")
+    window.row(number).locator("a").first.click()
     expect(window.find("h1 .status")).to_have_text("Running")
     script.send(signal.SIGKILL)
     script.ended()
     expect(window.find("h1 .status")).to_have_text("Interrupted")
     expect(window.find(".connection")).to_have_attribute("data-link", "settled")
     expect(window.find("[data-standing] code")).to_contain_text(f"tsuzuki resume {number}")
-    window.find('[data-act="resume"]').wait_for()
     assert scene.run(number)["interrupted"]
-    window.go("/runs")
-    expect(window.row(number)).to_contain_text("Interrupted")
-    expect(window.row(number).get_by_role("button", name="Resume")).to_be_visible()
+    window.find('[data-act="resume"]').click()
+    button = window.find("dialog").get_by_role("button", name="Resume 1 run")
+    button.click()
+    window.sees("dialog .notice .detail")  # nobody is there to take it
+    scene.room.worker()
+    button.click()
+    expect(window.find("h1 .status")).to_have_text("Running")
+    scene.open_gate("script")
+    expect(window.find("h1 .status")).to_have_text("Completed")
 
 
 def test_a_run_without_its_worker_says_so_and_so_does_one_that_nobody_takes(

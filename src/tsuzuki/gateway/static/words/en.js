@@ -399,7 +399,7 @@ export default {
   "error.0105": "The workflow calls a function that is not there, or that workers do not allow (--allow-callables).",
   "error.0110": "It would break a rule, and nothing was changed. Look at the run as it is now.",
   "error.0111": "Another active run holds this key. Wait for it, cancel it, or take another key.",
-  "error.0112": "The run has moved on and does not allow this any more. Look at it as it is now.",
+  "error.0112": "This is not possible as the run stands, and nothing was changed. What is said below tells why, and what to do.",
   "error.0113": "A living process is executing this run. Let it end, or stop it there.",
   "error.0120": "The file of the store is damaged, or is none of Tsuzuki's. See `tsuzuki doctor`.",
   "error.0121": "A newer version of Tsuzuki wrote this store. Update the gateway.",

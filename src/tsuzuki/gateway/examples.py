@@ -46,6 +46,21 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "result_blob": None,
 }
 
+COUNTED: Final = {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0}
+
+HISTORY: Final[dict[str, Any]] = {
+    "width": 75.0,
+    "bars": [
+        {
+            "start": 1767225600.0,
+            "ended": {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 0},
+            "took": [12.0, 40.0],
+            "waited": [0.0, 1.0],
+        }
+    ],
+    "at_least": False,
+}
+
 ITEM: Final[dict[str, Any]] = {
     "position": 41,
     "status": "failed",

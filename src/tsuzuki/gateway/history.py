@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from tsuzuki.backends import Query as RunQuery
+from tsuzuki.gateway import examples
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.lifecycle import TERMINAL, Run, Status
@@ -30,7 +31,9 @@ LAST: Final = "~"
 class Counted(BaseModel):
     """How many runs fit, by status."""
 
-    runs: dict[str, int]
+    model_config = ConfigDict(json_schema_extra={"examples": [{"runs": examples.COUNTED, "at_least": False}]})
+
+    runs: Annotated[dict[str, int], Field(description="How many runs fit, by status.")]
     at_least: Annotated[bool, Field(description="Whether there are more: only the newest 1,000 count.")]
 
 
@@ -48,8 +51,10 @@ class Bar(BaseModel):
 class History(BaseModel):
     """The last hours or days in bars of the same width."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.HISTORY]})
+
     width: Annotated[float, Field(description="How many seconds each bar stands for.")]
-    bars: list[Bar]
+    bars: Annotated[list[Bar], Field(description="Bars, the oldest first.")]
     at_least: Annotated[bool, Field(description="Whether more ended: of a tenant so many runs of each bar count.")]
 
 
@@ -57,12 +62,16 @@ class History(BaseModel):
 async def counts(
     *,
     session: InSession,
-    flow: Annotated[str | None, Query(max_length=512)] = None,
-    tag: Annotated[str | None, Query(max_length=128)] = None,
-    label: Annotated[str | None, Query(max_length=256)] = None,
-    text: Annotated[str | None, Query(max_length=256)] = None,
-    updated_after: Annotated[float | None, Query(allow_inf_nan=False)] = None,
-    updated_before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
+    flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
+    tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
+    label: Annotated[str | None, Query(max_length=256, description="One of a run's `tags`.")] = None,
+    text: Annotated[str | None, Query(max_length=256, description="Part of an id, a flow's name or an error.")] = None,
+    updated_after: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only runs that changed after this (Unix seconds).")
+    ] = None,
+    updated_before: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only runs that did not change since (Unix seconds).")
+    ] = None,
 ) -> Response:
     """Counts the runs that fit the same filters as a list, whatever their status."""
     wanted = RunQuery(

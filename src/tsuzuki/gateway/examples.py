@@ -46,7 +46,10 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "result_blob": None,
 }
 
-COUNTED: Final = {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0}
+COUNTED: Final[dict[str, Any]] = {
+    "runs": {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0},
+    "at_least": False,
+}
 
 HISTORY: Final[dict[str, Any]] = {
     "width": 75.0,

@@ -31,7 +31,7 @@ LAST: Final = "~"
 class Counted(BaseModel):
     """How many runs fit, by status."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"runs": examples.COUNTED, "at_least": False}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.COUNTED]})
 
     runs: Annotated[dict[str, int], Field(description="How many runs fit, by status.")]
     at_least: Annotated[bool, Field(description="Whether there are more: only the newest 1,000 count.")]

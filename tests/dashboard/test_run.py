@@ -63,6 +63,7 @@ def test_items_are_filtered_and_looked_at(window: Window, crawled: int) -> None:
     window.page.get_by_placeholder("Search keys").fill("9")
     expect(window.find(".long-space .long-row")).to_have_count(1)
     window.page.get_by_placeholder("Search keys").fill("")
+    expect(window.find(".long-space .long-row")).to_have_count(5)
     window.page.get_by_placeholder("Search errors").fill("page 19")
     expect(window.find(".long-space .long-row")).to_have_count(1)
     window.find(".long-space .long-row").click()

@@ -51,6 +51,9 @@ def test_filters_are_kept_in_the_address(window: Window, scene: Scene) -> None:
     window.page.get_by_label("Label", exact=True).fill("june")
     window.page.get_by_label("Flow", exact=True).fill("report")
     expect(window.row(other)).to_have_count(0)
+    window.page.wait_for_url(
+        lambda url: url.endswith("#/runs?label=june&flow=report")
+    )  # what is typed counts a little later
     window.page.get_by_label("Changed within").select_option("1h")
     window.page.wait_for_url(lambda url: url.endswith("#/runs?label=june&flow=report&since=1h"))
     window.page.reload()

@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, WorkerRecord
-from tsuzuki.lifecycle import Run, Status
-from tsuzuki.presence import is_gone
+from tsuzuki.backends import Backend, WorkerRecord, WorkerState
+from tsuzuki.lifecycle import ACTIVE, Run, Status
+from tsuzuki.presence import is_gone, state_of
+
+
+def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = frozenset()) -> bool:
+    """Tells whether a run was stopped on the way, and waits for somebody to go on with it."""
+    if run.status not in ACTIVE or not run.private or run.id in waited_for:
+        return False
+    return run.holder in gone if run.holder is not None else run.started_at is not None
 
 
 class Holders:
@@ -21,6 +28,12 @@ class Holders:
     async def gone(self) -> frozenset[str]:
         """Gives the holders of runs that have ended for certain."""
         return self._gone_of(await self._backend.workers(holding=True))
+
+    async def lost(self, now: float, silent: float) -> frozenset[str]:
+        """Gives the holders of runs that have ended for certain, or have been silent for so long (seconds)."""
+        records = await self._backend.workers(holding=True)
+        quiet = frozenset(r.id for r in records if state_of(r, now, silent) is WorkerState.DISCONNECTED)
+        return self._gone_of(records) | quiet
 
     async def gone_from(self, row: Run) -> frozenset[str]:
         """Gives the holder of a run if it has ended for certain."""

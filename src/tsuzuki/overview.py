@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Entry, Line, Query, WorkerRecord
+from tsuzuki.backends import ALWAYS, Entry, Line, Query, WorkerRecord
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
@@ -29,6 +29,8 @@ OUTCOMES: Final = {
 """How an outcome is called in a page of items."""
 FLOWS: Final = "flow"
 """The kind of the records in which workers publish their flows."""
+MOST_PREVIEW: Final = 120
+"""So many bytes of a value are shown in a list of items."""
 DAY: Final = 86_400
 MOST_SPENDERS: Final = 20_000
 """What so many runs have spent is added up."""
@@ -45,6 +47,7 @@ class ItemFilter:
     status: str | None = None
     error: str | None = None
     step: str | None = None
+    key: str | None = None
     failed_after: int = 0
     """Failures before this position were tried again; they are not listed as failed."""
     spent: bool = False
@@ -57,6 +60,7 @@ class ItemFilter:
             and (self.status != "failed" or item["position"] > self.failed_after)
             and (not self.spent or item["usage"] is not None)
             and (self.step is None or self.step in (item["task"], item["step"]))
+            and (self.key is None or self.key.lower() in item["key"].lower())
             and (self.error is None or self.error.lower() in str(item.get("error", "")).lower())
         )
 
@@ -165,9 +169,9 @@ class Overview:
 
     # The store
 
-    async def counts(self) -> dict[str, int]:
-        """Counts the runs by status."""
-        return await self._backend.counts()
+    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
+        """Counts the runs by status, those that changed after a time, by another."""
+        return await self._backend.counts(updated_after=updated_after, updated_by=updated_by)
 
     async def workers(self) -> list[SeenWorker]:
         """Gives all workers with their states, the last seen first."""
@@ -222,6 +226,7 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
         "ended_at": fact.at,
         "error": None,
         "usage": usage(fact.spent) if fact.spent else None,
+        "preview": bytes(getattr(fact, "result", b""))[:MOST_PREVIEW].decode(errors="ignore"),
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         item["error"] = f"{fact.error.type}: {fact.error.message}"

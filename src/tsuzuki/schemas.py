@@ -5,8 +5,10 @@ pydantic converts them, and a param that code of the user's converts is taken as
 """
 
 from collections.abc import Mapping
+from datetime import date, datetime, time
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, Union
+from uuid import UUID
 
 import pydantic
 import pydantic_core
@@ -21,6 +23,8 @@ _SAYS_LESS: Final = frozenset(
     {"validation_alias", "strip_whitespace", "to_lower", "to_upper", "coerce_numbers_to_str", "custom_init"}
 )
 """Where these are set, more is taken than the JSON schema says."""
+_FORMATS: Final[Mapping[str, Any]] = {"date": date, "date-time": datetime, "time": time, "uuid": UUID}
+"""What texts of a format are read as; texts of others are taken as they are."""
 _LIMITS: Final = {
     "minimum": "ge",
     "maximum": "le",
@@ -56,7 +60,7 @@ def _converted(core: Any) -> list[str]:
     known = {part["ref"]: part for part in core.get("definitions", ())}
     while "fields" not in core:
         core = known[core["schema_ref"]] if core["type"] == "definition-ref" else core["schema"]
-    return [name for name, field in core["fields"].items() if _by_code(field["schema"], known, set())]
+    return [name for name, field in core["fields"].items() if _by_code(field, known, set())]
 
 
 def _by_code(part: Any, known: Mapping[str, Any], seen: set[str]) -> bool:
@@ -64,7 +68,7 @@ def _by_code(part: Any, known: Mapping[str, Any], seen: set[str]) -> bool:
         return any(_by_code(one, known, seen) for one in part)
     if not isinstance(part, dict):
         return False
-    if part.get("type") in _CODE or any(part.get(name) for name in _SAYS_LESS) or _lenient(part):
+    if part.get("type") in _CODE or any(part.get(name) for name in _SAYS_LESS) or _lenient(part) or _renamed(part):
         return True
     if part.get("type") == "definition-ref" and part["schema_ref"] not in seen:
         seen.add(part["schema_ref"])
@@ -72,6 +76,13 @@ def _by_code(part: Any, known: Mapping[str, Any], seen: set[str]) -> bool:
     return any(
         _by_code(value, known, seen) for name, value in part.items() if name not in ("metadata", "serialization")
     )
+
+
+def _renamed(part: Mapping[str, Any]) -> bool:
+    """Tells whether a part says of itself what its JSON schema is to be: it may take more than that says."""
+    said = part.get("metadata") or {}
+    extra = said.get("pydantic_js_extra")
+    return callable(extra) or "format" in (extra or ()) or (part.get("type") == "str" and bool(said))
 
 
 def _lenient(part: Mapping[str, Any]) -> bool:
@@ -127,7 +138,7 @@ class _Reading:
         match schema.get("type"):
             case "string":
                 told_apart = {"format", "contentMediaType", "contentEncoding"} & schema.keys()
-                return Any if told_apart else _limited(str, schema)
+                return _FORMATS.get(str(schema.get("format")), Any) if told_apart else _limited(str, schema)
             case "integer":
                 return _limited(int, schema)
             case "number":

@@ -72,6 +72,7 @@ async def takes_all(  # noqa: PLR0917 - every kind of param
     few: Annotated[int, Field(ge=3)] = 3,
     trimmed: Annotated[str, StringConstraints(strip_whitespace=True, max_length=2)] = "a",
     anything: Any = None,
+    called_date: Annotated[str, Field(json_schema_extra={"format": "date"})] = "x",
 ) -> None:
     """Takes what there is."""
 
@@ -105,7 +106,13 @@ def test_defaults_are_shown_and_conversions_by_code_are_marked() -> None:
         "red",
         {"x": 1, "day": None},
     )
-    assert {name for name, part in shown.items() if part.get(LOOSE)} == {"named", "patient", "length", "trimmed"}
+    assert {name for name, part in shown.items() if part.get(LOOSE)} == {
+        "named",
+        "patient",
+        "length",
+        "trimmed",
+        "called_date",
+    }
     assert SCHEMA["required"] == ["number"]
 
 
@@ -124,6 +131,8 @@ def test_defaults_are_shown_and_conversions_by_code_are_marked() -> None:
         ({"number": 1, "point": {"x": 1, "y": 2}}, "extra_forbidden", ("point", "y")),
         ({"number": 1, "counts": {"a": "b"}}, "int_parsing", ("counts", "a")),
         ({"number": 1, "few": 2}, "greater_than_equal", ("few",)),
+        ({"number": 1, "at": "2026-02-30T10:00:00"}, "datetime_from_date_parsing", ("at",)),
+        ({"number": 1, "point": {"x": 1, "day": "2026-02-30"}}, "date_from_datetime_parsing", ("point", "day")),
     ],
 )
 def test_what_does_not_fit_is_told_by_its_place(

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
 
 Thing = TypeVar("Thing")
 
 PATIENCE = 20_000  # milliseconds
+expect.set_options(timeout=PATIENCE)
 FLAGS = [
     "--no-sandbox",  # tests may run as root
     "--disable-gpu",

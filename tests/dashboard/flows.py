@@ -1,6 +1,7 @@
 """The flows of the dashboard's tests: a crawl with failures, one that waits for a file, and one that speaks HTML."""
 
 import asyncio
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -58,6 +59,31 @@ class Layout(BaseModel):
 async def report(name: str, layout: Layout | None = None) -> str:
     """Writes a report."""
     return f"report of {name}"
+
+
+class Author(BaseModel):
+    name: str
+    born: date | None = None
+
+
+class Book(BaseModel):
+    title: str
+    pages: int = 100
+    authors: list[Author] = []
+
+
+@flow
+async def library(
+    book: Book,
+    shelf: int | str,
+    weights: dict[str, float] | None = None,
+    due: datetime | None = None,
+    number: int = 0,
+) -> int:
+    """Takes a book in; its parameters have parts."""
+    for place in range(3):
+        await one(place)
+    return number
 
 
 @flow

@@ -13,7 +13,7 @@ from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.pages import FOLDER
-from tsuzuki.settings import dashboard_language
+from tsuzuki.settings import dashboard_language, effective
 
 ENTRY = re.compile(r'^  ("[^"]+"): (".*"),$', re.MULTILINE)
 HOLE = re.compile(r"\{(\w+)(?:\|[^}]*)?\}")
@@ -55,11 +55,17 @@ def test_every_word_that_is_asked_for_is_there_and_none_is_left_over() -> None:
     known = set(words("en"))
     asked = set(re.findall(r'\bt\("([\w.]+)"', text)) | set(re.findall(r'\? "([a-z]+\.[\w.]+)" :', text))
     assert not asked - known
-    made = re.findall(r"t\(`([^`]*)`", text) + re.findall(r"\? `(state\.[^`]*)`", text)
-    patterns = [re.compile(re.sub(r"\\\$\\\{.*?\\\}", r"[\\w.]+", re.escape(one))) for one in made]
+    made = re.findall(r"\b(?:t|word)\(`([^`]*)`", text) + re.findall(r"\? `(state\.[^`]*)`", text)
+    patterns = [re.compile(re.sub(r"\\\$\\\{.*?\\\}", r"[\\w.-]+", re.escape(one))) for one in made]
     quoted = set(re.findall(r'"([a-zA-Z]+\.[\w.]+)"', text))
     left = {key for key in known - quoted if not any(one.fullmatch(key) for one in patterns)}
     assert not left
+
+
+def test_every_setting_is_explained_in_both_languages() -> None:
+    text = (FOLDER / "words/settings-ja.js").read_text(encoding="utf-8")
+    told = set(re.findall(r"^  ([A-Z_]+): ", text, re.MULTILINE))
+    assert {found.setting.name.removeprefix("TSUZUKI_") for found in effective()} == told
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])

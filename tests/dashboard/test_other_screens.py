@@ -94,6 +94,10 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     window.go("/metrics?span=1h")
     expect(window.find('[data-figure="nav.workers"]')).to_have_text(str(scene.get("/overview")["workers_alive"]))
     expect(window.find(".chart canvas")).to_have_count(4)
+    ended = "document.querySelector('[data-figure=\"state.COMPLETED\"]').textContent"
+    drawn = "document.querySelector('.legend-entry.tone-good em').textContent.trim()"
+    card, legend = window.page.evaluate(f"[{ended}, {drawn}]")
+    assert card == legend != "0"
     window.page.get_by_role("button", name="7 days").click()
     window.page.wait_for_url("**/#/metrics?span=7d")
 

@@ -24,7 +24,7 @@ def crawled(scene: Scene) -> int:
 
 def test_the_header_says_what_a_run_is(window: Window, crawled: int) -> None:
     window.go(f"/runs/{crawled}")
-    window.sees('.connection[data-link="live"]')
+    window.sees('.connection[data-link="settled"]')
     header = window.find(".facts")
     for text in ("Attempt", "Worker", "worker-", "35 done", "5 failed", "docs"):
         expect(header).to_contain_text(text)
@@ -59,6 +59,10 @@ def test_items_are_filtered_and_looked_at(window: Window, crawled: int) -> None:
     window.go(f"/runs/{crawled}/items")
     window.sees(".long-row", "Done")
     window.find('[data-item-status="failed"]').click()
+    expect(window.find(".long-space .long-row")).to_have_count(5)
+    window.page.get_by_placeholder("Search keys").fill("9")
+    expect(window.find(".long-space .long-row")).to_have_count(1)
+    window.page.get_by_placeholder("Search keys").fill("")
     expect(window.find(".long-space .long-row")).to_have_count(5)
     window.page.get_by_placeholder("Search errors").fill("page 19")
     expect(window.find(".long-space .long-row")).to_have_count(1)
@@ -101,7 +105,7 @@ def test_the_log_is_searched_paused_copied_and_leads_to_the_failure(window: Wind
     window.sees(".log-line", "nearly full")
     window.page.get_by_role("button", name="Jump to failure").click()
     expect(window.find(".log-line.found")).to_contain_text("cannot write")
-    window.page.get_by_role("button", name="Go on").click()
+    assert window.page.get_by_role("button", name="Pause").count() == 0  # nothing more comes
     window.page.get_by_label("Level").select_option(label="Warnings and above")
     window.gone(".log-line", "planning")
     window.page.get_by_placeholder("Search the log").fill("disk")
@@ -142,6 +146,7 @@ def test_a_run_is_cancelled_resumed_and_deleted(window: Window, scene: Scene) ->
     expect(dialog.locator("code")).to_have_text(f"tsuzuki cancel {number} --server {scene.url}")
     dialog.get_by_role("button", name="Cancel 1 run").click()
     expect(window.find("h1 .status")).to_have_text("Cancelled")
+    expect(window.find("[data-cut]")).to_contain_text("1 interrupted")
     window.find('[data-act="resume"]').click()
     dialog.get_by_label("Also try again what failed").uncheck()
     expect(dialog.locator("code")).to_contain_text(f"tsuzuki resume {number} --keep-failed")
@@ -160,17 +165,29 @@ def test_failed_items_are_tried_again(window: Window, scene: Scene) -> None:
     number = scene.submit("crawl", site="again", pages=10)
     scene.ended(number)
     window.go(f"/runs/{number}")
-    window.page.get_by_role("button", name="Retry failed").click()
-    window.find("dialog").get_by_role("button", name="Resume 1 run").click()
+    window.page.get_by_role("button", name="Retry 1 failed").click()
+    window.find("dialog").get_by_role("button", name="Retry 1 item").click()
     expect(window.find(".fact", "Attempt")).to_contain_text("2")
     scene.is_in(number, "COMPLETED")
 
 
-def test_a_run_that_is_not_there_is_told_of(window: Window) -> None:
+def test_what_is_not_there_is_told_of(window: Window, scene: Scene, crawled: int) -> None:
     window.expected.append("404")
     window.go("/runs/999999")
     window.sees(".blank-title", "Not found")
+    window.sees(".blank-text", "Search for it in the list")
     window.sees(".blank-code", "ERR-TSUZUKI-0005")
+    window.go(f"/runs/{crawled}/nonsense")
+    window.sees(".blank-title", "There is no such tab")
+    window.go(f"/runs/{crawled}/items?item=99999")
+    window.sees("dialog .blank-title", "There is no such item")
+    removed = scene.submit("report", name="removed")
+    scene.ended(removed)
+    window.go(f"/runs/{removed}")
+    window.sees('.connection[data-link="settled"]')
+    scene.client.delete(f"/runs/{removed}")
+    window.sees('.connection[data-link="gone"]')
+    expect(window.find("h1")).to_contain_text("report")  # what was there stays
 
 
 def free_port() -> int:
@@ -199,7 +216,7 @@ def test_a_page_is_live_again_after_the_gateway_was_away(opened: Open, own_scene
     scene.open_gate("away")
     scene.ended(number)
     gateway = scene.room.start(*place)
-    window.sees('.connection[data-link="live"]')
+    window.sees('.connection[data-link="settled"]')
     expect(window.find("h1 .status")).to_have_text("Completed")
     window.sees('[data-pulse="live"]')
     gateway.send(signal.SIGTERM)  # now in order: streams end, and it is told just the same

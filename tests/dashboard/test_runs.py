@@ -71,7 +71,9 @@ def test_older_runs_are_shown_when_asked_for(window: Window, scene: Scene) -> No
     scene.ended(numbers[-1])
     window.go("/runs?label=pages")
     expect(window.find(".table tbody tr")).to_have_count(50)
-    window.page.get_by_role("button", name="Show more").click()
+    window.page.get_by_label("Choose all").check()
+    window.find('[data-bulk="everything"]', "Choose all 55 that fit").click()
+    expect(window.find(".bulk")).to_contain_text("55 chosen")
     expect(window.find(".table tbody tr")).to_have_count(55)
 
 
@@ -166,6 +168,70 @@ def test_a_run_is_started_like_another_one(window: Window, scene: Scene) -> None
     assert again != number
     assert scene.run(again)["params"] == scene.run(number)["params"]
     assert scene.run(again)["tags"] == ["like"]
+
+
+def test_params_with_parts_are_filled_in_by_fields_and_checked(window: Window, scene: Scene) -> None:
+    window.expected.append("422")
+    page, big = window.page, 2**63 - 1
+    window.go("/start?flow=library")
+    window.find('input[name="title"]').fill("Kokoro")
+    page.get_by_role("button", name="Add to authors").click()
+    window.find('input[name="name"]').fill("Sōseki")
+    window.find('input[name="born"]').fill("1867-02-09")
+    page.get_by_label("Type of shelf").select_option(label="Text")
+    page.get_by_label("shelf", exact=True).fill("A3")
+    page.get_by_role("button", name="Fill in weights").click()
+    page.get_by_role("button", name="Add to weights").click()
+    page.get_by_label("Key 1").fill("paper")
+    page.get_by_label("weights paper", exact=True).fill("0.4")
+    window.find('input[name="due"]').fill("2026-02-28T10:00:00")
+    page.get_by_label("Time zone").select_option("Z")
+    window.find('input[name="number"]').fill(str(big))
+    page.get_by_text("Routing, labels, key, priority").click()
+    page.get_by_label("Priority").fill("high")
+    page.get_by_role("button", name="Start", exact=True).click()
+    window.sees(".wrong-text", "A whole number is needed.")
+    page.get_by_label("Priority").fill("2")
+    expect(window.find(".command code")).to_contain_text(f"--param number={big}")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_url(re.compile(r"runs/\d+$"))
+    number = int(page.url.rpartition("/")[2])
+    book = {"title": "Kokoro", "authors": [{"name": "Sōseki", "born": "1867-02-09"}]}
+    said = {"book": book, "shelf": "A3", "weights": {"paper": 0.4}, "due": "2026-02-28T10:00:00Z", "number": big}
+    assert scene.run(number)["params"] == said
+    scene.ended(number)
+    window.go(f"/runs/{number}/params")
+    expect(window.find(".value", "Result")).to_contain_text(str(big))
+    expect(window.find(".command code")).to_contain_text(f"number={big}")
+    window.go(f"/start?like={number}")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_url(re.compile(r"runs/\d+$"))
+    again = int(page.url.rpartition("/")[2])
+    assert scene.run(again)["params"] == said
+    window.go(f"/runs/{number}")
+    window.find('.fall-row[data-task="one"]').get_by_role("button").click()
+    expect(window.find(".fall-call")).to_contain_text(["call 1 → 0", "call 2 → 1", "call 3 → 2"])
+    refused = scene.client.post("/runs", json={"flow_name": "library", "params": said | {"due": "2026-02-30T10:00:00"}})
+    assert refused.status_code == 422
+
+
+def test_a_run_is_found_by_its_number_and_counts_follow_the_filters(window: Window, scene: Scene) -> None:
+    number = scene.submit("report", tags=["counted"], name="found")
+    failed = scene.submit("nightly", tags=["counted"])
+    scene.ended(number)
+    scene.ended(failed)
+    window.go("/runs")
+    window.page.get_by_role("searchbox").fill(f"#{number}")
+    expect(window.find(".table tbody tr")).to_have_count(1)
+    expect(window.row(number)).to_be_visible()
+    window.page.go_back()
+    assert window.page.url.endswith("#/runs")
+    window.go("/runs?label=counted&status=FAILED")
+    expect(window.find('.states [data-status="ALL"] b')).to_have_text("2")
+    expect(window.find('.states [data-status="FAILED"] b')).to_have_text("1")
+    expect(window.find(".total")).to_have_text("1 of 1 shown")
+    window.find(".filters a", "Clear filters").click()
+    expect(window.row(number)).to_be_visible()
 
 
 def test_a_run_that_brings_its_flow_is_started_and_started_again(window: Window, scene: Scene) -> None:

@@ -25,6 +25,7 @@ from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 from tsuzuki.tallies import Histogram
 
 _KILO: Final = 1024
+ALWAYS: Final = float("inf")
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -310,8 +311,8 @@ class Backend(Protocol):
         """Lists rows."""
         ...
 
-    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
-        """Counts the runs by status; with `updated_after` those that changed after that time."""
+    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
+        """Counts the runs by status: those that changed last after one time and by another."""
         ...
 
     async def waiting_since(self) -> float | None:

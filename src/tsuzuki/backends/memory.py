@@ -14,6 +14,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import (
+    ALWAYS,
     NO_FINGERPRINTS,
     Check,
     Claim,
@@ -224,9 +225,9 @@ class MemoryBackend:
         found = (record.row for record in self._records.values() if matches(record.row, query))
         return sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
 
-    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
+    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
         rows = (record.row for record in self._records.values())
-        return dict(Counter(row.status.value for row in rows if row.updated_at > updated_after))
+        return dict(Counter(row.status.value for row in rows if updated_after < row.updated_at <= updated_by))
 
     async def waiting_since(self) -> float | None:
         now, rows = self.clock.now(), (record.row for record in self._active.values())

@@ -18,6 +18,7 @@ from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.holders import interrupted
 from tsuzuki.lifecycle import ACTIVE, Run, Status
 from tsuzuki.presence import process_of
 from tsuzuki.runs import Runs
@@ -99,7 +100,7 @@ async def _fitting(runs: Runs, query: Query, words: frozenset[str], gone: frozen
     every = msgspec.structs.replace(query, status=wanted, private=None if known else True, limit=sys.maxsize)
     async with aclosing(pages(runs, every)) as found:
         async for row in found:
-            if row.status in known or render.interrupted(row, gone, await runs.holders.waited_for([row])):
+            if row.status in known or interrupted(row, gone, await runs.holders.waited_for([row])):
                 rows.append(row)
             if len(rows) == query.limit:
                 break
@@ -200,7 +201,7 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
 def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
     if waiter is not None:
         return f"{row.status}, waits until {render.local(row.not_before)} in {process_of(waiter)}"
-    if render.interrupted(row, gone):
+    if interrupted(row, gone):
         return f"{row.status}, interrupted: nobody executes it; `tsuzuki resume {row.number}` goes on"
     return f"{row.status}" + (f" (executed by {row.holder})" if row.holder else "")
 
@@ -220,7 +221,7 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
       tsuzuki logs 1 --follow
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    if follow and render.interrupted(row, await runs.holders.gone_from(row), await runs.holders.waited_for([row])):
+    if follow and interrupted(row, await runs.holders.gone_from(row), await runs.holders.waited_for([row])):
         click.echo(f"nobody executes run {row.number} just now; waiting for somebody to resume it", err=True)
     async for line in runs.follow_log(row.id) if follow else runs.log(row.id):
         if as_json:

@@ -16,7 +16,8 @@ import click
 import msgspec
 
 from tsuzuki import settings
-from tsuzuki.lifecycle import ACTIVE, Run, Status
+from tsuzuki.holders import interrupted
+from tsuzuki.lifecycle import Run, Status
 from tsuzuki.runs import plain
 from tsuzuki.spending import told, usage
 
@@ -95,13 +96,6 @@ def took(run: Run) -> str:
         return ""
     passed = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
     return duration(passed.total_seconds()) if passed.total_seconds() >= 1 else "<1s"
-
-
-def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = frozenset()) -> bool:
-    """Tells whether a run was stopped on the way, and waits for somebody to go on with it."""
-    if run.status not in ACTIVE or not run.private or run.id in waited_for:
-        return False
-    return run.holder in gone if run.holder is not None else run.started_at is not None
 
 
 def status_word(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> str:

@@ -12,6 +12,7 @@ from tsuzuki.gateway import (
     applications,
     contract,
     details,
+    history,
     items,
     letters,
     metrics,
@@ -31,6 +32,7 @@ from tsuzuki.gateway.permits import Permits
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.session import Gateway
 from tsuzuki.gateway.snapshots import Snapshots
+from tsuzuki.gateway.standing import Standings
 from tsuzuki.gateway.streams import Streams
 from tsuzuki.keyring import Keyring
 from tsuzuki.overview import Overview
@@ -69,6 +71,7 @@ def create_app(
     )
     problems.install(app)
     for router in (
+        history.router,
         runs.router,
         workflows.router,
         watch.router,
@@ -93,12 +96,14 @@ def create_app(
 
 def _gateway(opened: Runs, options: Options, data_dir: Path) -> Gateway:
     overview = Overview(opened)
-    snapshots = Snapshots(overview, options.max_snapshot_bytes)
+    standings = Standings(opened)
+    snapshots = Snapshots(overview, standings, options.max_snapshot_bytes)
     keyring = Keyring(opened.backend)
     return Gateway(
         runs=opened,
         overview=overview,
         snapshots=snapshots,
+        standings=standings,
         streams=Streams(options.max_streams, Permits(keyring)),
         scenes=Scenes(overview, snapshots),
         keyring=keyring,

@@ -25,6 +25,8 @@ SUMMARY: Final[dict[str, Any]] = {
     "progress": [{"step": "fetch", "name": "fetch", "total": 500, "done": 311, "failed": 2, "running": 8, "eta": 4.2}],
     "usage": None,
     "cost": None,
+    "interrupted": False,
+    "worker_lost": False,
 }
 
 SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
@@ -50,6 +52,24 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
     "result_blob": None,
 }
 
+COUNTED: Final[dict[str, Any]] = {
+    "runs": {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0},
+    "at_least": False,
+}
+
+HISTORY: Final[dict[str, Any]] = {
+    "width": 75.0,
+    "bars": [
+        {
+            "start": 1767225600.0,
+            "ended": {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 0},
+            "took": [12.0, 40.0],
+            "waited": [0.0, 1.0],
+        }
+    ],
+    "at_least": False,
+}
+
 ITEM: Final[dict[str, Any]] = {
     "position": 41,
     "status": "failed",
@@ -64,6 +84,7 @@ ITEM: Final[dict[str, Any]] = {
     "ended_at": 1767225607.25,
     "error": "TimeoutError: timed out after 60 s",
     "usage": None,
+    "preview": "",
 }
 
 LOG_LINE: Final[dict[str, Any]] = {

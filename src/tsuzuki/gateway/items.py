@@ -32,6 +32,7 @@ async def items(
     ] = None,
     error: Annotated[str | None, Query(max_length=256, description="Part of an error, whatever its case.")] = None,
     step: Annotated[str | None, Query(max_length=512, description="The name of a task, or the id of a step.")] = None,
+    key: Annotated[str | None, Query(max_length=256, description="Part of an item's key, whatever its case.")] = None,
     spent: Annotated[bool, Query(description="Only those that have used a language model.")] = False,
     cursor: Annotated[str | None, Query(max_length=128, description="`next_cursor` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
@@ -44,7 +45,14 @@ async def items(
     if status and status.lower() not in STATUSES:
         raise no_word(BadRequest, "status", status, STATUSES)
     fold = await session.gateway.snapshots.fold(row)
-    wanted = ItemFilter(status.lower() if status else None, error or None, step or None, fold.retried_from, spent)
+    wanted = ItemFilter(
+        status=status.lower() if status else None,
+        error=error or None,
+        step=step or None,
+        key=key or None,
+        failed_after=fold.retried_from,
+        spent=spent,
+    )
     found, position = await session.overview.items(
         row, wanted, after=cursors.position(cursor or ""), limit=limit, names=fold.map_names()
     )

@@ -97,6 +97,11 @@ class RunSummary(BaseModel):
     progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
     usage: Annotated[Usage | None, Field(description="What it used of language models; null: it asked none.")]
     cost: Annotated[float | None, Field(description="What that cost (US dollars); null: not known.")]
+    interrupted: Annotated[
+        bool,
+        Field(description="Whether its process was stopped on the way: it waits to be resumed."),
+    ]
+    worker_lost: Annotated[bool, Field(description="Whether the worker that holds it is gone, or silent for long.")]
 
 
 class Strip(BaseModel):
@@ -203,6 +208,7 @@ class Item(BaseModel):
     ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
     usage: Annotated[Usage | None, Field(description="What it used of language models; null: nothing.")]
+    preview: Annotated[str, Field(description="The beginning of its value as JSON, cut after 120 bytes.")]
 
 
 class ItemPage(BaseModel):

@@ -1,6 +1,7 @@
 """The routes of runs: start, look, list, cancel, resume, remove."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -25,6 +26,10 @@ from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 
 router: Final = APIRouter(tags=["runs"])
 
+NUMBER: Final = re.compile(r"#?([0-9]{1,15})")
+"""How people write the number of a run."""
+LAST: Final = "~"
+"""Comes after every id."""
 RECORDS: Final = frozenset({"records", "task_records", "full", "all"})
 PAGE_ROOM: Final = 8_388_608
 """About so many bytes has a page of whole runs; those after that are shortened as far as they can be."""
@@ -177,10 +182,15 @@ async def list_runs(
     tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
     label: Annotated[str | None, Query(max_length=256, description="One of a run's `tags`.")] = None,
     key: Annotated[str | None, Query(max_length=512, description="The key that a run holds or held.")] = None,
-    text: Annotated[str | None, Query(max_length=256, description="Part of an id, a flow's name or an error.")] = None,
+    text: Annotated[
+        str | None, Query(max_length=256, description="A number of a run, or part of an id, a flow's name or an error.")
+    ] = None,
     workflow_yaml_sha256: Annotated[str | None, Query(max_length=64, description="Runs of this YAML text.")] = None,
     updated_after: Annotated[
         float | None, Query(allow_inf_nan=False, description="Only runs that changed after this time (Unix seconds).")
+    ] = None,
+    updated_before: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only runs that did not change since (Unix seconds).")
     ] = None,
     cursor: Annotated[
         str | None, Query(max_length=512, description="`next_cursor` of the page before; may be empty.")
@@ -193,7 +203,11 @@ async def list_runs(
     An array; with `updated_after`, `cursor` (even empty) or `workflow_yaml_sha256` a page with a cursor.
     """
     paged = updated_after is not None or cursor is not None or workflow_yaml_sha256 is not None
-    rows = await session.runs.list(
+    place = cursors.run_place(cursor or "")
+    if updated_before is not None and (place is None or place[0] > updated_before):
+        place = updated_before, LAST
+    rows = await _found(
+        session,
         RunQuery(
             status=_statuses(status),
             flow=flow or None,
@@ -204,15 +218,28 @@ async def list_runs(
             workflow=workflow_yaml_sha256 or None,
             tenant=session.tenant,
             updated_after=updated_after,
-            before=cursors.run_place(cursor or ""),
+            before=place,
             limit=limit + 1,
-        )
+        ),
+        first=not cursor,
     )
     page, more = rows[:limit], len(rows) > limit
     items = await _shown(session, page, included(include))
     if not paged:
         return answer(items)
     return answer({"items": items, "next_cursor": cursors.after_run(page[-1]) if more else None})
+
+
+async def _found(session: Session, query: RunQuery, *, first: bool) -> list[Run]:
+    """Looks for runs; where the text is a number, the run of that number comes first."""
+    meant = NUMBER.fullmatch((query.text or "").strip())
+    if meant is None:
+        return await session.runs.list(query)
+    named = msgspec.structs.replace(query, text=None, number=int(meant[1]), before=None, limit=1)
+    numbered = await session.runs.list(named)
+    others = [] if meant[0].startswith("#") else await session.runs.list(query)
+    known = {row.id for row in numbered}
+    return [*(numbered if first else ()), *(row for row in others if row.id not in known)]
 
 
 def _statuses(words: list[str] | None) -> tuple[Status, ...]:
@@ -225,7 +252,8 @@ def _statuses(words: list[str] | None) -> tuple[Status, ...]:
 
 async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Sequence[Any]:
     if not words & WHOLE:
-        return [summary(row) for row in rows]
+        standings = await session.gateway.standings.of(rows)
+        return [summary(row) | standing for row, standing in zip(rows, standings, strict=True)]
     records, room = bool(words & RECORDS), PAGE_ROOM
     shown = []
     for row in rows:

@@ -43,6 +43,7 @@ class Scene:
         self._snapshots = snapshots
         self._encoded: dict[bool, bytes] = {}
         self._pace = PACE
+        self._standing: dict[str, bool] | None = None
         self._lock = asyncio.Lock()
 
     async def snapshot(self, *, records: bool) -> bytes:
@@ -62,11 +63,15 @@ class Scene:
         while True:
             try:
                 row = await self._overview.news(self.row, LOOK)
+                standing = await self._snapshots.standing(row or self.row)
             except StoreError as error:
                 logger.warning("cannot look at run %s: %s", self.row.id, error, extra={"run_id": self.row.id})
                 await asyncio.sleep(LOOK)
                 continue
             shown = row is not None and self.show(row)
+            if not shown and self._standing not in (None, standing):  # whoever held it may be gone without a word
+                self._tell()
+            self._standing = standing
             await asyncio.sleep(self._pace if shown else BREATH)
 
     def show(self, row: Run) -> bool:
@@ -74,11 +79,14 @@ class Scene:
         if (row.updated_at, row.position) <= (self.row.updated_at, self.row.position):
             return False
         self.row = row
+        self._tell()
+        return True
+
+    def _tell(self) -> None:
         self.version += 1
         self._encoded.clear()
         self.changed.set()
         self.changed = asyncio.Event()
-        return True
 
 
 class Scenes:

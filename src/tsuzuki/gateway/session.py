@@ -16,6 +16,7 @@ from tsuzuki.errors import KeyRefused, KeyRequired, RightMissing, RunNotFound
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.scenes import Scenes
 from tsuzuki.gateway.snapshots import Snapshots
+from tsuzuki.gateway.standing import Standings
 from tsuzuki.gateway.streams import Streams
 from tsuzuki.keyring import Keyring
 from tsuzuki.lifecycle import Run
@@ -34,6 +35,7 @@ class Gateway:
     runs: Runs
     overview: Overview
     snapshots: Snapshots
+    standings: Standings
     streams: Streams
     scenes: Scenes
     keyring: Keyring

@@ -12,6 +12,7 @@ import msgspec
 from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.fitting import fitted
+from tsuzuki.gateway.standing import Standings
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.overview import Overview
 from tsuzuki.spending import usage
@@ -30,8 +31,9 @@ _LAST: Final = 3
 class Snapshots:
     """The folds of the runs that were looked at last."""
 
-    def __init__(self, overview: Overview, most_bytes: int) -> None:
+    def __init__(self, overview: Overview, standings: Standings, most_bytes: int) -> None:
         self._overview = overview
+        self._standings = standings
         self._most_bytes = most_bytes
         self._folds: OrderedDict[str, TaskFold] = OrderedDict()
 
@@ -70,7 +72,7 @@ class Snapshots:
         """
         limit = self._most_bytes if most is None else min(most, self._most_bytes)
         fold = await self.fold(row) if row.position > 1 else TaskFold()
-        document = _document(row, fold) | {"cut": await self._cut(row, fold)}
+        document = _document(row, fold) | await self.standing(row) | {"cut": await self._cut(row, fold)}
         if records:
             measured = document | {"params": {}, "result": None} if params else document
             document |= await self._records(row, measured, fold, limit)
@@ -83,6 +85,10 @@ class Snapshots:
         end = TaskFold()
         _feed(end, await self._overview.facts(row.id, after=max(row.position - _LAST, 0), limit=_LAST))
         return end.cut
+
+    async def standing(self, row: Run) -> dict[str, bool]:
+        """Tells whether somebody goes on with a run."""
+        return (await self._standings.of([row]))[0]
 
     async def tasks(self, row: Run) -> dict[str, Any]:
         """Gives only the tasks of a run, with their records."""

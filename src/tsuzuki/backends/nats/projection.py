@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Holding, Query
+from tsuzuki.backends import ALWAYS, Holding, Query
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.kept import Kept
 from tsuzuki.backends.nats.recent import LAST, Recent
@@ -312,20 +312,20 @@ class Projection:
         counts = self.counts()
         return sum(counts.get(Status(status).value, 0) for status in set(statuses))
 
-    def counts(self, updated_after: float = 0.0) -> dict[str, int]:
-        """Counts the runs by status, those that changed after a time."""
-        if updated_after:
+    def counts(self, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
+        """Counts the runs by status, those that changed after a time, by another."""
+        if updated_after or updated_by != ALWAYS:
             rows = self.file.listable()
-            since = {s.value: int(rows.one("counts_since", (s.value, updated_after))) for s in Status}
+            since = {s.value: int(rows.one("counts_since", (s.value, updated_after, updated_by))) for s in Status}
             return {status: count for status, count in since.items() if count}
         if self._tally is not None:
             return {status: count for status, count in self._tally.items() if status and count > 0}
         self.file.needed = True
         return self._count()
 
-    def counted(self, updated_after: float) -> bool:
+    def counted(self, updated_after: float, updated_by: float = ALWAYS) -> bool:
         """Tells whether a count is known without the file."""
-        return self._tally is not None and not updated_after
+        return self._tally is not None and not updated_after and updated_by == ALWAYS
 
     def _count(self) -> dict[str, int]:
         """Counts what is in the file; a process that claims goes on counting by itself, if it has heard all of that."""

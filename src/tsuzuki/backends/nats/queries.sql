@@ -267,8 +267,8 @@ SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix ||
 -- counts: Counts the runs by status.
 SELECT status, runs FROM counts WHERE runs > 0;
 
--- counts_since: Counts the runs of a status that changed after a time.
-SELECT count(*) FROM runs INDEXED BY runs_by_status WHERE status = ? AND updated_at > ?;
+-- counts_since: Counts the runs of a status that changed after a time, by another.
+SELECT count(*) FROM runs INDEXED BY runs_by_status WHERE status = ? AND updated_at > ? AND updated_at <= ?;
 
 -- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
 SELECT (

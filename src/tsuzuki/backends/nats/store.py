@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
 from tsuzuki.backends import (
+    ALWAYS,
     NO_FINGERPRINTS,
     Check,
     Claim,
@@ -271,11 +272,11 @@ class NatsBackend:
     async def _whole(self, tip: Tip) -> Run | None:
         return (await self._parts.chain.whole(tip)).run
 
-    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
+    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
         with self._faults():
             projection = self._parts.projection
-            counts = partial(projection.counts, updated_after)
-            return await self._parts.follower.current(counts, lists=not projection.counted(updated_after))
+            counts = partial(projection.counts, updated_after, updated_by)
+            return await self._parts.follower.current(counts, lists=not projection.counted(updated_after, updated_by))
 
     async def waiting_since(self) -> float | None:
         with self._faults():

@@ -336,16 +336,16 @@ SELECT updated_at, number FROM runs
 WHERE number = :number AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
--- counts: Counts runs by status, those that changed after a time: a range of an index for each, without sorting.
-SELECT 'PENDING', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING' AND updated_at > ?1
+-- counts: Counts runs by status, those that changed after a time and by another: a range of an index for each, without sorting.
+SELECT 'PENDING', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING' AND updated_at > ?1 AND updated_at <= ?2
 UNION ALL
-SELECT 'COMPLETED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'COMPLETED' AND updated_at > ?1
+SELECT 'COMPLETED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'COMPLETED' AND updated_at > ?1 AND updated_at <= ?2
 UNION ALL
-SELECT 'FAILED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'FAILED' AND updated_at > ?1
+SELECT 'FAILED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'FAILED' AND updated_at > ?1 AND updated_at <= ?2
 UNION ALL
-SELECT 'CANCELLED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'CANCELLED' AND updated_at > ?1
+SELECT 'CANCELLED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'CANCELLED' AND updated_at > ?1 AND updated_at <= ?2
 UNION ALL
-SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 GROUP BY status;
+SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 AND updated_at <= ?2 GROUP BY status;
 
 -- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
 SELECT (

@@ -13,6 +13,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import (
+    ALWAYS,
     NO_FINGERPRINTS,
     Check,
     Claim,
@@ -197,9 +198,9 @@ class SqliteBackend:
         with self._reading_faults():
             return lists.search(self._reading.execute, query)
 
-    async def counts(self, *, updated_after: float = 0.0) -> dict[str, int]:
+    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for status, count in self._rows("counts", updated_after):
+        for status, count in self._rows("counts", updated_after, updated_by):
             counts[status] = counts.get(status, 0) + count
         return {status: count for status, count in counts.items() if count}
 

@@ -148,6 +148,7 @@ class IndexContract:
         assert await backend.counts(updated_after=last.updated_at) == {}
         before = (await backend.search(Query(limit=2)))[1].updated_at
         assert await backend.counts(updated_after=before) == {last.status.value: 1}
+        assert sum((await backend.counts(updated_by=before)).values()) == 3
 
     async def test_it_is_known_since_when_the_longest_waiting_run_waits(self, backend: Backend) -> None:
         assert await backend.waiting_since() is None

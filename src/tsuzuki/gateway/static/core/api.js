@@ -2,6 +2,7 @@
 import { signal } from "./view.js";
 import { apiKey } from "./preferences.js";
 import { address } from "./place.js";
+import { parse, stringify } from "./exact.js";
 
 const keyHeader = document.documentElement.dataset.keyHeader || "X-API-Key";
 
@@ -18,7 +19,7 @@ export class Problem extends Error {
     this.status = status;
     /** @type {string} */
     this.errorId = told.error_id ?? "";
-    /** @type {{loc: (string|number)[], msg: string, line?: number|null}[]} */
+    /** @type {{type?: string, loc: (string|number)[], msg: string, line?: number|null}[]} */
     this.fields = told.errors ?? [];
     /** @type {string|null} */
     this.runId = told.run_id ?? null;
@@ -48,12 +49,12 @@ export async function ask(path, how = {}) {
   const request = {
     method: how.method ?? "GET",
     headers: headers({ ...(json ? { "Content-Type": "application/json" } : {}), ...how.headers }),
-    body: json ? JSON.stringify(how.body) : /** @type {FormData|undefined} */ (how.body),
+    body: json ? stringify(how.body) : /** @type {FormData|undefined} */ (how.body),
     signal: how.signal,
     cache: "no-store",
   };
   const answer = await sent(path instanceof URL ? path : address(path, how.query), request);
-  if (answer.ok) return answer.headers.get("content-type")?.includes("json") ? answer.json() : answer.text();
+  if (answer.ok) return answer.headers.get("content-type")?.includes("json") ? parse(await answer.text()) : answer.text();
   throw await problemOf(answer);
 }
 

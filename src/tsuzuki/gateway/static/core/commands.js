@@ -1,6 +1,7 @@
 // The command line that does what a button does.
 import { apiKey } from "./preferences.js";
 import { root } from "./place.js";
+import { stringify } from "./exact.js";
 
 /** Quotes a word for a shell. @param {string} text */
 export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
@@ -17,10 +18,10 @@ function paramWords(params) {
 
 /** @param {any} value */
 function paramText(value) {
-  if (typeof value !== "string") return JSON.stringify(value);
+  if (typeof value !== "string") return stringify(value);
   try {
     JSON.parse(value);
-    return JSON.stringify(value);
+    return stringify(value);
   } catch {
     return value;
   }
@@ -44,6 +45,9 @@ export const commands = {
   events: (run) => line("events", String(run)),
   /** @param {string|number} run */
   get: (run) => line("get", String(run)),
+  /** A worker for runs of a tag; it opens the store itself. @param {string} [tag] */
+  worker: (tag = "default") => ["tsuzuki", "worker", "--flows", "FILE.py", ...(tag === "default" ? [] : ["--tags", tag])].map(quoted).join(" "),
+  metrics: () => line("metrics"),
   /** @param {string} worker @param {boolean} hidden */
   hide: (worker, hidden) => line("workers", hidden ? "--hide" : "--unhide", worker),
   /** @param {string} verb @param {string} letter */

@@ -27,4 +27,8 @@ declare namespace Api {
   type Application = import("./types.js").Application;
   type Asked<T> = import("./types.js").Asked<T>;
   type Fact = import("./types.js").Fact;
+  type WheelSync = import("./types.js").WheelSync;
+  type Wheel = import("./types.js").Wheel;
+  type WheelEvent = import("./types.js").WheelEvent;
+  type History = import("./types.js").History;
 }

@@ -1,7 +1,22 @@
 // Things that are looked at again and again: a question asked every few seconds while the page is seen.
-import { signal, useEffect, useMemo } from "./view.js";
+import { effect, signal, useEffect, useMemo } from "./view.js";
 import { Problem, ask } from "./api.js";
 import { apiKey } from "./preferences.js";
+
+const MOST_KEPT = 40;
+/** The last answers, for screens that one comes back to: also while the gateway is away. @type {Map<string, any>} */
+const kept = new Map();
+effect(() => (apiKey.value, kept.clear()));
+
+/** What was seen last under a name. @param {string} name */
+export const recall = (name) => kept.get(name) ?? null;
+
+/** Keeps what was seen last under a name. @param {string} name @param {any} value */
+export function keep(name, value) {
+  kept.delete(name);
+  kept.set(name, value);
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value ?? "");
+}
 
 /**
  * Asks a path now and every so many seconds; the last answer stays while there is a problem.
@@ -12,13 +27,14 @@ import { apiKey } from "./preferences.js";
  */
 export function useAsked(path, { every = 0, query = {} } = {}) {
   const name = path + JSON.stringify(query);
-  const asked = useMemo(() => ({ state: signal(/** @type {any} */ ({ value: null, problem: null, loading: true })), again: () => {} }), [name]);
+  const asked = useMemo(() => ({ state: signal(/** @type {any} */ ({ value: recall(name), problem: null, loading: true })), again: () => {} }), [name]);
   const key = apiKey.value;
   useEffect(() => {
     if (path === null) return undefined;
     return repeat(every, async (stopped) => {
       try {
         const value = await ask(path, { query, signal: stopped });
+        keep(name, value);
         asked.state.value = { value, problem: null, loading: false };
       } catch (error) {
         if (error instanceof Problem) asked.state.value = { ...asked.state.value, problem: error, loading: false };

@@ -6,6 +6,10 @@ function kept(name, allowed, otherwise) {
   const found = read(localStorage, name);
   const value = signal(allowed.includes(found) ? found : otherwise);
   effect(() => write(localStorage, name, value.value === otherwise ? "" : value.value));
+  // What is chosen in one tab holds in all.
+  addEventListener("storage", ({ key, newValue }) => {
+    if (key === `tsuzuki.${name}`) value.value = allowed.includes(newValue ?? "") ? String(newValue) : otherwise;
+  });
   return value;
 }
 

@@ -7,12 +7,35 @@ import { computed, signal } from "./view.js";
 /** @returns {Place} */
 function here() {
   const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
-  return { path: path || "/runs", query: Object.fromEntries(new URLSearchParams(query)) };
+  return { path: path === "" || path === "/" ? "/runs" : path, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** Where a person is. */
 export const place = signal(here());
-addEventListener("hashchange", () => (place.value = here()));
+
+// Whoever goes back finds the page where it was left; whoever follows a link begins at the top.
+history.scrollRestoration = "manual";
+/** @type {Map<string, number>} */
+const depths = new Map();
+let hash = location.hash;
+let followed = false;
+addEventListener("click", (event) => {
+  if (/** @type {Element} */ (event.target).closest?.("a[href^='#/']")) leave();
+}, true);
+addEventListener("scroll", () => depths.set(hash, scrollY), { passive: true });
+addEventListener("hashchange", () => {
+  const before = place.peek();
+  const depth = followed ? 0 : depths.get(location.hash) ?? 0;
+  const stays = followed && before.path === here().path;
+  [hash, followed] = [location.hash, false];
+  place.value = here();
+  if (!stays) requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, depth)));
+});
+
+function leave() {
+  depths.set(hash, scrollY);
+  followed = true;
+}
 
 /** Gives the address of a place; what is empty is left out. @param {string} path @param {Record<string, unknown>} [query] */
 export function link(path, query = {}) {
@@ -27,8 +50,12 @@ export function go(path, query = {}, how = {}) {
   if (target === location.hash) return;
   if (how.replace) {
     history.replaceState(null, "", target);
+    hash = location.hash;
     place.value = here();
-  } else location.hash = target;
+  } else {
+    leave();
+    location.hash = target;
+  }
 }
 
 /** @type {Api.Signal<Route[]>} */

@@ -2,15 +2,17 @@
 import { batch, signal } from "./view.js";
 import { Problem, ask } from "./api.js";
 import { paged } from "./place.js";
-import { repeat } from "./live.js";
+import { keep, recall, repeat } from "./live.js";
 
-/** @typedef {{status: string[], flow: string, tag: string, label: string, text: string, since: number}} Filters */
+/** @typedef {import("./types.js").RunSummary} RunSummary */
+/** @typedef {{status: string[], flow: string, tag: string, label: string, text: string, since: number, from: number, to: number}} Filters */
 
 const PAGE = 50;
 const NEWS = 200;
 const EVERY = 1.5; // seconds
-const WHOLE = 20; // so many looks for changes, then one at the first page: it tells of runs that were removed
+const WHOLE = 6; // so many looks for changes, then one at the first page: it tells of runs that were removed or left by who held them
 const MOST_PAGES = 10;
+export const MOST_CHOSEN = 2000;
 
 export class RunList {
   /** @param {Filters} filters */
@@ -23,11 +25,23 @@ export class RunList {
     this.again = () => {};
     this.newest = 0;
     this.looks = 0;
+    this.name = `list ${JSON.stringify(filters)}`;
+    const before = recall(this.name);
+    if (before) {
+      this.rows.value = before.rows;
+      this.cursor.value = before.cursor;
+      this.newest = before.newest;
+      this.loading.value = false;
+    }
   }
 
   /** Begins to look; gives what ends it. */
   open() {
-    return repeat(EVERY, (stopped) => this.look(stopped), (again) => (this.again = () => ((this.looks = 0), again())));
+    const stop = repeat(EVERY, (stopped) => this.look(stopped), (again) => (this.again = () => ((this.looks = 0), again())));
+    return () => {
+      stop();
+      if (!this.loading.value) keep(this.name, { rows: this.rows.value, cursor: this.cursor.value, newest: this.newest });
+    };
   }
 
   /** @param {AbortSignal} stopped */
@@ -64,19 +78,24 @@ export class RunList {
   }
 
   get since() {
-    return this.filters.since ? Date.now() / 1000 - this.filters.since : 0;
+    return this.filters.since ? Date.now() / 1000 - this.filters.since : this.filters.from;
   }
 
-  /** @param {string} cursor @param {AbortSignal} [stopped] @returns {Promise<{items: Api.RunSummary[], next_cursor: string|null}>} */
-  page(cursor, stopped) {
-    const query = { ...this.query, status: this.filters.status, updated_after: this.since || undefined, limit: PAGE, cursor };
+  /** @param {string} cursor @param {AbortSignal} [stopped] @param {number} [limit] @returns {Promise<{items: Api.RunSummary[], next_cursor: string|null}>} */
+  page(cursor, stopped, limit = PAGE) {
+    const query = { ...this.query, status: this.filters.status, updated_after: this.since || undefined, updated_before: this.filters.to || undefined, limit, cursor };
     return ask(paged("/runs", query), { signal: stopped });
   }
 
+  /** Reads all pages, up to a number of runs. */
+  async all() {
+    while (this.cursor.value !== null && this.rows.value.length < MOST_CHOSEN) await this.more(NEWS);
+  }
+
   /** Reads the next page. */
-  async more() {
+  async more(limit = PAGE) {
     if (this.cursor.value === null) return;
-    const page = await this.page(this.cursor.value);
+    const page = await this.page(this.cursor.value, undefined, limit);
     const known = new Set(this.rows.value.map((run) => run.run_id));
     batch(() => {
       this.rows.value = [...this.rows.value, ...page.items.filter((run) => !known.has(run.run_id))];
@@ -101,7 +120,8 @@ export class RunList {
   /** @param {Map<string, Api.RunSummary>} changed */
   merge(changed) {
     const wanted = new Set(this.filters.status);
-    const fits = (/** @type {Api.RunSummary} */ run) => !wanted.size || wanted.has(run.status);
+    const { to } = this.filters;
+    const fits = (/** @type {Api.RunSummary} */ run) => (!wanted.size || wanted.has(run.status)) && (!to || run.updated_at <= to);
     const stay = this.rows.value.map((run) => {
       const newer = changed.get(run.run_id) ?? run;
       changed.delete(run.run_id);
@@ -113,12 +133,13 @@ export class RunList {
     this.rows.value = [...added, ...stay.filter(fits)];
   }
 
-  /** Drops rows that are gone. @param {AbortSignal} stopped */
+  /** Drops rows that are gone, and sees the others as they are: who held them may have left without a word. @param {AbortSignal} stopped */
   async whole(stopped) {
     const page = await this.page("", stopped);
-    const there = new Set(page.items.map((run) => run.run_id));
+    const there = new Map(page.items.map((run) => [run.run_id, run]));
     const oldest = page.next_cursor === null ? 0 : Math.min(...page.items.map((run) => run.updated_at));
-    this.rows.value = this.rows.value.filter((run) => there.has(run.run_id) || run.updated_at < oldest);
+    const kept = this.rows.value.filter((run) => there.has(run.run_id) || run.updated_at < oldest);
+    this.rows.value = kept.map((run) => there.get(run.run_id) ?? run);
   }
 
   /** Takes rows out at once that were removed here. @param {Set<string>} gone */

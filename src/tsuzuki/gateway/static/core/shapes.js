@@ -1,13 +1,21 @@
 // What the states of runs mean for what one can do with them.
 
-/** @type {Api.Status[]} */
+/** @typedef {import("./types.js").RunSummary} RunSummary */
+
+/** @type {import("./types.js").Status[]} */
 export const STATUSES = ["PENDING", "RUNNING", "CANCELLING", "COMPLETED", "FAILED", "CANCELLED"];
 export const ACTIVE = new Set(["PENDING", "RUNNING", "CANCELLING"]);
 
+/** How a run stands, for people: one whose process was stopped is not under way. @param {Api.RunSummary} run */
+export const stateOf = (run) => (run.interrupted ? "INTERRUPTED" : run.status);
+/** Whether somebody works on a run, so that its time goes on. @param {Api.RunSummary} run */
+export const underWay = (run) => (run.status === "RUNNING" || run.status === "CANCELLING") && !run.interrupted && !run.worker_lost;
+/** When the time of a run stood still; null: it goes on. @param {Api.RunSummary} run */
+export const stoodStill = (run) => run.finished_at ?? (underWay(run) ? null : run.updated_at);
 /** Whether a run may be asked to stop. @param {Api.RunSummary} run */
 export const cancellable = (run) => run.status === "PENDING" || run.status === "RUNNING";
-/** Whether a run may go on: what failed, what was cancelled, and what completed with failed items. @param {Api.RunSummary} run */
+/** Whether a run may go on: what failed, was cancelled or interrupted, and what completed with failed items. @param {Api.RunSummary} run */
 export const resumable = (run) =>
-  run.status === "FAILED" || run.status === "CANCELLED" || (run.status === "COMPLETED" && run.counts.failed > 0);
+  run.status === "FAILED" || run.status === "CANCELLED" || run.interrupted || (run.status === "COMPLETED" && run.counts.failed > 0);
 /** Whether a run may be removed. @param {Api.RunSummary} run */
 export const removable = (run) => !ACTIVE.has(run.status);

@@ -1,6 +1,7 @@
 // Server-sent events over fetch, which unlike EventSource can send the API key; it connects again by itself.
 import { Problem, headers, note, problemOf } from "./api.js";
 import { address } from "./place.js";
+import { parse } from "./exact.js";
 
 const SILENCE = 12_000; // the gateway says something every three seconds
 const FIRST_WAIT = 400;
@@ -41,7 +42,7 @@ async function keepFollowing(path, how, stopped) {
 }
 
 /** @param {number} milliseconds @param {AbortSignal} stopped */
-const pause = (milliseconds, stopped) =>
+export const pause = (milliseconds, stopped) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
     stopped.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
@@ -83,7 +84,7 @@ function parsed(block) {
     const value = rest.join(": ");
     if (field === "event") event.name = value;
     else if (field === "id") event.id = value;
-    else if (field === "data") event.data = JSON.parse(value);
+    else if (field === "data") event.data = parse(value);
   }
   return event;
 }

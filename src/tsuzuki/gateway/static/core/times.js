@@ -54,7 +54,7 @@ export function preciseTime(at) {
 
 /** @param {number} value @param {string} unit @param {number} [digits] */
 const unit = (value, unit, digits = 0) =>
-  number(value, { style: "unit", unit, unitDisplay: "narrow", maximumFractionDigits: digits, minimumFractionDigits: 0 });
+  number(value, { style: "unit", unit, unitDisplay: language.value === "ja" && unit !== "millisecond" ? "short" : "narrow", maximumFractionDigits: digits, minimumFractionDigits: 0 });
 
 /** Gives a duration in its two largest units. @param {number|null|undefined} value seconds */
 export function duration(value) {

@@ -6,21 +6,7 @@ export type Counts = {done: number, failed: number, skipped: number, steps: numb
 
 export type StepProgress = {step: string, name: string, total?: number|null, done?: number, failed?: number, skipped?: number, running?: number, eta?: number|null, text?: string};
 
-export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[], usage: Usage|null, cost: number|null};
-
-export type Sums = {requests: number, cached: number, unpriced: number, input_tokens: number, output_tokens: number, cost: number|null};
-
-export type ModelUsage = Sums & {provider: string, model: string};
-
-export type Usage = Sums & {models: ModelUsage[]};
-
-export type UsageView = {usage: Usage|null, runs: number, at_least: boolean, latest: RunSummary[]};
-
-export type JobProcess = {process_id: string, pending: number, in_progress: number, completed: number, failed: number, batch_job_id: string|null, created_at: string, updated_at: string};
-
-export type JobView = {id: string, status: string, batch_job_id: string|null, error_message: string|null, created_at: string, updated_at: string};
-
-export type QueueView = {host: string, hidden: boolean, processes: JobProcess[]};
+export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[], interrupted: boolean, worker_lost: boolean, usage: Usage|null, cost: number|null};
 
 export type Strip = {start: number, width: number, done: number[], failed: number[]};
 
@@ -28,7 +14,7 @@ export type TaskRecord = {state: string, started_at: number|null, ended_at: numb
 
 export type RunSnapshot = RunSummary & {workflow_yaml_sha256: string|null, params: Record<string, any>, params_truncated: boolean, tasks: Record<string, string>, start_time: number|null,  end_time: number|null, position: number, key: string|null, priority: number, continues: string|null, not_before: number|null,  cancel_requested_at: number|null, cancel_requested_by: string|null, cancel_reason: string|null, result: any, result_truncated: boolean, result_blob: string|null,  task_records?: Record<string, TaskRecord>, task_records_truncated?: boolean};
 
-export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null, usage: Usage|null};
+export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null, preview: string, usage: Usage|null};
 
 export type Outcome = Item & {output: any, output_bytes: number, output_truncated: boolean, traceback: string|null, artifacts: {name: string, size: number}[]};
 
@@ -49,6 +35,8 @@ export type FlowView = {name: string, doc: string, params: any, tags: string[], 
 
 export type Glance = {runs: Record<Status, number>, at_least: boolean, workers_alive: number, dead_letters: number, queue_age: number, tenant: string|null, now: number};
 
+export type History = {width: number, at_least: boolean, bars: {start: number, ended: Record<string, number>, took: number[]|null, waited: number[]|null}[]};
+
 export type SettingView = {name: string, value: string, from: string, means: string, refusal: string|null};
 
 export type GraphNode = {name: string, callable: string, needs: string[], stage: number, mapped: boolean};
@@ -59,3 +47,17 @@ export type Asked<T> = {value: T|null, problem: import("./api.js").Problem|null,
 
 export type Fact = {position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string,
   reason?: string, by?: string, error?: {type: string, message: string}};
+
+export type Sums = {requests: number, cached: number, unpriced: number, input_tokens: number, output_tokens: number, cost: number|null};
+
+export type ModelUsage = Sums & {provider: string, model: string};
+
+export type Usage = Sums & {models: ModelUsage[]};
+
+export type UsageView = {usage: Usage|null, runs: number, at_least: boolean, latest: RunSummary[]};
+
+export type JobProcess = {process_id: string, pending: number, in_progress: number, completed: number, failed: number, batch_job_id: string|null, created_at: string, updated_at: string};
+
+export type JobView = {id: string, status: string, batch_job_id: string|null, error_message: string|null, created_at: string, updated_at: string};
+
+export type QueueView = {host: string, hidden: boolean, processes: JobProcess[]};

@@ -30,6 +30,9 @@ export function t(key, values = {}) {
   });
 }
 
+/** Gives the words of a key where there are any. @param {string} key @returns {string|undefined} */
+export const word = (key) => dictionaries[language.value]?.[key] ?? dictionaries.en[key];
+
 /** Adds the words of an application. @param {Record<string, Record<string, string>>} words by language */
 export function learn(words) {
   for (const [tongue, added] of Object.entries(words)) Object.assign((dictionaries[tongue] ??= {}), added);

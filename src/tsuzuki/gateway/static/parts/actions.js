@@ -2,9 +2,9 @@
 import { html, signal, useState } from "../core/view.js";
 import { Problem, ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
-import { cancellable, removable, resumable } from "../core/shapes.js";
+import { cancellable, removable, resumable, stateOf } from "../core/shapes.js";
 import { t } from "../core/words.js";
-import { CommandLine } from "./command.js";
+import { CommandLine, Copy } from "./command.js";
 import { Confirm, tell } from "./dialog.js";
 import { Status } from "./status.js";
 
@@ -60,28 +60,43 @@ function Preview({ verb, runs, done, close }) {
       tell(t(`${verb}.done`, { n: gone.size }));
       done(gone);
     }
-    if (problems.length) throw problems[0];
+    if (problems.length) {
+      const [first] = problems;
+      if (problems.length > 1) first.message = t("bulk.problems", { n: problems.length, text: first.message });
+      throw first;
+    }
   };
-  return html`<${Confirm} title=${t(`${verb}.title`, { n: runs.length })} button=${t(`${verb}.button`, { n: fit.length })}
+  const items = retries(verb, fit);
+  const title = items ? t("retry.title", { n: items }) : t(`${verb}.title`, { n: runs.length });
+  const button = items ? t("retry.button", { n: items }) : t(`${verb}.button`, { n: fit.length });
+  return html`<${Confirm} title=${title} button=${button}
     danger=${verb !== "resume"} may=${fit.length > 0} send=${send} close=${close}>
-    <p>${t(`${verb}.text`)}</p>
+    <p>${items ? t("retry.text") : t(`${verb}.text`, { n: fit.length })}</p>
     ${fit.length > 0 && html`<h3>${t(`${verb}.will`, { n: fit.length })}</h3><${Runs} runs=${fit} />`}
     ${rest.length > 0 && html`<h3>${t(`${verb}.wont`, { n: rest.length })}</h3><${Runs} runs=${rest} />`}
     ${verb === "cancel" && html`<div class="field"><label for="reason">${t("cancel.reason")}</label><input id="reason" type="text"
       maxlength="200" autocomplete="off" value=${how.reason}
       onInput=${(/** @type {any} */ event) => setHow({ ...how, reason: event.currentTarget.value })} /></div>`}
-    ${verb === "resume" && html`<label class="check"><input type="checkbox" checked=${how.failed}
+    ${verb === "resume" && !items && html`<label class="check"><input type="checkbox" checked=${how.failed}
       onChange=${(/** @type {any} */ event) => setHow({ ...how, failed: event.currentTarget.checked })} />
       ${t("resume.failed")}</label>`}
     ${fit.slice(0, 3).map((run) => html`<${CommandLine} key=${run.run_id} line=${VERBS[verb].command(run, how)} />`)}
+    ${fit.length > 3 && html`<p><${Copy} bare=${false} label=${t("preview.commands", { n: fit.length })}
+      text=${fit.map((run) => VERBS[verb].command(run, how)).join("\n")} /></p>`}
   <//>`;
+}
+
+/** How many failed items are tried again, where a resume does nothing else. @param {Verb} verb @param {Api.RunSummary[]} runs */
+function retries(verb, runs) {
+  const only = verb === "resume" && runs.length > 0 && runs.every((run) => run.status === "COMPLETED");
+  return only ? runs.reduce((sum, run) => sum + run.counts.failed, 0) : 0;
 }
 
 /** @param {{runs: Api.RunSummary[]}} props */
 function Runs({ runs }) {
   return html`<ul class="preview">
     ${runs.slice(0, LISTED).map((run) => html`<li key=${run.run_id}><b>#${run.number}</b> <span>
-      ${run.flow_name}</span> <${Status} state=${run.status} /></li>`)}
+      ${run.flow_name}</span> <${Status} state=${stateOf(run)} /></li>`)}
     ${runs.length > LISTED && html`<li class="hint">${t("preview.more", { n: runs.length - LISTED })}</li>`}
   </ul>`;
 }

@@ -5,16 +5,16 @@ import { theme, timeStyle } from "../core/preferences.js";
 
 /** @typedef {{label: string, tone: "active"|"good"|"bad"|"quiet"|"warn", values: (number|null)[], bars?: boolean, figure?: number}} Series */
 
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]; // what is counted has no halves
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]; // what is counted has no halves
 
 /** @param {string} name */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
  * A chart with its figures as a table for those who do not see it.
- * @param {{title: string, times: number[], series: Series[], show?: (value: number) => string, height?: number}} props times in Unix seconds
+ * @param {{title: string, times: number[], series: Series[], show?: (value: number) => string, whole?: boolean, height?: number}} props times in Unix seconds; `whole`: there are no halves
  */
-export function Chart({ title, times, series, show = (value) => number(value), height = 180 }) {
+export function Chart({ title, times, series, show = (value) => number(value), whole = series.some((one) => one.bars), height = 180 }) {
   const place = useRef(/** @type {HTMLDivElement|null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const shape = `${series.map((one) => one.label + one.tone).join()}|${theme.value}|${language.value}|${timeStyle.value}`;
@@ -26,7 +26,7 @@ export function Chart({ title, times, series, show = (value) => number(value), h
     void import("../vendor/uplot.js").then(({ default: Plot }) => {
       const element = place.current;
       if (gone || !element) return;
-      chart.current = new Plot(options(Plot, element.clientWidth, height, series, show), content, element);
+      chart.current = new Plot(options(Plot, element.clientWidth, height, series, show, whole), content, element);
       watch = new ResizeObserver(() => chart.current.setSize({ width: element.clientWidth, height }));
       watch.observe(element);
     });
@@ -48,8 +48,8 @@ export function Chart({ title, times, series, show = (value) => number(value), h
   </figure>`;
 }
 
-/** @param {any} Plot @param {number} width @param {number} height @param {Series[]} series @param {(value: number) => string} show @returns {any} */
-function options(Plot, width, height, series, show) {
+/** @param {any} Plot @param {number} width @param {number} height @param {Series[]} series @param {(value: number) => string} show @param {boolean} whole @returns {any} */
+function options(Plot, width, height, series, show, whole) {
   const line = colour("--line"), ink = colour("--ink-quiet");
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
   const zone = timeStyle.value === "utc" ? "UTC" : undefined;
@@ -64,7 +64,7 @@ function options(Plot, width, height, series, show) {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     // A single moment would be drawn years wide.
     scales: { x: { range: reachOf }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
-    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, incrs: series.some((one) => one.bars) ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
+    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, incrs: whole ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
     series: [{}, ...series.map((one, number) => drawn(Plot, one, number))],
   };
 }

@@ -3,7 +3,7 @@ import { html, signal, useEffect, useId, useRef, useState } from "../core/view.j
 import { Problem } from "../core/api.js";
 import { t } from "../core/words.js";
 import { Icon } from "./icons.js";
-import { problemText } from "./states.js";
+import { Explained } from "./states.js";
 
 /** @param {{title: string, close: () => void, side?: boolean, children?: any, foot?: any}} props `side`: at the edge, full height */
 export function Dialog({ title, close, side = false, children, foot }) {
@@ -32,7 +32,7 @@ export function Dialog({ title, close, side = false, children, foot }) {
  */
 export function Confirm({ title, button, danger = false, may = true, send, close, children }) {
   const [busy, setBusy] = useState(false);
-  const [wrong, setWrong] = useState("");
+  const [wrong, setWrong] = useState(/** @type {Problem|null} */ (null));
   const confirm = async () => {
     setBusy(true);
     try {
@@ -40,14 +40,13 @@ export function Confirm({ title, button, danger = false, may = true, send, close
       close();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      setWrong(problemText(error));
+      setWrong(error);
       setBusy(false);
     }
   };
   const foot = html`<button class="button" onClick=${close}>${t("action.back")}</button>
     <button class=${`button ${danger ? "danger" : "primary"}`} disabled=${busy || !may} onClick=${confirm}>${button}</button>`;
-  return html`<${Dialog} title=${title} close=${close} foot=${foot}>${children}${wrong && html`<p class="notice tone-bad"
-    role="alert">${wrong}</p>`}<//>`;
+  return html`<${Dialog} title=${title} close=${close} foot=${foot}>${children}${wrong && html`<${Explained} problem=${wrong} />`}<//>`;
 }
 
 /** @type {Api.Signal<{id: number, text: string, tone: string}[]>} */

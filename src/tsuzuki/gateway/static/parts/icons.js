@@ -50,9 +50,10 @@ const SHAPES = {
   CANCELLED: { fill: "M3 1.5h10A1.5 1.5 0 0 1 14.5 3v10a1.5 1.5 0 0 1-1.5 1.5H3A1.5 1.5 0 0 1 1.5 13V3A1.5 1.5 0 0 1 3 1.5zM4.5 7.2v1.6h7V7.2z" },
   SKIPPED: { fill: "M3 3l5 5-5 5zM8 3l5 5-5 5z" },
   IDLE: { line: "M8 3.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6z" },
+  INTERRUPTED: { fill: "M4 2.5h2.8v11H4zM9.2 2.5H12v11H9.2z" },
   DISCONNECTED: { fill: "M8 1.8L15 14H1zM7.2 6v4h1.6V6zm0 5v1.6h1.6V11z" },
 };
-const SAME = { SUCCEEDED: "COMPLETED", done: "COMPLETED", failed: "FAILED", skipped: "SKIPPED", STOPPED_GRACEFUL: "CANCELLED" };
+const SAME = { SUCCEEDED: "COMPLETED", done: "COMPLETED", failed: "FAILED", skipped: "SKIPPED", STOPPED_GRACEFUL: "CANCELLED", LOST: "DISCONNECTED" };
 
 /** The shape of a state. @param {{state: string}} props */
 export function Shape({ state }) {

@@ -26,9 +26,10 @@ export function LogPanel({ lines, size, live, label }) {
     const next = shown.findIndex((line, place) => place > jump && RANK[line.level] >= 3);
     const found = next < 0 ? shown.findIndex((line) => RANK[line.level] >= 3) : next;
     if (found < 0) return tell(t("logs.noFailure"));
-    setPaused(upTo);
+    if (live) setPaused(upTo);
     return setJump(found);
   };
+  const anyFailed = useMemo(() => lines.some((line) => RANK[line.level] >= 3), [lines, size]);
   const copyAll = async () => {
     if (await copy(shown.map(plain).join("\n"))) tell(t("logs.copied", { n: shown.length }));
   };
@@ -41,9 +42,9 @@ export function LogPanel({ lines, size, live, label }) {
         onChange=${(/** @type {any} */ event) => setLevel(Number(event.currentTarget.value))}>
         ${LEVELS.map((name, rank) => html`<option key=${name} value=${String(rank)}>${t(`level.${name}`)}</option>`)}
       </select>
-      <button class="button" aria-pressed=${paused > 0} onClick=${() => setPaused(paused ? 0 : Math.max(size, 1))}>
-        <${Icon} name=${paused ? "play" : "pause"} />${t(paused ? "logs.resume" : "logs.pause")}</button>
-      <button class="button" onClick=${failed}><${Icon} name="jump" />${t("logs.failure")}</button>
+      ${(live || paused > 0) && html`<button class="button" aria-pressed=${paused > 0} onClick=${() => setPaused(paused ? 0 : Math.max(size, 1))}>
+        <${Icon} name=${paused ? "play" : "pause"} />${t(paused ? "logs.resume" : "logs.pause")}</button>`}
+      ${anyFailed && html`<button class="button" onClick=${failed}><${Icon} name="jump" />${t("logs.failure")}</button>`}
       <button class="button" onClick=${copyAll}><${Icon} name="copy" />${t("action.copy")}</button>
       <span class="toolbar-note" role="status">
         ${paused && size > paused ? t("logs.waiting", { n: size - paused }) : t("logs.count", { n: shown.length })}</span>
@@ -94,7 +95,7 @@ function Lines({ lines, follows, jump, label, pause }) {
   const last = Math.min(Math.ceil((top + height) / LINE) + BEYOND, rows.length);
   /** @param {any} event */
   const scrolled = (event) => setTop(event.currentTarget.scrollTop);
-  /** Whoever scrolls up wants to read. @param {WheelEvent} event */
+  /** Whoever scrolls up wants to read. @param {Api.WheelEvent} event */
   const wheel = (event) => follows && event.deltaY < 0 && pause();
   return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>
     <div class="log-space" style=${{ height: `${rows.length * LINE}px` }}>

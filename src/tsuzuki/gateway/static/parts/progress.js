@@ -2,7 +2,7 @@
 import { html } from "../core/view.js";
 import { number, t } from "../core/words.js";
 import { duration } from "../core/times.js";
-import { ACTIVE } from "../core/shapes.js";
+import { ACTIVE, underWay } from "../core/shapes.js";
 
 /**
  * A bar; without a total it only shows that something is under way.
@@ -39,7 +39,7 @@ export function RunProgress({ run }) {
   if (!sum) return html`<${Tally} counts=${counts} />`;
   const ended = sum.done + sum.failed + sum.skipped;
   const line = sum.total ? `${number(ended)} / ${number(sum.total)}` : t("progress.ended", { n: ended });
-  const left = sum.eta !== null && run.status === "RUNNING" && t("progress.eta", { time: duration(sum.eta) });
+  const left = sum.eta !== null && underWay(run) && t("progress.eta", { time: duration(sum.eta) });
   return html`<div class="progress">
     <${Bar} ...${sum} />
     <span class="progress-text">

@@ -1,7 +1,7 @@
 // What is shown when there is nothing to show: it is empty, under way, went wrong, cannot be reached.
 import { html } from "../core/view.js";
 import { Problem, reach } from "../core/api.js";
-import { t } from "../core/words.js";
+import { t, word } from "../core/words.js";
 import { Icon } from "./icons.js";
 
 /** @param {{title: string, text?: string, icon?: string, children?: any}} props */
@@ -23,18 +23,26 @@ export function Loading({ rows = 5 }) {
 /** Says what went wrong, in words of what to do. @param {Problem} problem */
 export function problemText(problem) {
   if (problem.status === 0) return t("problem.unreachable");
-  if (problem.status === 401) return t("problem.key");
-  if (problem.status === 403) return t("problem.forbidden");
-  return problem.message;
+  return word(`error.${problem.errorId.slice(-4)}`) ?? problem.message;
 }
 
-/** @param {{problem: Problem, again?: () => void}} props */
-export function Failure({ problem, again }) {
+/** What the gateway itself says, where that says more. @param {Problem} problem */
+export const detailOf = (problem) => (problem.status && problemText(problem) !== problem.message ? problem.message : "");
+
+/** What went wrong and what to do, and below it what the gateway says. @param {{problem: Problem, children?: any}} props */
+export function Explained({ problem, children }) {
+  return html`<div class="notice tone-bad" role="alert"><${Icon} name="warn" /><div>
+    <p>${problemText(problem)}</p>${detailOf(problem) && html`<p class="detail">${detailOf(problem)}</p>`}${children}</div></div>`;
+}
+
+/** @param {{problem: Problem, again?: () => void, children?: any}} props */
+export function Failure({ problem, again, children }) {
   return html`<div class="blank" role="alert">
     <div class="blank-mark bad"><${Icon} name="warn" /></div>
     <p class="blank-title">${t(problem.status === 404 ? "problem.missing" : problem.status === 403 ? "problem.refused" : "problem.title")}</p>
     <p class="blank-text">${problemText(problem)}</p>
-    ${problem.errorId && html`<p class="blank-code">${problem.errorId}</p>`}
+    ${(problem.errorId || detailOf(problem)) && html`<p class="blank-code">${[detailOf(problem), problem.errorId].filter(Boolean).join(" · ")}</p>`}
+    ${children}
     ${again && html`<button class="button" onClick=${again}><${Icon} name="again" />${t("action.again")}</button>`}
   </div>`;
 }

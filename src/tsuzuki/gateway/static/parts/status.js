@@ -6,7 +6,7 @@ import { Shape } from "./icons.js";
 
 const TONES = {
   PENDING: "quiet", RUNNING: "active", CANCELLING: "warn", COMPLETED: "good", FAILED: "bad", CANCELLED: "quiet",
-  SUCCEEDED: "good", done: "good", failed: "bad", skipped: "quiet", IDLE: "good", STOPPED_GRACEFUL: "quiet", DISCONNECTED: "bad",
+  SUCCEEDED: "good", done: "good", failed: "bad", skipped: "quiet", IDLE: "good", STOPPED_GRACEFUL: "quiet", DISCONNECTED: "bad", INTERRUPTED: "warn", LOST: "bad",
 };
 
 /** @param {string} state */

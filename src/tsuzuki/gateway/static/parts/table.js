@@ -13,7 +13,7 @@ import { number, t } from "../core/words.js";
  * @param {{columns: Column<T>[], rows: T[], rowKey: (row: T) => string|number, label: string, rowClass?: (row: T) => string}} props
  */
 export function Table({ columns, rows, rowKey, label, rowClass }) {
-  return html`<div class="table-frame"><table class="table" aria-label=${label}>
+  return html`<div class="table-frame" onKeyDown=${walk}><table class="table" aria-label=${label}>
     <thead><tr>${columns.map((column) => html`<th key=${column.name} scope="col" class=${column.class}>${column.title}</th>`)}</tr></thead>
     <tbody>
       ${rows.map((row) => html`<tr key=${rowKey(row)} class=${rowClass?.(row)} data-row=${rowKey(row)}>
@@ -22,6 +22,19 @@ export function Table({ columns, rows, rowKey, label, rowClass }) {
       </tr>`)}
     </tbody>
   </table></div>`;
+}
+
+/** Arrow keys, Home and End lead from row to row, by the first thing in each that one can use. @param {any} event */
+function walk(event) {
+  const row = event.target.closest("tbody tr");
+  if (!row || !event.target.matches("a, button, input[type=checkbox]")) return;
+  const rows = [...row.parentElement.children];
+  const place = rows.indexOf(row);
+  const target = /** @type {Record<string, number>} */ ({ ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: rows.length - 1 })[event.key];
+  const link = rows[target]?.querySelector("a, button");
+  if (!link) return;
+  event.preventDefault();
+  link.focus();
 }
 
 const ROW = 34;

@@ -1,6 +1,7 @@
 // A JSON value to look into: folded where it is long, copied whole.
 import { html, useState } from "../core/view.js";
 import { number, t } from "../core/words.js";
+import { stringify } from "../core/exact.js";
 import { Copy } from "./command.js";
 import { Icon } from "./icons.js";
 
@@ -8,7 +9,7 @@ const MOST = 200; // entries that are shown before one asks for more
 
 /** @param {{value: any, label?: string}} props */
 export function Value({ value, label }) {
-  const text = JSON.stringify(value, null, 2) ?? "null";
+  const text = stringify(value, 2) ?? "null";
   return html`<div class="value">
     <div class="value-head"><span>${label}</span><${Copy} text=${text} /></div>
     <div class="value-body" tabindex="0" role="region" aria-label=${label}><${Branch} value=${value} depth=${0} /></div>

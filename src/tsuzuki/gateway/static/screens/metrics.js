@@ -1,21 +1,18 @@
-// Metrics: how much is done, how long it takes, how long it waits; from the runs themselves and from the gateway's figures.
-import { html, useEffect, useMemo, useState } from "../core/view.js";
-import { Problem, ask } from "../core/api.js";
+// Metrics: how much is done, how long it takes, how long it waits, as the gateway counts it.
+import { html, useMemo } from "../core/view.js";
+import { commands } from "../core/commands.js";
 import { glance } from "../core/glance.js";
-import { repeat } from "../core/live.js";
-import { paged } from "../core/place.js";
-import { apiKey } from "../core/preferences.js";
+import { useAsked } from "../core/live.js";
 import { go, place } from "../core/router.js";
-import { duration, seconds } from "../core/times.js";
+import { duration } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Chart } from "../parts/chart.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Stale, Waiting } from "../parts/states.js";
 
+
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
-const BINS = 48;
-const MOST = 4000; // runs that are looked at
 const SAMPLES = 720; // of the queue's age, while the page is open
 
 /** @type {{at: number, age: number}[]} */
@@ -28,99 +25,59 @@ export function MetricsScreen() {
     if (seen) samples.push({ at: seen.now, age: seen.queue_age });
     samples.splice(0, samples.length - SAMPLES);
   }, [seen]);
-  const found = useEnded(SPANS[span]);
+  /** @type {Api.Asked<Api.History>} */
+  const past = useAsked("/overview/history", { every: 15, query: { seconds: SPANS[span] } });
   const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) =>
     html`<button key=${one} class="segment" aria-pressed=${span === one}
     onClick=${() => go("/metrics", { span: one }, { replace: true })}>${t(`metrics.span.${one}`)}</button>`)}</div>`;
   return html`<${Page} title=${t("nav.metrics")} actions=${choose}>
     <${Stale} problem=${seen ? problem : null} />
-    ${seen ? html`<${Figures} seen=${seen} />` : html`<${Waiting} problem=${problem} rows=${2} />`}
-    ${found.runs && html`<${Charts} runs=${found.runs} length=${SPANS[span]} />`}
-    ${found.more && html`<p class="hint">${t("metrics.most", { n: MOST })}</p>`}
-    <${CommandLine} line="tsuzuki metrics" />
+    ${seen ? html`<${Figures} seen=${seen} past=${past.value} span=${span} />` : html`<${Waiting} problem=${problem} rows=${2} />`}
+    ${past.value ? html`<${Charts} past=${past.value} />` : html`<${Waiting} problem=${past.problem} again=${past.again} rows=${4} />`}
+    <${CommandLine} line=${commands.metrics()} />
   <//>`;
 }
 
-/** Runs that changed in the last so many seconds. @param {number} length */
-function useEnded(length) {
-  const [found, setFound] = useState(/** @type {{runs: Api.RunSummary[]|null, more: boolean}} */ ({ runs: null, more: false }));
-  const key = apiKey.value;
-  useEffect(() => repeat(15, async (stopped) => {
-    /** @type {Api.RunSummary[]} */
-    const runs = [];
-    /** @type {string|null} */
-    let cursor = "";
-    try {
-      while (cursor !== null && runs.length < MOST) {
-        const page = await ask(paged("/runs", { updated_after: Date.now() / 1000 - length, limit: 200, cursor }), { signal: stopped });
-        runs.push(...page.items);
-        cursor = page.next_cursor;
-      }
-      setFound({ runs, more: cursor !== null });
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-    }
-  }), [length, key]);
-  return found;
-}
+/** @param {Api.History|null} past @param {string} status */
+const ended = (past, status) => (past ? number(past.bars.reduce((sum, bar) => sum + bar.ended[status], 0)) : "·");
 
-/** @param {{seen: Api.Glance}} props */
-function Figures({ seen }) {
+/** What there is now, and what ended in the time that is looked at. @param {{seen: Api.Glance, past: Api.History|null, span: string}} props */
+function Figures({ seen, past, span }) {
   const { runs } = seen;
   const entries = [
     ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(seen.queue_age)],
-    ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", number(runs.COMPLETED)], ["state.FAILED", number(runs.FAILED)],
+    ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", ended(past, "COMPLETED"), span], ["state.FAILED", ended(past, "FAILED"), span],
   ];
-  return html`<dl class="figures">${entries.map(([name, value]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt>
+  return html`<dl class="figures">${entries.map(([name, value, time]) => html`<div key=${name} class="figure-card"><dt>${t(name)}${time ? ` · ${t(`metrics.span.${time}`)}` : ""}</dt>
     <dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
 }
 
-/** @param {number[]} values @param {number} part */
-function quantile(values, part) {
-  if (!values.length) return null;
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.min(Math.floor(part * sorted.length), sorted.length - 1)];
-}
-
-/** @param {Api.RunSummary[]} runs @param {number} length */
-function binned(runs, length) {
-  const width = length / BINS;
-  const last = Math.ceil(Date.now() / 1000 / width) * width;
-  const first = last - BINS * width;
-  const bins = Array.from({ length: BINS }, () => ({ done: 0, failed: 0, took: /** @type {number[]} */ ([]), waited: /** @type {number[]} */ ([]) }));
-  for (const run of runs) {
-    const end = seconds(run.finished_at), start = seconds(run.started_at), made = seconds(run.created_at);
-    const bin = end === null ? undefined : bins[Math.floor((end - first) / width)];
-    if (bin && end !== null) {
-      if (run.status === "COMPLETED") bin.done += 1;
-      else if (run.status === "FAILED") bin.failed += 1;
-      if (start !== null) bin.took.push(Math.max(end - start, 0));
-    }
-    if (start !== null && made !== null) bins[Math.floor((start - first) / width)]?.waited.push(Math.max(start - made, 0));
-  }
-  return { times: bins.map((_, place) => first + (place + 0.5) * width), bins };
-}
-
-/** @param {{runs: Api.RunSummary[], length: number}} props */
-function Charts({ runs, length }) {
-  const { times, bins } = useMemo(() => binned(runs, length), [runs, length]);
-  if (!runs.length) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
-  const sum = (/** @type {"done"|"failed"} */ name) => bins.reduce((whole, bin) => whole + bin[name], 0);
-  // The failed stand on top of the completed: their bars begin behind those, and end above them.
-  const ended = [
-    { label: t("state.FAILED"), tone: "bad", bars: true, figure: sum("failed"), values: bins.map((bin) => bin.done + bin.failed) },
-    { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum("done"), values: bins.map((bin) => bin.done) },
+/** @param {{past: Api.History}} props */
+function Charts({ past }) {
+  const { bars, width } = past;
+  const times = useMemo(() => bars.map((bar) => bar.start + width / 2), [past]);
+  const sum = (/** @type {string} */ name) => bars.reduce((whole, bar) => whole + bar.ended[name], 0);
+  if (!bars.some((bar) => Object.values(bar.ended).some(Boolean))) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
+  // Each stands on top of the next: their bars begin behind those, and end above them.
+  const columns = [
+    { label: t("state.CANCELLED"), tone: "quiet", bars: true, figure: sum("CANCELLED"), values: bars.map((bar) => bar.ended.COMPLETED + bar.ended.FAILED + bar.ended.CANCELLED) },
+    { label: t("state.FAILED"), tone: "bad", bars: true, figure: sum("FAILED"), values: bars.map((bar) => bar.ended.COMPLETED + bar.ended.FAILED) },
+    { label: t("state.COMPLETED"), tone: "good", bars: true, figure: sum("COMPLETED"), values: bars.map((bar) => bar.ended.COMPLETED) },
   ];
   const spread = (/** @type {"took"|"waited"} */ name) => [
-    { label: t("metrics.median"), tone: "active", values: bins.map((bin) => quantile(bin[name], 0.5)) },
-    { label: t("metrics.slow"), tone: "warn", values: bins.map((bin) => quantile(bin[name], 0.95)) },
+    { label: t("metrics.median"), tone: "active", values: bars.map((bar) => bar[name]?.[0] ?? null) },
+    { label: t("metrics.slow"), tone: "warn", values: bars.map((bar) => bar[name]?.[1] ?? null) },
   ];
   return html`<div class="charts">
-    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${ended} /><//>
-    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} series=${spread("took")} /><//>
-    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${duration} series=${spread("waited")} /><//>
-    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${duration}
+    <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${columns} /><//>
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} whole series=${spread("took")} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} whole series=${spread("waited")} /><//>
+    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${roundly} whole
       series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} />
       <p class="hint">${t("metrics.queue.text")}</p><//>
-  </div>`;
+  </div>
+  <p class="hint">${t(past.at_least ? "metrics.most" : "metrics.sample")}</p>`;
 }
+
+/** Times of runs are whole seconds. @param {number} value */
+const roundly = (value) => duration(Math.round(value));

@@ -7,6 +7,7 @@ import { Card } from "../parts/layout.js";
 import { Empty, Waiting } from "../parts/states.js";
 import { tone } from "../parts/status.js";
 import { Copy } from "../parts/command.js";
+import { taskState } from "./run-steps.js";
 
 const WIDE = 168, HIGH = 44, GAP_X = 64, GAP_Y = 22, EDGE = 12;
 
@@ -17,7 +18,7 @@ export function GraphTab({ run }) {
   if (!graph.value) return html`<${Waiting} ...${graph} />`;
   const { nodes, workflow } = graph.value;
   return html`
-    ${nodes.length ? html`<${Picture} nodes=${nodes} states=${run.tasks} />` : html`<${Empty} title=${t("graph.none")}
+    ${nodes.length ? html`<${Picture} nodes=${nodes} states=${Object.fromEntries(Object.keys(run.tasks).map((name) => [name, taskState(run, name)]))} />` : html`<${Empty} title=${t("graph.none")}
       text=${t("graph.none.text")} />`}
     ${workflow && html`<${Card} title=${t("graph.text")} actions=${html`<${Copy} text=${workflow} />`} flush><pre class="code"
       tabindex="0">${workflow}</pre><//>`}`;

@@ -9,7 +9,7 @@ import { Time, duration } from "../core/times.js";
 import { bytes, number, t } from "../core/words.js";
 import { CommandLine, Copy } from "../parts/command.js";
 import { Dialog } from "../parts/dialog.js";
-import { LateInput } from "../parts/form.js";
+import { LateInput } from "../parts/lateinput.js";
 import { Icon } from "../parts/icons.js";
 import { Fact } from "../parts/layout.js";
 import { Empty, Stale, Waiting } from "../parts/states.js";
@@ -23,25 +23,25 @@ const STATES = ["done", "failed", "skipped"];
 
 /** @param {{run: Api.RunSnapshot}} props */
 export function ItemsTab({ run }) {
-  const { status = "", step = "", error = "", item = "" } = place.value.query;
+  const { status = "", step = "", error = "", key = "", item = "" } = place.value.query;
   const path = `/runs/${run.run_id}/items`;
   const wanted = useRef(200);
   /** @type {Pager<Api.Item>} */
   const pager = useMemo(
     () =>
       new Pager(async (cursor) => {
-        const page = await ask(path, { query: { status, step, error, cursor, limit: PAGE } });
+        const page = await ask(path, { query: { status, step, error, key, cursor, limit: PAGE } });
         // The last page is read again when the journal has grown: it had no cursor to go on from.
         const last = pager.rows.peek().at(-1)?.position ?? 0;
         return { items: page.items.filter((/** @type {Api.Item} */ one) => one.position > last), next: page.next_cursor };
       }),
-    [path, status, step, error],
+    [path, status, step, error, key],
   );
   useEffect(() => () => pager.close(), [pager]);
   useGrowth(pager, run.position, wanted);
   const set = (/** @type {Record<string, any>} */ changes) => go(place.peek().path, { ...place.peek().query, ...changes }, { replace: true });
   const { done, failed, skipped, steps } = run.counts;
-  const total = status || step || error ? null : done + failed + skipped + steps;
+  const total = status || step || error || key ? null : done + failed + skipped + steps;
   const need = (/** @type {number} */ rows) => {
     wanted.current = rows;
     if (!pager.ended.value) void pager.reach(rows);
@@ -57,7 +57,7 @@ export function ItemsTab({ run }) {
     icon="runs" />`;
   else content = html`<${Waiting} problem=${problem} again=${() => pager.reach(200)} />`;
   return html`
-    <${ItemFilters} run=${run} status=${status} step=${step} error=${error} set=${set} />
+    <${ItemFilters} run=${run} status=${status} step=${step} error=${error} itemKey=${key} set=${set} />
     <${Stale} problem=${pager.size.value ? problem : null} />
     ${content}
     ${item && html`<${OneItem} run=${run} position=${item} close=${() => set({ item: "" })} />`}
@@ -79,8 +79,8 @@ export function useGrowth(pager, position, wanted) {
   useEffect(() => void pager.reach(wanted.current), [pager]);
 }
 
-/** @param {{run: Api.RunSnapshot, status: string, step: string, error: string, set: (changes: Record<string, any>) => void}} props */
-function ItemFilters({ run, status, step, error, set }) {
+/** @param {{run: Api.RunSnapshot, status: string, step: string, error: string, itemKey: string, set: (changes: Record<string, any>) => void}} props */
+function ItemFilters({ run, status, step, error, itemKey, set }) {
   return html`<div class="toolbar" role="search" aria-label=${t("items.filters")}>
     <div class="segments" role="group" aria-label=${t("items.status")}>
       ${["", ...STATES].map((one) => html`<button key=${one} class="segment" data-item-status=${one || "all"}
@@ -90,6 +90,8 @@ function ItemFilters({ run, status, step, error, set }) {
       <option value="">${t("items.everytask")}</option>
       ${Object.keys(run.tasks).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
     </select>
+    <label class="search"><${Icon} name="search" /><${LateInput} value=${itemKey} label=${t("items.key")}
+      set=${(/** @type {string} */ text) => set({ key: text })} more=${{ type: "search", "data-search": "" }} /></label>
     <label class="search"><${Icon} name="search" /><${LateInput} value=${error} label=${t("items.error")}
       set=${(/** @type {string} */ text) => set({ error: text })} more=${{ type: "search" }} /></label>
   </div>`;
@@ -97,7 +99,8 @@ function ItemFilters({ run, status, step, error, set }) {
 
 const columns = () => [
   { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Api.Item} */ row) =>
-    html`<span class="clip mono" title=${row.key}>${row.key || html`<span class="none">–</span>`}</span>` },
+    html`<span class="clip mono" title=${row.key || row.preview}>${row.key || html`<span class="none">${t("items.call", { n: number(row.position) })}
+    ${row.preview && row.preview !== "null" ? ` → ${row.preview}` : ""}</span>`}</span>` },
   { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip">${row.task}</span>` },
   { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Api.Item} */ row) => html`<${Status} state=${row.status} />` },
@@ -112,9 +115,9 @@ function OneItem({ run, position, close }) {
   /** @type {Api.Asked<Api.Outcome>} */
   const found = useAsked(`/runs/${run.run_id}/items/${encodeURIComponent(position)}`);
   const item = found.value;
-  const title = item ? `${item.task}${item.key ? ` · ${item.key}` : ""}` : t("items.one");
+  const title = item ? `${item.task} · ${item.key || t("items.call", { n: number(item.position) })}` : t("items.one");
   return html`<${Dialog} side title=${title} close=${close}>
-    ${!item ? html`<${Waiting} ...${found} />` : html`
+    ${found.problem && found.problem.status >= 400 && found.problem.status < 500 ? html`<${Empty} title=${t("items.missing")} icon="search" />` : !item ? html`<${Waiting} ...${found} />` : html`
       <dl class="facts tight">
         <${Fact} name=${t("column.status")}><${Status} state=${item.status} /><//>
         <${Fact} name=${t("column.took")}>${duration(item.took)}<//>
@@ -123,12 +126,13 @@ function OneItem({ run, position, close }) {
         <${Fact} name=${t("column.ended")}><${Time} at=${item.at} /><//>
         <${Fact} name=${t("items.position")}>${number(item.position)}<//>
         ${item.usage && html`<${Fact} name=${t("fact.cost")}>${dollars(item.usage.cost)}<//>`}
+        ${item.key === "" && html`<${Fact} name=${t("items.callid")}><code>${item.step}</code><//>`}
       </dl>
       ${item.error && html`<div class="trouble"><p><${Icon} name="warn" /><b>${item.error}</b></p></div>`}
       ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span>
         <${Copy} text=${item.traceback} /></div><pre class="code" tabindex="0">${item.traceback}</pre></div>`}
-      <${Value} label=${t("column.key")} value=${item.key === "" ? null : item.key} />
-      <p class="hint">${t("items.input.text")}</p>
+      ${item.key !== "" && html`<${Value} label=${t("column.key")} value=${item.key} />`}
+      <p class="hint">${t(item.key === "" ? "items.call.text" : "items.input.text")}</p>
       ${item.status !== "failed" && (item.output_truncated ? html`<p class="notice">
         ${t("items.large", { size: bytes(item.output_bytes) })}</p>` : html`<${Value} label=${t("items.output")}
         value=${item.output} />`)}

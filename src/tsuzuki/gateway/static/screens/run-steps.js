@@ -2,7 +2,7 @@
 import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
 import { link } from "../core/router.js";
-import { ACTIVE } from "../core/shapes.js";
+import { ACTIVE, stateOf, underWay } from "../core/shapes.js";
 import { duration, now, seconds } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { commands } from "../core/commands.js";
@@ -25,10 +25,18 @@ export function StepsTab({ run }) {
   return html`<div class="waterfall" role="table" aria-label=${t("tab.steps")}>
     <div class="fall-row fall-head" role="row"><span role="columnheader">${t("column.task")}</span><span role="columnheader">
       ${t("column.done")}</span><${Axis} scale=${scale} /></div>
-    ${names.map((name) => html`<${Row} key=${name} name=${name} state=${run.tasks[name]} record=${records[name]} scale=${scale} run=${run} />`)}
+    ${names.map((name) => html`<${Row} key=${name} name=${name} state=${taskState(run, name)} record=${records[name]} scale=${scale} run=${run} />`)}
   </div>
   ${run.task_records_truncated && html`<p class="hint">${t("steps.truncated")}</p>`}
   <${CommandLine} line=${commands.get(run.number)} />`;
+}
+
+/** A map of which an item failed goes on all the same. @param {Api.RunSnapshot} run @param {string} name */
+export function taskState(run, name) {
+  const record = run.task_records?.[name];
+  const open = record && (record.total ?? 0) > record.done + record.failed + record.skipped;
+  if (run.tasks[name] !== "FAILED" || !open) return run.tasks[name];
+  return underWay(run) ? "RUNNING" : ACTIVE.has(run.status) ? stateOf(run) : run.status === "CANCELLED" ? "CANCELLED" : "FAILED";
 }
 
 /** @param {Api.RunSnapshot} run @param {Api.TaskRecord[]} records @returns {Scale} */
@@ -36,7 +44,7 @@ function scaleOf(run, records) {
   const starts = records.map((record) => record.started_at).filter((at) => at !== null);
   const from = Math.min(...starts, run.start_time ?? Infinity, seconds(run.started_at) ?? Infinity);
   const begun = Number.isFinite(from) ? from : run.updated_at;
-  const open = ACTIVE.has(run.status);
+  const open = underWay(run);
   const ends = records.map((record) => record.ended_at).filter((at) => at !== null);
   const end = open ? Math.max(now.value, run.updated_at) : run.end_time ?? Math.max(...ends, run.updated_at);
   return { from: begun, to: Math.max(end, begun + 0.001) };
@@ -120,12 +128,13 @@ function Calls({ name, record, scale, run }) {
   return html`<div class="fall-calls">
     ${record?.error && html`<p class="error-line">${record.error}</p>`}
     ${page.value.items.length === 0 && html`<p class="hint">${t("steps.nocalls")}</p>`}
-    ${page.value.items.map((item) => {
+    ${page.value.items.map((item, place) => {
       const end = item.ended_at ?? seconds(item.at) ?? scale.to;
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
         <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span>
-          <span title=${item.key}>${item.key || t("steps.call")}</span></span>
+          <span title=${item.key || item.preview}>${item.key || t("steps.call", { n: place + 1 })}${!item.key && item.preview && item.preview !== "null" && html`${" "}
+            <small class="mono">→ ${item.preview}</small>`}</span></span>
         <span class="fall-count">${duration(item.took)}</span>
         <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`}
           style=${{ left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` }}></span></span>

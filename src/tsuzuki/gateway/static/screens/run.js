@@ -1,9 +1,9 @@
 // One run: what it is, how far it is, what one can do with it, and its tabs; live by one stream.
-import { html } from "../core/view.js";
+import { html, useState } from "../core/view.js";
 import { commands } from "../core/commands.js";
 import { go, link } from "../core/router.js";
 import { useRun } from "../core/runwatch.js";
-import { ACTIVE } from "../core/shapes.js";
+import { ACTIVE, stateOf, stoodStill, underWay } from "../core/shapes.js";
 import { Elapsed, Time, duration } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { askFor, mayBe } from "../parts/actions.js";
@@ -12,13 +12,14 @@ import { Icon } from "../parts/icons.js";
 import { Fact, Page, RunLink, Tabs } from "../parts/layout.js";
 import { Bar, Tally } from "../parts/progress.js";
 import { RunLog } from "../parts/runlog.js";
-import { Waiting } from "../parts/states.js";
+import { Empty, Failure, Waiting } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
 import { EventsTab } from "./run-events.js";
 import { GraphTab } from "./run-graph.js";
 import { ItemsTab } from "./run-items.js";
 import { ModelsTab, dollars } from "./llm.js";
 import { ParamsTab } from "./run-params.js";
+import { Standing } from "./run-standing.js";
 import { StepsTab } from "./run-steps.js";
 
 /** @param {{run: string, tab?: string}} props */
@@ -28,15 +29,17 @@ export function RunScreen({ run: reference, tab = "steps" }) {
   const problem = watched.problem.value;
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
   if (!run) {
-    const content = html`<${Waiting} problem=${problem} rows=${6} />`;
+    const ways = html`<a class="button" href=${link("/runs", { text: reference })}>${t("problem.search")}</a>`;
+    const content = problem?.status === 404 ? html`<${Failure} problem=${problem}>${ways}<//>` : html`<${Waiting} problem=${problem} rows=${6} />`;
     return html`<${Page} title=${t("run.title", { n: reference })} above=${above}>${content}<//>`;
   }
-  const title = html`${run.flow_name} <span class="run-number">#${run.number}</span> <${Status} state=${run.status} large />`;
+  const title = html`${run.flow_name} <span class="run-number">#${run.number}</span> <${Status} state=${stateOf(run)} large />`;
   const trail = html`<a href=${link("/runs")}>${t("nav.runs")}</a><span aria-hidden="true">/</span>
-    <a href=${link("/runs", { flow: run.flow_name })}>${run.flow_name}</a>`;
-  return html`<${Page} name=${`#${run.number} ${run.flow_name}`} title=${title} above=${trail} actions=${html`<${Actions} run=${run} />`}>
-    <${Connection} state=${watched.link.value} gone=${problem?.status === 404} />
+    <a class="clip" href=${link("/runs", { flow: run.flow_name })}>${run.flow_name}</a>`;
+  return html`<${Page} name=${`#${run.number} ${run.flow_name}`} title=${title} above=${trail} actions=${problem?.status !== 404 && html`<${Actions} run=${run} />`}>
+    <${Connection} state=${watched.link.value} gone=${problem?.status === 404} still=${run.interrupted || run.worker_lost} />
     <${Header} run=${run} />
+    <${Standing} run=${run} />
     ${run.error && html`<${Trouble} run=${run} />`}
     <${Progress} run=${run} />
     <${Tabs} label=${t("run.tabs")} current=${tab} tabs=${tabsOf(run)} />
@@ -65,12 +68,13 @@ function Body({ run, tab }) {
     <${CommandLine} line=${commands.watch(run.number)} />`;
   if (tab === "events") return html`<${EventsTab} run=${run} />`;
   if (tab === "params") return html`<${ParamsTab} run=${run} />`;
-  return html`<${StepsTab} run=${run} />`;
+  if (tab === "steps") return html`<${StepsTab} run=${run} />`;
+  return html`<${Empty} title=${t("problem.notab")} icon="search"><a class="button" href=${link(`/runs/${run.number}`)}>${t("tab.steps")}</a><//>`;
 }
 
-/** @param {{state: string, gone: boolean}} props */
-function Connection({ state, gone }) {
-  const name = gone ? "gone" : state;
+/** @param {{state: string, gone: boolean, still: boolean}} props `still`: nobody works on it */
+function Connection({ state, gone, still }) {
+  const name = gone ? "gone" : state === "live" && still ? "settled" : state;
   return html`<p class=${`connection link-${name}`} role="status" data-link=${name}><i aria-hidden="true"></i>${t(`link.${name}`)}</p>`;
 }
 
@@ -80,7 +84,7 @@ function Actions({ run }) {
     ${mayBe("cancel", run) && html`<button class="button" data-act="cancel" onClick=${() => askFor("cancel", [run])}>
       <${Icon} name="stop" />${t("action.cancel")}</button>`}
     ${mayBe("resume", run) && html`<button class="button primary" data-act="resume" onClick=${() => askFor("resume", [run])}>
-      <${Icon} name="play" />${t(run.status === "COMPLETED" ? "action.retry" : "action.resume")}</button>`}
+      <${Icon} name="play" />${run.status === "COMPLETED" ? t("action.retry", { n: run.counts.failed }) : t("action.resume")}</button>`}
     <a class="button" data-act="like" href=${link("/start", { like: run.number })}><${Icon} name="copies" />${t("action.like")}</a>
     ${mayBe("remove", run) && html`<button class="button" data-act="remove"
       onClick=${() => askFor("remove", [run], () => go("/runs"))}><${Icon} name="bin" />${t("action.remove")}</button>`}`;
@@ -90,8 +94,7 @@ function Actions({ run }) {
 function Header({ run }) {
   const over = !ACTIVE.has(run.status);
   return html`<dl class="facts">
-    <${Fact} name=${t("column.took")}><${Elapsed} from=${run.started_at}
-      to=${run.finished_at ?? (run.status === "PENDING" ? run.updated_at : null)} /><//>
+    <${Fact} name=${t(run.attempt > 1 ? "column.since" : "column.took")}><${Elapsed} from=${run.started_at} to=${stoodStill(run)} /><//>
     <${Fact} name=${t("column.created")}><${Time} at=${run.created_at} /><//>
     ${over && html`<${Fact} name=${t("column.ended")}><${Time} at=${run.finished_at} /><//>`}
     <${Fact} name=${t("column.attempt")}>${number(run.attempt)}<//>
@@ -113,7 +116,7 @@ function Header({ run }) {
 function Trouble({ run }) {
   const failed = Object.entries(run.task_records ?? {}).find(([, record]) => record.traceback);
   return html`<section class="trouble" role="alert">
-    <p><${Icon} name="warn" /><b>${run.error}</b></p>
+    <p><${Icon} name="warn" /><${Long} text=${run.error ?? ""} /></p>
     <div class="trouble-ways">
       ${run.counts.failed > 0 && html`<a class="button small" href=${link(`/runs/${run.number}/items`, { status: "failed" })}>
         ${t("trouble.items")}</a>`}
@@ -122,6 +125,14 @@ function Trouble({ run }) {
     ${failed?.[1].traceback && html`<details class="fold"><summary>${t("trouble.trace", { task: failed[0] })}</summary>
       <pre tabindex="0">${failed[1].traceback}</pre></details>`}
   </section>`;
+}
+
+/** A text that may be long: its beginning, and all of it when asked for. @param {{text: string}} props */
+function Long({ text }) {
+  const [all, setAll] = useState(false);
+  const long = text.length > 400 || text.split("\n").length > 5;
+  return html`<span class="long-text"><b class=${long && !all ? "clamped" : ""}>${text}</b>
+    ${long && html`<button class="button small" aria-expanded=${all} onClick=${() => setAll(!all)}>${t(all ? "trouble.less" : "trouble.all")}</button>`}</span>`;
 }
 
 /** @param {{run: Api.RunSnapshot}} props */
@@ -134,7 +145,7 @@ function Progress({ run }) {
       const told = [
         step.total ? `${number(ended)} / ${number(step.total)}` : number(ended),
         step.total && number(ended / step.total, { style: "percent" }),
-        step.eta && t("progress.eta", { time: duration(step.eta) }),
+        step.eta && underWay(run) && t("progress.eta", { time: duration(step.eta) }),
         step.text,
       ];
       return html`<div key=${step.step} class="step-progress">

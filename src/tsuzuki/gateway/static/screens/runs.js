@@ -1,15 +1,15 @@
 // Runs: the live list, its filters (all in the address), and what one can do with several at once.
 import { html, useEffect, useMemo, useState } from "../core/view.js";
-import { RunList } from "../core/runlist.js";
+import { MOST_CHOSEN, RunList } from "../core/runlist.js";
 import { apiKey } from "../core/preferences.js";
 import { go, link, place } from "../core/router.js";
-import { STATUSES } from "../core/shapes.js";
-import { Elapsed, Time } from "../core/times.js";
+import { STATUSES, stateOf, stoodStill } from "../core/shapes.js";
+import { Elapsed, Time, seconds } from "../core/times.js";
 import { glance } from "../core/glance.js";
 import { useAsked } from "../core/live.js";
 import { number, t } from "../core/words.js";
 import { askFor, mayBe } from "../parts/actions.js";
-import { LateInput } from "../parts/form.js";
+import { LateInput } from "../parts/lateinput.js";
 import { Icon, Shape } from "../parts/icons.js";
 import { Page } from "../parts/layout.js";
 import { RunProgress } from "../parts/progress.js";
@@ -17,40 +17,64 @@ import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { CommandLine } from "../parts/command.js";
+import { commands } from "../core/commands.js";
 
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
 
 /** @param {Record<string, string>} query @returns {import("../core/runlist.js").Filters} */
-function filtersOf({ status = "", flow = "", tag = "", label = "", text = "", since = "" }) {
+function filtersOf({ status = "", flow = "", tag = "", label = "", text = "", since = "", from = "", to = "" }) {
   const statuses = status.split(",").filter((word) => STATUSES.includes(/** @type {any} */ (word)));
-  return { status: statuses, flow, tag, label, text, since: SPANS[since] ?? 0 };
+  const moment = (/** @type {string} */ at) => (since === "custom" ? seconds(at) ?? 0 : 0);
+  return { status: statuses, flow, tag, label, text, since: SPANS[since] ?? 0, from: moment(from), to: moment(to) };
 }
 
 export function RunsScreen() {
   const query = place.value.query;
   const name = JSON.stringify(query);
-  const list = useMemo(() => new RunList(filtersOf(query)), [name]);
+  const filters = useMemo(() => filtersOf(query), [name]);
+  const list = useMemo(() => new RunList(filters), [name]);
   const key = apiKey.value;
   useEffect(() => list.open(), [list, key]);
+  const counted = useCounts(filters, query);
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   useEffect(() => setChosen(new Set()), [list]);
   const rows = list.rows.value;
   const picked = rows.filter((run) => chosen.has(run.run_id));
   const start = html`<a class="button primary" href=${link("/start")}><${Icon} name="plus" />${t("start.open")}</a>`;
+  const whole = filters.status.length ? filters.status.reduce((sum, one) => sum + (counted?.runs[one] ?? 0), 0) : counted ? sumOf(counted.runs) : null;
+  const everything = async () => {
+    await list.all();
+    setChosen(new Set(list.rows.value.slice(0, MOST_CHOSEN).map((run) => run.run_id)));
+  };
   return html`<${Page} title=${t("nav.runs")} actions=${start}>
-    <${StateNav} glance=${glance.value.value} query=${query} />
+    <${StateNav} counted=${counted} query=${query} />
     <${Filters} query=${query} />
     <${Stale} problem=${rows.length ? list.problem.value : null} />
-    ${picked.length > 0 && html`<${Bulk} runs=${picked} list=${list} clear=${() => setChosen(new Set())} />`}
+    ${picked.length > 0 && html`<${Bulk} runs=${picked} list=${list} clear=${() => setChosen(new Set())} whole=${list.cursor.value === null ? null : whole}
+      more=${counted?.at_least ?? false} everything=${everything} />`}
     <${Rows} list=${list} rows=${rows} chosen=${chosen} setChosen=${setChosen} filtered=${Object.keys(query).length > 0} />
+    ${rows.length > 0 && html`<p class="hint total" role="status">${t("runs.total", { n: rows.length, total: `${number(Math.max(whole ?? 0, rows.length))}${counted?.at_least ? "+" : ""}` })}</p>`}
   <//>`;
 }
 
-/** @param {{glance: Api.Glance|null, query: Record<string, string>}} props */
-function StateNav({ glance: seen, query }) {
-  const all = seen ? Object.values(seen.runs).reduce((sum, count) => sum + count, 0) : null;
+/** @param {Record<string, number>} counts */
+const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+/** How many runs of each status there are where the filters hold. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {{runs: Record<string, number>, at_least: boolean}|null} */
+function useCounts(filters, query) {
+  const filtered = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
+  const { flow, tag, label, text, since, from, to } = filters;
+  // To the minute: a filter that moves with the clock is not another question every second.
+  const after = since ? Math.floor((Date.now() / 1000 - since) / 60) * 60 : from;
+  const asked = useAsked(filtered ? "/runs/counts" : null, { every: text ? 15 : 4, query: { flow, tag, label, text, updated_after: after || undefined, updated_before: to || undefined } });
+  return filtered ? /** @type {any} */ (asked.value) : glance.value.value;
+}
+
+/** @param {{counted: {runs: Record<string, number>, at_least: boolean}|null, query: Record<string, string>}} props */
+function StateNav({ counted, query }) {
+  const all = counted ? sumOf(counted.runs) : null;
   /** @param {number|null|undefined} count */
-  const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${seen?.at_least ? "+" : ""}</b>`;
+  const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${counted?.at_least ? "+" : ""}</b>`;
   const entry = (/** @type {string} */ status, /** @type {any} */ mark, /** @type {number|null|undefined} */ count) => html`
     <a key=${status} href=${link("/runs", { ...query, status })}
       aria-current=${(query.status ?? "") === status ? "true" : undefined} data-status=${status || "ALL"}
@@ -58,7 +82,7 @@ function StateNav({ glance: seen, query }) {
       ${mark}<span>${t(status ? `state.${status}` : "runs.all")}</span>${figure(count)}
     </a>`;
   return html`<nav class="states" aria-label=${t("runs.states")}>
-    ${entry("", null, all)} ${STATUSES.map((status) => entry(status, html`<${Shape} state=${status} />`, seen?.runs[status]))}
+    ${entry("", null, all)} ${STATUSES.map((status) => entry(status, html`<${Shape} state=${status} />`, counted?.runs[status]))}
   </nav>`;
 }
 
@@ -66,11 +90,17 @@ function StateNav({ glance: seen, query }) {
 function Filters({ query }) {
   const flows = useAsked("/flows", { every: 30 });
   // What holds when it counts, not when it was typed: two fields may be filled in one moment.
-  const set = (/** @type {string} */ name, /** @type {string} */ value) => go("/runs", { ...place.peek().query, [name]: value }, { replace: true });
+  // Back undoes a filter as a whole: what is typed on replaces what was typed before.
+  const set = (/** @type {string} */ name, /** @type {string} */ value) => {
+    const before = place.peek().query;
+    go("/runs", { ...before, [name]: value }, { replace: Boolean(value && before[name]) });
+  };
   const field = (/** @type {string} */ name, /** @type {any} */ more = {}) => html`<${LateInput} key=${name}
     value=${query[name] ?? ""} label=${t(`filter.${name}`)} set=${(/** @type {string} */ text) => set(name, text)}
     more=${{ name, ...more }} />`;
-  const used = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
+  const moment = (/** @type {string} */ name) => html`<label class="moment"><span>${t(`filter.${name}`)}</span><input type="datetime-local" name=${name} value=${query[name] ?? ""}
+    onChange=${(/** @type {any} */ event) => set(name, event.currentTarget.value)} /></label>`;
+  const used = ["flow", "tag", "label", "text", "since", "status"].some((name) => query[name]);
   return html`<form class="toolbar filters" role="search" aria-label=${t("runs.filters")}
     onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label class="search"><${Icon} name="search" />${field("text", { type: "search", "data-search": "" })}</label>
@@ -79,14 +109,15 @@ function Filters({ query }) {
     <select aria-label=${t("filter.since")} value=${query.since ?? ""}
       onChange=${(/** @type {any} */ event) => set("since", event.currentTarget.value)}>
       <option value="">${t("filter.since.any")}</option>
-      ${Object.keys(SPANS).map((span) => html`<option key=${span} value=${span}>${t(`filter.since.${span}`)}</option>`)}
+      ${[...Object.keys(SPANS), "custom"].map((span) => html`<option key=${span} value=${span}>${t(`filter.since.${span}`)}</option>`)}
     </select>
-    ${used && html`<a class="button bare" href=${link("/runs", { status: query.status })}><${Icon} name="close" />${t("filter.clear")}</a>`}
+    ${query.since === "custom" && html`${moment("from")}${moment("to")}`}
+    ${used && html`<a class="button bare" href=${link("/runs")}><${Icon} name="close" />${t("filter.clear")}</a>`}
   </form>`;
 }
 
-/** @param {{runs: Api.RunSummary[], list: RunList, clear: () => void}} props */
-function Bulk({ runs, list, clear }) {
+/** @param {{runs: Api.RunSummary[], list: RunList, clear: () => void, whole: number|null, more: boolean, everything: () => Promise<void>}} props */
+function Bulk({ runs, list, clear, whole, more, everything }) {
   const done = (/** @type {Set<string>} */ ids) => {
     clear();
     list.again();
@@ -95,6 +126,8 @@ function Bulk({ runs, list, clear }) {
   const removed = (/** @type {Set<string>} */ ids) => list.drop(done(ids));
   return html`<div class="bulk" role="toolbar" aria-label=${t("bulk.label")}>
     <b>${t("bulk.chosen", { n: runs.length })}</b>
+    ${whole !== null && whole > runs.length && html`<button class="button" data-bulk="everything" onClick=${everything}>
+      ${t("bulk.everything", { n: `${number(Math.min(whole, MOST_CHOSEN))}${more ? "+" : ""}` })}</button>`}
     <button class="button" data-bulk="cancel" onClick=${() => askFor("cancel", runs, done)}><${Icon} name="stop" />${t("action.cancel")}</button>
     <button class="button" data-bulk="resume" onClick=${() => askFor("resume", runs, done)}><${Icon} name="play" />${t("action.resume")}</button>
     <button class="button" data-bulk="remove" onClick=${() => askFor("remove", runs, removed)}><${Icon} name="bin" />${t("action.remove")}</button>
@@ -117,7 +150,7 @@ function Rows({ list, rows, chosen, setChosen, filtered }) {
     name: "choose", class: "cell-choose",
     title: html`<input type="checkbox" aria-label=${t("bulk.all")} checked=${every}
       onChange=${() => setChosen(new Set(every ? [] : rows.map((run) => run.run_id)))} />`,
-    cell: (/** @type {Api.RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: run.number })}
+    cell: (/** @type {Api.RunSummary} */ run) => html`<input type="checkbox" aria-label=${t("bulk.one", { n: String(run.number) })}
       checked=${chosen.has(run.run_id)} onChange=${() => toggle(run.run_id)} />`,
   };
   return html`<${Table} label=${t("nav.runs")} columns=${[choose, ...columns()]} rows=${rows}
@@ -131,14 +164,13 @@ const columns = () => [
     href=${link(`/runs/${run.number}`)}><b>${run.flow_name}</b> <span class="run-number">#${run.number}</span></a>
     <${Labels} run=${run} all=${false} />` },
   { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {Api.RunSummary} */ run) =>
-    html`<${Status} state=${run.status} />` },
+    html`<${Status} state=${stateOf(run)} />${run.worker_lost && !run.interrupted && html`<${Status} state="LOST" />`}` },
   { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {Api.RunSummary} */ run) => (run.error
     ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
   { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Time} at=${run.created_at} />` },
   { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {Api.RunSummary} */ run) =>
-    html`<${Elapsed} from=${run.started_at}
-    to=${run.finished_at ?? (run.status === "RUNNING" || run.status === "CANCELLING" ? null : run.updated_at)} />` },
+    html`<${Elapsed} from=${run.started_at} to=${stoodStill(run)} />` },
   { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${RowActions} run=${run} />` },
 ];
@@ -150,18 +182,20 @@ function RowActions({ run }) {
     return html`<button class="button bare" aria-label=${label} title=${label} onClick=${() => askFor(verb, [run])}>
       <${Icon} name=${icon} /></button>`;
   };
-  if (mayBe("cancel", run)) return act("cancel", "stop");
   if (mayBe("resume", run)) return act("resume", "play");
+  if (mayBe("cancel", run)) return act("cancel", "stop");
   const label = `${t("action.like")} #${run.number}`;
   return html`<a class="button bare" aria-label=${label} title=${label} href=${link("/start", { like: run.number })}><${Icon} name="copies" /></a>`;
 }
 
 /** @param {{filtered: boolean}} props */
 function Nothing({ filtered }) {
+  const flows = useAsked(filtered ? null : "/flows");
+  const known = /** @type {any[]} */ (flows.value ?? []).map((flow) => flow.name);
   if (filtered) return html`<${Empty} title=${t("runs.none.filtered")} text=${t("runs.none.filtered.text")} icon="search">
     <a class="button" href=${link("/runs")}>${t("filter.clear")}</a><//>`;
   return html`<${Empty} title=${t("runs.none")} text=${t("runs.none.text")}>
     <a class="button primary" href=${link("/start")}><${Icon} name="plus" />${t("start.open")}</a>
-    <${CommandLine} line="tsuzuki submit sample --param sentences=40 --watch" />
+    <${CommandLine} line=${commands.submit({ flow: known.includes("sample") ? "sample" : known[0] ?? "FLOW", params: {} })} />
   <//>`;
 }

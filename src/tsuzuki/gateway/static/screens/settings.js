@@ -1,12 +1,11 @@
 // Settings: language, theme and times of this browser, the key of this session, and what is set on the gateway.
-import { html, useId, useState } from "../core/view.js";
-import { access, ask } from "../core/api.js";
+import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
-import { apiKey, chosenLanguage, theme, timeStyle } from "../core/preferences.js";
-import { t } from "../core/words.js";
+import { chosenLanguage, theme, timeStyle } from "../core/preferences.js";
+import { language, t } from "../core/words.js";
+import japanese from "../words/settings-ja.js";
 import { CommandLine } from "../parts/command.js";
-import { tell } from "../parts/dialog.js";
-import { Icon } from "../parts/icons.js";
+import { KeyForm } from "../parts/keyform.js";
 import { Card, Page } from "../parts/layout.js";
 import { Waiting } from "../parts/states.js";
 import { Table } from "../parts/table.js";
@@ -33,32 +32,6 @@ function Choice({ name, chosen, values }) {
   </fieldset>`;
 }
 
-/** Takes an API key; it is kept in this tab, until it is closed. @param {{done?: () => void}} props */
-export function KeyForm({ done }) {
-  const name = useId();
-  const [text, setText] = useState("");
-  const save = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    if (!text.trim()) return;
-    apiKey.value = text.trim();
-    access.value = "open";
-    setText("");
-    void ask("/overview").then(() => tell(t("settings.key.saved")), () => {}).then(done);
-  };
-  const forget = () => {
-    apiKey.value = "";
-    void ask("/overview").catch(() => {});
-  };
-  return html`<form class="key-form" onSubmit=${save}>
-    <div class="field"><label for=${name}>${t("settings.key")}</label><input id=${name} name="key" type="password"
-      autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text}
-      onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
-    <p class="hint" id=${`${name}-state`}>${t(apiKey.value ? "settings.key.set" : "settings.key.unset")}</p>
-    <div class="form-foot"><button class="button primary"><${Icon} name="key" />${t("settings.key.use")}</button>${apiKey.value &&
-      html`<button type="button" class="button" onClick=${forget}>${t("settings.key.forget")}</button>`}</div>
-  </form>`;
-}
-
 function Effective() {
   const [changed, setChanged] = useState(false);
   /** @type {Api.Asked<Api.SettingView[]>} */
@@ -76,9 +49,12 @@ function Effective() {
   <p class="hint">Tsuzuki ${/** @type {any} */ (health.value)?.version ?? ""}</p>`;
 }
 
+/** @param {Api.SettingView} row */
+const meaning = (row) => (language.value === "ja" && japanese[row.name.replace("TSUZUKI_", "")]) || row.means;
+
 const columns = () => [
   { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {Api.SettingView} */ row) =>
-    html`<code class="wordy">${row.name}</code><span class="means">${row.means}</span>${row.refusal &&
+    html`<code class="wordy">${row.name}</code><span class="means">${meaning(row)}</span>${row.refusal &&
     html`<span class="error-line">${row.refusal}</span>`}` },
   { name: "value", title: t("column.value"), cell: (/** @type {Api.SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
   { name: "from", title: t("column.from"), cell: (/** @type {Api.SettingView} */ row) => (row.from === "default"

@@ -1,16 +1,16 @@
 // The frame around every screen: where one can go, whether the gateway is there, and the key where one is asked for.
-import { html, signal, useEffect, useErrorBoundary } from "../core/view.js";
+import { html, signal, useEffect, useErrorBoundary, useRef } from "../core/view.js";
 import { access, reach } from "../core/api.js";
 import { glance, useGlances } from "../core/glance.js";
 import { chosenLanguage, theme } from "../core/preferences.js";
-import { place, shown, link } from "../core/router.js";
+import { go, place, shown, link } from "../core/router.js";
 import { language, number, t } from "../core/words.js";
 import { Question } from "../parts/actions.js";
 import { Notes } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
 import { Page } from "../parts/layout.js";
 import { Empty, Reach } from "../parts/states.js";
-import { KeyForm } from "./settings.js";
+import { KeyForm } from "../parts/keyform.js";
 
 /** @typedef {{path: string, title: string, icon: string, figure?: (glance: any) => number}} Entry */
 
@@ -31,10 +31,10 @@ export function Shell() {
     const press = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (event.key !== "/" || event.ctrlKey || event.metaKey || target.closest("input, textarea, select, dialog")) return;
-      const search = /** @type {HTMLElement|null} */ (document.querySelector("main [data-search], main input[type=search]"));
-      if (!search) return;
       event.preventDefault();
-      search.focus();
+      const found = () => /** @type {HTMLElement|null} */ (document.querySelector("main [data-search], main input[type=search]"));
+      if (!found()) go("/runs"); // where there is nothing to search, runs are
+      setTimeout(() => found()?.focus(), found() ? 0 : 150);
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
@@ -76,9 +76,11 @@ function Door() {
 function Side() {
   useGlances();
   const here = place.value.path;
+  const menu = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => menu.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [here, entries.value]);
   return html`<header class="side">
     <a class="brand" href=${link("/runs")}><span class="brand-mark" aria-hidden="true" lang="ja">続</span><span class="brand-name">Tsuzuki</span></a>
-    <nav class="menu" aria-label=${t("shell.menu")}>
+    <nav class="menu" ref=${menu} aria-label=${t("shell.menu")}>
       ${entries.value.map((entry) => {
         const figure = glance.value.value && entry.figure ? entry.figure(glance.value.value) : 0;
         return html`<a key=${entry.path} href=${link(entry.path)}
@@ -100,7 +102,7 @@ function Side() {
 function LanguageSwitch() {
   const other = language.value === "ja" ? "en" : "ja";
   return html`<button class="button bare" lang=${other} data-switch="language"
-    aria-label=${other === "ja" ? "日本語に切り替える" : "Switch to English"} onClick=${() => (chosenLanguage.value = other)}>
+    aria-label=${other === "ja" ? "日本語に切り替える" : "EN: switch to English"} onClick=${() => (chosenLanguage.value = other)}>
     ${other === "ja" ? "日本語" : "EN"}</button>`;
 }
 

@@ -8,7 +8,7 @@ import { CommandLine } from "../parts/command.js";
 import { tell } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
 import { Card } from "../parts/layout.js";
-import { problemText } from "../parts/states.js";
+import { Explained } from "../parts/states.js";
 
 const EXAMPLE = `version: 1
 flow:
@@ -35,7 +35,7 @@ export function YamlForm({ name: first = "", tag: route = "default", text: given
     form.set("tag", tag.trim() || "default");
     try {
       const run = await ask("/runs/yaml", { method: "POST", body: form, headers: { "Idempotency-Key": once } });
-      tell(t("start.done", { n: run.number ?? "" }));
+      tell(t("start.done", { n: String(run.number ?? "") }));
       go(`/runs/${run.number ?? run.run_id}/graph`);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -52,9 +52,9 @@ export function YamlForm({ name: first = "", tag: route = "default", text: given
     </div>
     <div class="field"><label for="yaml-text">YAML</label><textarea id="yaml-text" rows="14" spellcheck=${false} value=${text}
       onInput=${set(setText)}></textarea></div>
-    ${wrong && html`<div class="notice tone-bad" role="alert"><${Icon} name="warn" /><div><p>${problemText(wrong)}</p><ul>
+    ${wrong && html`<${Explained} problem=${wrong}><ul>
       ${wrong.fields.map((one) => html`<li key=${one.msg}>
-      ${one.line ? `${t("yaml.line", { n: one.line })}: ` : ""}${one.msg}</li>`)}</ul></div></div>`}
+      ${one.line ? `${t("yaml.line", { n: one.line })}: ` : ""}${one.msg}</li>`)}</ul><//>`}
     <${CommandLine} line=${commands.submitYaml(name.trim() || "workflow", tag === "default" ? "" : tag)} />
     <div class="form-foot"><button class="button primary"><${Icon} name="play" />${t("start.submit")}</button></div>
   <//></form>`;

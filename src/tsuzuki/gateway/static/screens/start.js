@@ -1,5 +1,5 @@
 // Start a run: choose a flow, fill in the form that its parameters make, or begin with those of another run.
-import { html, useEffect, useMemo, useState } from "../core/view.js";
+import { html, useMemo, useState } from "../core/view.js";
 import { Problem, ask, onceKey } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
@@ -7,11 +7,15 @@ import { go, link, place } from "../core/router.js";
 import { t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { tell } from "../parts/dialog.js";
-import { FormState, SchemaFields } from "../parts/form.js";
+import { FormState, SchemaFields, wrongText } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
-import { Empty, Failure, Loading, Waiting, problemText } from "../parts/states.js";
+import { Empty, Explained, Failure, Loading, Waiting } from "../parts/states.js";
 import { YamlForm } from "./start-yaml.js";
+
+
+/** The fields beside the params. */
+const ROUTING = ["tag", "tags", "key", "priority"];
 
 export function StartScreen() {
   const { flow = "", like = "", yaml = "" } = place.value.query;
@@ -21,7 +25,7 @@ export function StartScreen() {
   const model = useAsked(like ? `/runs/${encodeURIComponent(like)}` : null, { query: { include: "params" } });
   const above = html`<a href=${link("/runs")}>${t("nav.runs")}</a>`;
   const brought = html`<a class="button" href=${link("/start", { yaml: 1 })}><${Icon} name="plus" />${t("yaml.open")}</a>`;
-  const title = like ? t("start.like", { n: model.value?.number ?? like }) : t("start.open");
+  const title = like ? t("start.like", { n: String(model.value?.number ?? like) }) : t("start.open");
   const waiting = (flows.loading && !flows.value) || (like && model.loading);
   const problem = flows.value ? model.problem : flows.problem;
   let content;
@@ -46,21 +50,30 @@ function Chosen({ flows, name, model }) {
   if (!flows.length && !model) return html`<${NoFlows} />`;
   if (!name) return html`<${FlowList} flows=${flows} />`;
   const unknown = { name, doc: "", params: paramsSchema(model), tags: [], workers: [] };
-  return html`${!found && html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>
-    ${t("start.unknown", { flow: name })}</span></p>`}
+  return html`${!found && html`<${Unknown} name=${name} tag=${model?.tag ?? "default"} />`}
     <${StartForm} key=${`${name}|${model?.run_id}|${Boolean(found)}`} flow=${found ?? unknown} model=${model?.flow_name === name ? model : null} />`;
+}
+
+/** What becomes of a run of a flow that nobody has published. @param {{name: string, tag: string}} props */
+function Unknown({ name, tag }) {
+  /** @type {Api.Asked<Api.Worker[]>} */
+  const workers = useAsked("/workers", { every: 5, query: { include_hidden: "true" } });
+  const served = workers.value?.some((worker) => worker.tags.includes(tag));
+  return html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>
+    ${t(served ? "start.unknown.served" : "start.unknown", { flow: name, tag })}</span></p>`;
 }
 
 /** The fields of a flow that nobody has published: those of the run that is its model. @param {Api.RunSnapshot|null} model */
 function paramsSchema(model) {
-  const types = /** @type {Record<string, string>} */ ({ string: "string", boolean: "boolean", number: "number" });
-  const entries = Object.entries(model?.params ?? {}).map(([name, value]) => [name, types[typeof value] ? { type: types[typeof value] } : {}]);
+  if (!model) return { type: "object", additionalProperties: {} };
+  const types = /** @type {Record<string, string>} */ ({ string: "string", boolean: "boolean", number: "number", bigint: "integer" });
+  const entries = Object.entries(model.params).map(([name, value]) => [name, types[typeof value] ? { type: types[typeof value] } : {}]);
   return { type: "object", properties: Object.fromEntries(entries), required: entries.map(([name]) => name) };
 }
 
 function NoFlows() {
   return html`<${Empty} title=${t("start.none")} text=${t("start.none.text")} icon="workers">
-    <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
+    <${CommandLine} line=${commands.worker()} /><//>`;
 }
 
 /** @param {{flows: Api.FlowView[]}} props */
@@ -90,19 +103,24 @@ function StartForm({ flow, model }) {
     priority: model?.priority ? String(model.priority) : "",
     continues: false,
   });
+  const changes = form.typed.value;
+  const [refused, setRefused] = useState(/** @type {Record<string, string>} */ ({}));
   const [busy, setBusy] = useState(false);
-  const [wrong, setWrong] = useState(/** @type {Problem|null} */ (null));
-  const once = useMemo(onceKey, [form.typed.value, more]);
+  const [open, setOpen] = useState(false);
+  const [wrong, setWrong] = useState(/** @type {{problem: Problem, changes: any, more: any}|null} */ (null));
+  const once = useMemo(onceKey, [changes, more]);
   const { values } = form.read();
   const tags = more.tags.split(",").map((tag) => tag.trim()).filter(Boolean);
   const wish = { flow: flow.name, params: values, tag: more.tag === "default" ? "" : more.tag, tags, key: more.key };
-  useEffect(() => setWrong(null), [form.typed.value, more]);
+  const told = wrong && wrong.changes === changes && wrong.more === more ? wrong.problem : null; // of what is typed now
 
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const { values: params, problems, fits } = form.read();
-    form.problems.value = problems;
-    if (!fits) return;
+    const { values: params, fits } = form.check();
+    const badly = more.priority.trim() !== "" && !/^[+-]?\d{1,10}$/.test(more.priority.trim());
+    setRefused(badly ? { priority: t("form.whole") } : {});
+    if (badly) setOpen(true);
+    if (!fits || badly) return;
     setBusy(true);
     try {
       const body = {
@@ -111,16 +129,19 @@ function StartForm({ flow, model }) {
         tag: more.tag || undefined,
         tags: tags.length ? tags : undefined,
         key: more.key || undefined,
-        priority: Number(more.priority) || undefined,
+        priority: more.priority.trim() ? Number(more.priority) : undefined,
         continues: more.continues ? model?.run_id : undefined,
       };
       const run = await ask("/runs", { method: "POST", body, headers: { "Idempotency-Key": once } });
-      tell(t("start.done", { n: run.number }));
+      tell(t("start.done", { n: String(run.number) }));
       go(`/runs/${run.number}`);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      form.refuse(error.fields);
-      setWrong(error);
+      const left = form.refuse(error.fields);
+      const fields = Object.fromEntries(left.map((one) => [ROUTING.find((name) => one.loc.includes(name)) ?? "", wrongText(one)]));
+      setRefused(fields);
+      if (Object.keys(fields).some(Boolean)) setOpen(true);
+      setWrong({ problem: error, changes: form.typed.peek(), more });
       setBusy(false);
     }
   };
@@ -129,21 +150,20 @@ function StartForm({ flow, model }) {
     setMore({ ...more, [name]: type === "checkbox" ? checked : value });
   };
   const plain = (/** @type {"tag"|"tags"|"key"|"priority"} */ name, /** @type {string} */ label, /** @type {any} */ extra = {}) =>
-    html`<div class="field"><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text"
+    html`<div class=${`field${refused[name] ? " wrong" : ""}`}><label for=${`start-${name}`}>${t(label)}</label><input id=${`start-${name}`} type="text"
     autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">
-    ${t(`start.${name}.text`)}</p></div>`;
+    ${t(`start.${name}.text`)}</p>${refused[name] && html`<p class="wrong-text" role="alert">${refused[name]}</p>`}</div>`;
 
   return html`<form class="start" onSubmit=${submit} novalidate>
     <${Card} title=${flow.name} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
       ${flow.doc && html`<p class="lead">${flow.doc}</p>`}
       <${SchemaFields} form=${form} />
-      <details class="fold"><summary>${t("start.more")}</summary><div class="fields two">
+      <details class="fold" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}><summary>${t("start.more")}</summary><div class="fields two">
         ${plain("tag", "filter.tag")}${plain("tags", "start.tags")}${plain("key", "column.key")}${plain("priority", "start.priority", { inputmode: "numeric" })}</div>
         ${model && html`<label class="check"><input type="checkbox" checked=${more.continues} onChange=${change("continues")} />
-          ${t("start.continues", { n: model.number })}</label>`}
+          ${t("start.continues", { n: String(model.number) })}</label>`}
       </details>
-      ${wrong && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${problemText(wrong)} ${wrong.runId &&
-        html`<a href=${link(`/runs/${wrong.runId}`)}>${t("start.holder")}</a>`}</span></p>`}
+      ${told && html`<${Explained} problem=${told}>${told.runId && html`<p><a href=${link(`/runs/${told.runId}`)}>${t("start.holder")}</a></p>`}<//>`}
       <${CommandLine} line=${commands.submit(wish)} />
       <div class="form-foot"><button class="button primary" disabled=${busy}><${Icon} name="play" />${t("start.submit")}</button></div>
     <//>

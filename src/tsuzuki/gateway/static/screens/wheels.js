@@ -14,15 +14,12 @@ import { Card, Page } from "../parts/layout.js";
 import { Empty, Stale, Waiting, problemText } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
-/** @typedef {import("../core/types.js").Wheel} Wheel */
-/** @typedef {import("../core/types.js").WheelEvent} WheelEvent */
-/** @typedef {import("../core/types.js").Worker} Worker */
 
 export function WheelsScreen() {
-  const [asking, setAsking] = useState(/** @type {Wheel|null} */ (null));
-  /** @type {import("../core/types.js").Asked<Wheel[]>} */
+  const [asking, setAsking] = useState(/** @type {Api.Wheel|null} */ (null));
+  /** @type {Api.Asked<Api.Wheel[]>} */
   const wheels = useAsked("/wheels", { every: 3 });
-  /** @type {import("../core/types.js").Asked<WheelEvent[]>} */
+  /** @type {Api.Asked<Api.WheelEvent[]>} */
   const history = useAsked("/wheels/history", { every: 5, query: { limit: 50 } });
   const changed = () => (wheels.again(), history.again());
   const rows = wheels.value ?? [];
@@ -31,7 +28,7 @@ export function WheelsScreen() {
   else if (!rows.length) content = html`<${Empty} title=${t("wheels.none")} text=${t("wheels.none.text")} icon="wheels">
     <${CommandLine} line="tsuzuki wheels upload FILE.whl" /><//>`;
   else content = html`<${Table} label=${t("nav.wheels")} columns=${columns(setAsking)} rows=${rows}
-    rowKey=${(/** @type {Wheel} */ wheel) => wheel.name} />`;
+    rowKey=${(/** @type {Api.Wheel} */ wheel) => wheel.name} />`;
   return html`<${Page} title=${t("nav.wheels")}>
     <p class="lead">${t("wheels.lead")}</p>
     <${Upload} done=${changed} />
@@ -95,15 +92,15 @@ const labels = (tags) => (tags.length
   ? html`<span class="labels">${tags.map((tag) => html`<span key=${tag} class="label tag">${tag}</span>`)}</span>`
   : html`<span class="none">${t("wheels.everyone")}</span>`);
 
-/** @param {(wheel: Wheel) => void} remove */
+/** @param {(wheel: Api.Wheel) => void} remove */
 const columns = (remove) => [
-  { name: "wheel", title: t("column.wheel"), class: "cell-run", cell: (/** @type {Wheel} */ wheel) => html`<b>${wheel.package}</b>${" "}
+  { name: "wheel", title: t("column.wheel"), class: "cell-run", cell: (/** @type {Api.Wheel} */ wheel) => html`<b>${wheel.package}</b>${" "}
     <span class="run-number">${wheel.version}</span><br /><span class="hint wordy">${wheel.name}</span>` },
-  { name: "tags", title: t("wheels.tags"), cell: (/** @type {Wheel} */ wheel) => labels(wheel.tags) },
-  { name: "size", title: t("column.size"), class: "figure", cell: (/** @type {Wheel} */ wheel) => bytes(wheel.size_bytes) },
-  { name: "digest", title: "SHA-256", cell: (/** @type {Wheel} */ wheel) => html`<code title=${wheel.sha256_hex}>${wheel.sha256_hex.slice(0, 12)}</code>` },
-  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Wheel} */ wheel) => html`<${Time} at=${wheel.modified} />` },
-  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Wheel} */ wheel) => {
+  { name: "tags", title: t("wheels.tags"), cell: (/** @type {Api.Wheel} */ wheel) => labels(wheel.tags) },
+  { name: "size", title: t("column.size"), class: "figure", cell: (/** @type {Api.Wheel} */ wheel) => bytes(wheel.size_bytes) },
+  { name: "digest", title: "SHA-256", cell: (/** @type {Api.Wheel} */ wheel) => html`<code title=${wheel.sha256_hex}>${wheel.sha256_hex.slice(0, 12)}</code>` },
+  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Api.Wheel} */ wheel) => html`<${Time} at=${wheel.modified} />` },
+  { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.Wheel} */ wheel) => {
     const [load, drop] = [`${t("wheels.download")} ${wheel.name}`, `${t("wheels.delete")} ${wheel.name}`];
     return html`${!apiKey.value && html`<a class="button bare" href=${address(`/wheels/${encodeURIComponent(wheel.name)}`).href} download=${wheel.name}
       aria-label=${load} title=${load}><${Icon} name="jump" /></a>`}
@@ -113,48 +110,48 @@ const columns = (remove) => [
 
 /** What each worker that syncs has installed. */
 function Installed() {
-  /** @type {import("../core/types.js").Asked<Worker[]>} */
+  /** @type {Api.Asked<Api.Worker[]>} */
   const workers = useAsked("/workers", { every: 3 });
   const rows = (workers.value ?? []).filter((worker) => worker.wheel_sync.enabled);
   return html`<${Card} title=${t("wheels.workers")} flush=${rows.length > 0}>
     ${rows.length ? html`<${Table} label=${t("wheels.workers")} columns=${installedColumns()} rows=${rows}
-      rowKey=${(/** @type {Worker} */ worker) => worker.worker_id} />` : html`<p class="hint">${t("wheels.workers.none")}</p>
+      rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id} />` : html`<p class="hint">${t("wheels.workers.none")}</p>
       <${CommandLine} line="tsuzuki worker --wheel-sync" />`}
   <//>`;
 }
 
 const installedColumns = () => [
-  { name: "worker", title: t("column.worker"), class: "cell-run", cell: (/** @type {Worker} */ worker) => html`<b class="wordy">${worker.worker_id}</b>` },
-  { name: "tags", title: t("column.tags"), cell: (/** @type {Worker} */ worker) => labels(worker.tags) },
-  { name: "installed", title: t("column.installed"), cell: (/** @type {Worker} */ worker) => html`<span class="wordy">
+  { name: "worker", title: t("column.worker"), class: "cell-run", cell: (/** @type {Api.Worker} */ worker) => html`<b class="wordy">${worker.worker_id}</b>` },
+  { name: "tags", title: t("column.tags"), cell: (/** @type {Api.Worker} */ worker) => labels(worker.tags) },
+  { name: "installed", title: t("column.installed"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="wordy">
     ${worker.wheel_sync.installed_wheels.join(", ") || "–"}</span>
     ${worker.wheel_sync.skipped_incompatible.length > 0 && html`<br /><span class="hint wordy">
       ${t("wheels.skipped", { names: worker.wheel_sync.skipped_incompatible.join(", ") })}</span>`}` },
-  { name: "sync", title: t("column.sync"), cell: (/** @type {Worker} */ worker) => html`<span class="label"
+  { name: "sync", title: t("column.sync"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="label"
     data-sync=${worker.wheel_sync.last_result}>${t(`wheels.sync.${worker.wheel_sync.last_result}`)}</span>
     ${worker.wheel_sync.last_error && html`<br /><span class="error-line" title=${worker.wheel_sync.last_error}>${worker.wheel_sync.last_error}</span>`}` },
-  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Worker} */ worker) => (worker.wheel_sync.last_synced_at
+  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Api.Worker} */ worker) => (worker.wheel_sync.last_synced_at
     ? html`<${Time} at=${worker.wheel_sync.last_synced_at} />` : html`<span class="none">–</span>`) },
 ];
 
-/** @param {{events: WheelEvent[]}} props */
+/** @param {{events: Api.WheelEvent[]}} props */
 function History({ events }) {
   return html`<${Card} title=${t("wheels.history")} flush=${events.length > 0}>
     ${events.length ? html`<${Table} label=${t("wheels.history")} columns=${historyColumns()} rows=${events}
-      rowKey=${(/** @type {WheelEvent} */ event) => event.event_id} />` : html`<p class="hint">${t("wheels.history.none")}</p>`}
+      rowKey=${(/** @type {Api.WheelEvent} */ event) => event.event_id} />` : html`<p class="hint">${t("wheels.history.none")}</p>`}
   <//>`;
 }
 
 const historyColumns = () => [
-  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {WheelEvent} */ event) => html`<${Time} at=${event.occurred_at} />` },
-  { name: "action", title: t("column.action"), cell: (/** @type {WheelEvent} */ event) => html`<span class="label">${t(`wheels.action.${event.action}`)}</span>` },
-  { name: "wheel", title: t("column.wheel"), class: "cell-run", cell: (/** @type {WheelEvent} */ event) => html`<span class="wordy">${event.wheel_name}</span>` },
-  { name: "tags", title: t("wheels.tags"), cell: (/** @type {WheelEvent} */ event) => labels(event.tags) },
-  { name: "by", title: t("column.by"), cell: (/** @type {WheelEvent} */ event) => html`<span class="wordy">
+  { name: "at", title: t("column.at"), class: "cell-time", cell: (/** @type {Api.WheelEvent} */ event) => html`<${Time} at=${event.occurred_at} />` },
+  { name: "action", title: t("column.action"), cell: (/** @type {Api.WheelEvent} */ event) => html`<span class="label">${t(`wheels.action.${event.action}`)}</span>` },
+  { name: "wheel", title: t("column.wheel"), class: "cell-run", cell: (/** @type {Api.WheelEvent} */ event) => html`<span class="wordy">${event.wheel_name}</span>` },
+  { name: "tags", title: t("wheels.tags"), cell: (/** @type {Api.WheelEvent} */ event) => labels(event.tags) },
+  { name: "by", title: t("column.by"), cell: (/** @type {Api.WheelEvent} */ event) => html`<span class="wordy">
     ${[event.actor.tenant_id, event.source.remote_addr].filter(Boolean).join(" · ") || "–"}</span>` },
 ];
 
-/** @param {{wheel: Wheel, close: () => void, done: () => void}} props */
+/** @param {{wheel: Api.Wheel, close: () => void, done: () => void}} props */
 function Delete({ wheel, close, done }) {
   const send = async () => {
     await ask(`/wheels/${encodeURIComponent(wheel.name)}`, { method: "DELETE" });

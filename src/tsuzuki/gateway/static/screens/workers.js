@@ -27,7 +27,7 @@ export function WorkersScreen() {
   let content;
   if (!workers.value) content = html`<${Waiting} ...${workers} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers">
-    <${CommandLine} line="tsuzuki worker --flows FILE.py" /><//>`;
+    <${CommandLine} line=${commands.worker()} /><//>`;
   else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking)} rows=${rows}
     rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id}
     rowClass=${(/** @type {Api.Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
@@ -52,7 +52,7 @@ const columns = (hide) => [
   { name: "flows", title: t("column.flows"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="clip two"
     title=${worker.flows.join(", ")}>${worker.flows.join(", ")}</span>` },
   { name: "seen", title: t("column.seen"), class: "cell-time", cell: (/** @type {Api.Worker} */ worker) => html`<${Time} at=${worker.last_seen_at} />` },
-  { name: "lives", title: t("column.lives"), class: "cell-took", cell: (/** @type {Api.Worker} */ worker) =>
+  { name: "lives", title: t("column.lives"), class: "cell-took roomy-only", cell: (/** @type {Api.Worker} */ worker) =>
     html`<${Elapsed} from=${worker.started_at}
     to=${worker.stopped_at ?? (worker.state === "DISCONNECTED" ? worker.last_seen_at : null)} />` },
   { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.Worker} */ worker) => {
@@ -72,7 +72,7 @@ function Hide({ worker, close, done }) {
     done();
   };
   return html`<${Confirm} title=${t(`workers.${verb}.title`)} button=${t(`workers.${verb}`)} send=${send} close=${close}>
-    <p>${t(`workers.${verb}.text`)}</p>
+    <p>${t(hidden && worker.state !== "RUNNING" && worker.state !== "IDLE" ? "workers.hide.stopped" : `workers.${verb}.text`)}</p>
     <p><b class="wordy">${worker.worker_id}</b> <${Status} state=${worker.state} /></p>
     <${CommandLine} line=${commands.hide(worker.worker_id, hidden)} />
   <//>`;

@@ -1,0 +1,154 @@
+"""The routes of how many: runs by status where filters hold, and what ended in the last hours, in bars of time."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from tsuzuki.backends import Query as RunQuery
+from tsuzuki.gateway import examples
+from tsuzuki.gateway.answers import answer, problems
+from tsuzuki.gateway.session import InSession, Session
+from tsuzuki.lifecycle import TERMINAL, Run, Status
+
+router: Final = APIRouter(tags=["overview"])
+
+BARS: Final = 48
+MOST_COUNTED: Final = 1000
+"""Where filters hold, runs are counted up to so many."""
+LOOKED_AT: Final = 40
+"""How long runs took is told by the last so many of each bar."""
+LAST: Final = "~"
+"""Comes after every id."""
+
+
+class Counted(BaseModel):
+    """How many runs fit, by status."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.COUNTED]})
+
+    runs: Annotated[dict[str, int], Field(description="How many runs fit, by status.")]
+    at_least: Annotated[bool, Field(description="Whether there are more: only the newest 1,000 count.")]
+
+
+class Bar(BaseModel):
+    """What ended in a stretch of time."""
+
+    start: Annotated[float, Field(description="Unix seconds.")]
+    ended: Annotated[dict[str, int], Field(description="How many runs ended, by status.")]
+    took: Annotated[
+        list[float] | None, Field(description="Median and 95th percentile of how long they took (seconds).")
+    ]
+    waited: Annotated[list[float] | None, Field(description="The same of how long they waited to be begun.")]
+
+
+class History(BaseModel):
+    """The last hours or days in bars of the same width."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.HISTORY]})
+
+    width: Annotated[float, Field(description="How many seconds each bar stands for.")]
+    bars: Annotated[list[Bar], Field(description="Bars, the oldest first.")]
+    at_least: Annotated[bool, Field(description="Whether more ended: of a tenant so many runs of each bar count.")]
+
+
+@router.get("/runs/counts", summary="Count runs by status", response_model=Counted, responses=problems())
+async def counts(
+    *,
+    session: InSession,
+    flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
+    tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
+    label: Annotated[str | None, Query(max_length=256, description="One of a run's `tags`.")] = None,
+    text: Annotated[str | None, Query(max_length=256, description="Part of an id, a flow's name or an error.")] = None,
+    updated_after: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only runs that changed after this (Unix seconds).")
+    ] = None,
+    updated_before: Annotated[
+        float | None, Query(allow_inf_nan=False, description="Only runs that did not change since (Unix seconds).")
+    ] = None,
+) -> Response:
+    """Counts the runs that fit the same filters as a list, whatever their status."""
+    wanted = RunQuery(
+        flow=flow or None,
+        tag=tag or None,
+        label=label or None,
+        text=text or None,
+        tenant=session.tenant,
+        updated_after=updated_after,
+        before=None if updated_before is None else (updated_before, LAST),
+        limit=MOST_COUNTED + 1,
+    )
+    rows = await session.runs.list(wanted)
+    found = Counter(row.status.value for row in rows[:MOST_COUNTED])
+    counted = {status.value: found.get(status.value, 0) for status in Status}
+    return answer({"runs": counted, "at_least": len(rows) > MOST_COUNTED})
+
+
+@router.get("/overview/history", summary="What ended when", response_model=History, responses=problems())
+async def history(
+    session: InSession,
+    seconds: Annotated[int, Query(ge=60, le=2_678_400, description="How far back to look.")] = 86_400,
+) -> Response:
+    """Tells in 48 bars how many runs ended, how long they took and how long they waited."""
+    width = seconds / BARS
+    last = (session.runs.now() // width + 1) * width
+    edges = [last - (BARS - place) * width for place in range(BARS + 1)]
+    ended = await _ended(session, edges) if session.tenant is None else None
+    seen = [await _seen(session, edges[place], edges[place + 1], ended, place) for place in range(BARS)]
+    bars = [
+        {
+            "start": edges[place],
+            "ended": _by_status(rows) if ended is None else ended[place],
+            "took": _spread([_between(row.started_at, row.finished_at) for row in rows]),
+            "waited": _spread([_between(row.created_at, row.started_at) for row in rows if row.attempt == 1]),
+        }
+        for place, rows in enumerate(seen)
+    ]
+    full = session.tenant is not None and any(len(rows) >= LOOKED_AT for rows in seen)
+    return answer({"width": width, "bars": bars, "at_least": full})
+
+
+async def _ended(session: Session, edges: Sequence[float]) -> list[dict[str, int]]:
+    """Counts what ended between edges: an ended run changed last when it ended."""
+    counted = []
+    for start, end in pairwise(edges):
+        found = await session.overview.counts(updated_after=start, updated_by=end)
+        counted.append({status.value: found.get(status.value, 0) for status in Status if status in TERMINAL})
+        await asyncio.sleep(0)  # others are answered between two bars
+    return counted
+
+
+async def _seen(
+    session: Session, start: float, end: float, ended: list[dict[str, int]] | None, place: int
+) -> list[Run]:
+    if ended is not None and not any(ended[place].values()):
+        return []
+    await asyncio.sleep(0)
+    found = RunQuery(
+        status=tuple(sorted(TERMINAL)), tenant=session.tenant, updated_after=start, before=(end, LAST), limit=LOOKED_AT
+    )
+    return await session.runs.list(found)
+
+
+def _by_status(rows: Sequence[Run]) -> dict[str, int]:
+    counted = Counter(row.status.value for row in rows)
+    return {status.value: counted.get(status.value, 0) for status in Status if status in TERMINAL}
+
+
+def _between(start: str | None, end: str | None) -> float | None:
+    if start is None or end is None:
+        return None
+    return max((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds(), 0.0)
+
+
+def _spread(found: Sequence[float | None]) -> list[float] | None:
+    values: list[Any] = sorted(value for value in found if value is not None)
+    if not values:
+        return None
+    return [values[int(part * (len(values) - 1) + 0.5)] for part in (0.5, 0.95)]

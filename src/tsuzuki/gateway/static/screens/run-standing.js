@@ -1,0 +1,44 @@
+// What keeps a run from going on, and what to do about it; and what its cancellation cut off.
+import { html } from "../core/view.js";
+import { commands } from "../core/commands.js";
+import { useAsked } from "../core/live.js";
+import { now } from "../core/times.js";
+import { t } from "../core/words.js";
+import { CommandLine } from "../parts/command.js";
+import { Icon } from "../parts/icons.js";
+
+
+/** @param {{run: Api.RunSnapshot}} props */
+export function Standing({ run }) {
+  if (run.interrupted) return html`<${Told} text=${t("standing.interrupted")} line=${commands.resume(run.number)} />`;
+  if (run.worker_lost) return html`<${Told} text=${t("standing.lost", { worker: run.worker_id ?? "" })} line=${commands.worker(run.tag)} />`;
+  if (run.status === "PENDING" && !(run.not_before && run.not_before > now.value)) return html`<${Unserved} run=${run} />`;
+  if (run.status === "CANCELLED") return html`<${Cut} run=${run} />`;
+  return null;
+}
+
+/** @param {{text: string, line: string}} props */
+function Told({ text, line }) {
+  return html`<section class="notice tone-warn" role="status" data-standing><${Icon} name="warn" /><div><p>${text}</p><${CommandLine} line=${line} /></div></section>`;
+}
+
+/** Says where nobody is there to take a run that waits. @param {{run: Api.RunSnapshot}} props */
+function Unserved({ run }) {
+  /** @type {Api.Asked<Api.Worker[]>} */
+  const workers = useAsked("/workers", { every: 3, query: { include_hidden: "true" } });
+  if (!workers.value) return null;
+  const serving = workers.value.filter((worker) => worker.tags.includes(run.tag));
+  if (!serving.length) return html`<${Told} text=${t("standing.tag", { tag: run.tag })} line=${commands.worker(run.tag)} />`;
+  const unknown = !run.workflow_yaml_sha256 && serving.every((worker) => worker.flows.length > 0 && !worker.flows.includes(run.flow_name));
+  return unknown ? html`<${Told} text=${t("standing.flow", { flow: run.flow_name, tag: run.tag })} line=${commands.worker(run.tag)} />` : null;
+}
+
+/** What the end of a cancelled run says it cut off. @param {{run: Api.RunSnapshot}} props */
+function Cut({ run }) {
+  /** @type {Api.Asked<{items: any[]}>} */
+  const last = useAsked(`/runs/${run.run_id}/facts`, { query: { after: run.position - 1, limit: 1 } });
+  const fact = last.value?.items[0];
+  if (fact?.kind !== "RunCancelled") return null;
+  const told = ["never_started", "finished_anyway", "interrupted"].map((name) => t(`cut.${name}`, { n: fact[name] ?? 0 }));
+  return html`<p class="notice" role="status" data-cut>${t("cut.title")} ${told.join(" · ")}</p>`;
+}

@@ -13,22 +13,18 @@ TsuzukiError
 │   ├── BadCallable       a YAML flow names a function that is not there, or not allowed here
 │   ├── BadListQuery      a list of runs was asked for in a way that makes no sense
 │   ├── BadWorkersRequest  workers were asked for, or changed, in a way that makes no sense
-│   ├── BadWheel          a file that is no wheel, or whose name or tags make no sense
 │   ├── TooLarge          what was sent is larger than what is taken
-│   │   └── WheelTooLarge  a wheel with too many bytes
 │   └── BadUsage          an argument, option or call that makes no sense
 │       └── BadTag        a tag that is none
 ├── RunNotFound           there is no such run
 │   └── LetterNotFound    there is no such dead letter
 ├── WorkerNotFound        there is no such worker
-├── WheelNotFound         there is no such wheel
 ├── KeyRequired           an API key is needed, and none was sent
 ├── KeyRefused            the API key is malformed, unknown, wrong or revoked
 │   └── RightMissing      the API key holds, but does not have the right that is needed
 ├── TooBusy               as many stay connected already as may
 ├── Conflict              it would break a rule: nothing was changed
 │   ├── KeyHeld           another active run holds the key
-│   ├── WheelConflict     versions of a package only go up
 │   ├── MoveRefused       the run's status does not allow it
 │   ├── RunHeld           a living process is executing the run
 │   └── PlaceTaken        something is there already, and would be overwritten
@@ -38,7 +34,6 @@ TsuzukiError
 │   ├── NotAStore         the file is corrupt or is not ours
 │   ├── NewerStore        a newer Tsuzuki wrote it
 │   └── NotABackup        a backup is missing, cut off, damaged or of another kind
-├── WheelSyncFailed       a worker could not install what it should have
 ├── ClaimLost             somebody else holds the run now: this worker must stop
 ├── StepFailure           a task failed for good, its retries used up
 │   └── ItemsFailure      items of a map failed for good
@@ -173,14 +168,6 @@ class TooLarge(BadRequest):
     http_status = 413
 
 
-class BadWheel(BadRequest):
-    """invalid wheel"""
-
-
-class WheelTooLarge(TooLarge):
-    """wheel too large"""
-
-
 class RunNotFound(TsuzukiError):
     """There is no such run."""
 
@@ -196,13 +183,6 @@ class WorkerNotFound(TsuzukiError):
     """There is no such worker."""
 
     error_id = "ERR-TSUZUKI-0020"
-    http_status = 404
-
-
-class WheelNotFound(TsuzukiError):
-    """wheel not found"""
-
-    error_id = "ERR-TSUZUKI-0023"
     http_status = 404
 
 
@@ -246,12 +226,6 @@ class KeyHeld(Conflict):
     def __init__(self, message: str | None = None, run_id: str = "") -> None:
         super().__init__(message)
         self.run_id = run_id
-
-
-class WheelConflict(Conflict):
-    """wheel version must be greater than existing latest version"""
-
-    error_id = "ERR-TSUZUKI-0022"
 
 
 class MoveRefused(Conflict):
@@ -302,12 +276,6 @@ class NewerStore(StoreError):
     """A newer Tsuzuki wrote this store."""
 
     error_id = "ERR-TSUZUKI-0121"
-
-
-class WheelSyncFailed(TsuzukiError):
-    """wheel sync failed"""
-
-    error_id = "ERR-TSUZUKI-0024"
 
 
 class NotABackup(StoreError):

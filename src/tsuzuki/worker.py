@@ -97,8 +97,7 @@ class Worker:
     ) -> Self:
         """Gives a worker that takes one run whenever it is asked to (`run_once`), until `close`.
 
-        The store is given by its address, or is the default one; a flow for which `flow_resolver` raises KeyError
-        is not found.
+        The store is given by its address, or is the default one; a KeyError of `flow_resolver` says: no such flow.
         """
         known = FlowSet(flows, flow_resolver)
         given = None if backend is None or isinstance(backend, str) else backend
@@ -128,8 +127,7 @@ class Worker:
         try:
             await self.stock.changed()
             await self.stock.renew()
-            told = await self.stock.told(self._backend, self.tags)
-            told |= {"tallies": self._tallies, "version": VERSION}
+            told = await self.stock.told(self._backend, self.tags) | {"tallies": self._tallies, "version": VERSION}
             self._badge = Badge(self._presence, self.id, self.tags, self._clock, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()

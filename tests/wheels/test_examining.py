@@ -14,7 +14,7 @@ from packaging.tags import sys_tags
 
 from tests.wheels.making import make_wheel
 from tsuzuki.backends.shelf import Wheel
-from tsuzuki.errors import BadWheel, WheelConflict
+from tsuzuki.wheelerrors import BadWheel, WheelConflict
 from tsuzuki.wheels import examining, naming
 
 NAME = "demo-1.0-py3-none-any.whl"

@@ -11,9 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tsuzuki.backends.registry import MOST_WORKERS as MOST_WORKERS
 from tsuzuki.backends.registry import STOPPED as STOPPED
-from tsuzuki.backends.registry import WORKERS_SEEN_FOR as WORKERS_SEEN_FOR
 from tsuzuki.backends.registry import WorkerRecord as WorkerRecord
 from tsuzuki.backends.registry import WorkerState as WorkerState
 from tsuzuki.backends.registry import forgettable as forgettable
@@ -316,10 +314,7 @@ class Backend(Protocol):
         ...
 
     async def waiting_since(self) -> float | None:
-        """Tells since when the run that waits longest could have been claimed; None: none can be.
-
-        A private run waits for nobody, and a delayed one not before its time.
-        """
+        """Tells since when the shared run that waits longest could have been claimed; None: none can be yet."""
         ...
 
     async def dead_letters(self, *, limit: int = 100, before: str | None = None) -> list[DeadLetter]:

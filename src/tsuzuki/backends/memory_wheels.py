@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tsuzuki import settings
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent
 from tsuzuki.clock import Clock
-from tsuzuki.errors import WheelNotFound
+from tsuzuki.wheelerrors import WheelNotFound
 
 
 class MemoryWheels:

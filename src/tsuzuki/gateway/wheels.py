@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tsuzuki.backends.shelf import Wheel, WheelEvent
 from tsuzuki.defaults import switch
-from tsuzuki.errors import TooLarge, WheelTooLarge
+from tsuzuki.errors import TooLarge
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.forms import Form, form_of
 from tsuzuki.gateway.problems import Invalid
@@ -17,6 +17,7 @@ from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.wheel_models import DeletedWheel, WheelEventView, WheelView
 from tsuzuki.lifecycle import stamp
 from tsuzuki.tokens import WHEELS
+from tsuzuki.wheelerrors import WheelTooLarge
 from tsuzuki.wheels.registry import Arrived
 
 router: Final = APIRouter(tags=["wheels"])

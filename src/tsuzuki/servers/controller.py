@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tsuzuki.backends.nats import options, topology
+from tsuzuki.backends.nats import administration, options
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.errors import BadUsage, Conflict, StoreUnavailable, TsuzukiError
@@ -85,7 +85,7 @@ async def _removed(told: Told, password: str, server: str) -> None:
     wire = Wire(chosen)
     await wire.connect()
     try:
-        await wire.api(topology.remove_server(), PATIENCE, peer=server)
+        await wire.api(administration.remove_server(), PATIENCE, peer=server)
     except (ApiError, Unclear) as error:
         raise fault(error, chosen.url) from error
     finally:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tsuzuki import settings
-from tsuzuki.backends.nats import options, topology
+from tsuzuki.backends.nats import administration, options, topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -67,7 +67,7 @@ async def look(url: str, told: Told | None) -> Seen:
     await wire.connect()
     try:
         streams = [_stream(await wire.api(topology.stream_info(name))) for name in await _names(wire, Topology(chosen))]
-        account = await wire.api(topology.account_info())
+        account = await wire.api(administration.account_info())
         version = wire.server
     except (ApiError, Unclear) as error:
         raise fault(error, chosen.url) from error
@@ -90,7 +90,7 @@ async def look(url: str, told: Told | None) -> Seen:
 async def _names(wire: Wire, names: Topology) -> list[str]:
     found: list[str] = []
     while True:
-        told = await wire.api(topology.stream_names(), None, offset=len(found))
+        told = await wire.api(administration.stream_names(), None, offset=len(found))
         some = told.get("streams") or []
         found += some
         if not some or len(found) >= int(told.get("total", 0)):

@@ -23,7 +23,7 @@ from typing import IO, Final, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from tsuzuki.errors import BadWheel
+from tsuzuki.wheelerrors import BadWheel
 from tsuzuki.wheels.naming import WheelName
 
 PIECE: Final = 1 << 20

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.backends.shelf import Wheel
-from tsuzuki.errors import WheelSyncFailed
+from tsuzuki.wheelerrors import WheelSyncFailed
 
 fcntl: ModuleType | None
 try:

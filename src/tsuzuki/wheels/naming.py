@@ -10,7 +10,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from tsuzuki.backends.shelf import Admit, Wheel
-from tsuzuki.errors import BadWheel, WheelConflict
+from tsuzuki.wheelerrors import BadWheel, WheelConflict
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,249}\.whl")
 _TAG: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")

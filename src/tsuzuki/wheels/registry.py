@@ -8,7 +8,7 @@ from typing import IO, Final
 from tsuzuki import settings
 from tsuzuki.backends import Backend
 from tsuzuki.backends.shelf import DELETE, UPLOAD, Wheel, WheelEvent
-from tsuzuki.errors import BadWheel, WheelNotFound
+from tsuzuki.wheelerrors import BadWheel, WheelNotFound
 from tsuzuki.wheels import examining, naming
 
 PIECE: Final = 1 << 20

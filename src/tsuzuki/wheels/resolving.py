@@ -13,7 +13,7 @@ import msgspec
 from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 
-from tsuzuki.errors import WheelSyncFailed
+from tsuzuki.wheelerrors import WheelSyncFailed
 
 LAUNCH: Final = (
     "import runpy, sys; n = int(sys.argv[1]); sys.path += sys.argv[2:2 + n]; "

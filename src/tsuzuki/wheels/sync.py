@@ -14,8 +14,9 @@ from packaging.tags import Tag, sys_tags
 
 from tsuzuki.backends import Backend
 from tsuzuki.backends.shelf import Wheel
-from tsuzuki.errors import StoreError, TsuzukiError, WheelSyncFailed
+from tsuzuki.errors import StoreError, TsuzukiError
 from tsuzuki.supply import Goods
+from tsuzuki.wheelerrors import WheelSyncFailed
 from tsuzuki.wheels import resolving
 from tsuzuki.wheels.manifest import DEPENDENCIES, Installed, Place, installed
 from tsuzuki.wheels.modules import Modules

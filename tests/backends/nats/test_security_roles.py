@@ -15,7 +15,7 @@ from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Line, Query, WorkerRecord, copying
-from tsuzuki.backends.nats import NatsBackend, options, topology
+from tsuzuki.backends.nats import NatsBackend, administration, options, topology
 from tsuzuki.backends.nats.permissions import ROLES, permissions
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import StoreError
@@ -223,7 +223,7 @@ async def test_an_inbox_that_is_not_ours_is_told_of(enter: Enter, server: NatsSe
 async def test_no_role_has_a_right_to_what_does_not_exist(enter: Enter) -> None:
     """What is allowed belongs to a stream of the store, to its subjects, or to the inbox."""
     store = await enter("admin")
-    beyond = {"admin": {topology.account_info(), topology.stream_names()}}
+    beyond = {"admin": {administration.account_info(), administration.stream_names()}}
     known = [subject.removesuffix(">") for config in names().streams().values() for subject in config["subjects"]]
     for role in ROLES:
         for subject in set(permissions(role, names()).publish) - beyond.get(role, set()):

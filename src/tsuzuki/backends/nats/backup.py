@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Manifest, Stream
-from tsuzuki.backends.nats import options, snapshots, topology
+from tsuzuki.backends.nats import administration, options, snapshots, topology
 from tsuzuki.backends.nats.faults import NOT_FOUND, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.snapshots import Copied
@@ -131,7 +131,7 @@ async def _present(wire: Wire) -> list[str]:
     """Names all streams of the server."""
     found: list[str] = []
     while True:
-        told: dict[str, Any] = await wire.api(topology.stream_names(), None, offset=len(found))
+        told: dict[str, Any] = await wire.api(administration.stream_names(), None, offset=len(found))
         some = told.get("streams") or []
         found += some
         if not some or len(found) >= int(told.get("total", 0)):

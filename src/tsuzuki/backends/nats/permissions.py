@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats import administration, topology
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import BadUsage
 
@@ -109,10 +109,10 @@ def admin(names: Topology, inbox: str) -> Permissions:
             topology.create_stream,
             topology.delete_stream,
             topology.purge_stream,
-            topology.snapshot_stream,
-            topology.snapshot_received,
-            topology.restore_stream,
-            topology.restore_pieces,
+            administration.snapshot_stream,
+            administration.snapshot_received,
+            administration.restore_stream,
+            administration.restore_pieces,
         )
     ]
     everything = [subject for config in names.streams().values() for subject in config["subjects"]]
@@ -120,7 +120,7 @@ def admin(names: Topology, inbox: str) -> Permissions:
         gateway(names, inbox)
         | worker(names, inbox)
         | _sorted([*makes, topology.update_stream(names.work), *everything])
-        | _sorted([topology.account_info(), topology.stream_names()])
+        | _sorted([administration.account_info(), administration.stream_names()])
     )
 
 

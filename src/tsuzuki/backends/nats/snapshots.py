@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from nats.aio.msg import Msg
 
-from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats import administration
 from tsuzuki.backends.nats.faults import Unclear, refusal
 from tsuzuki.backends.nats.wire import Wire
 
@@ -35,7 +35,7 @@ async def save(wire: Wire, stream: str, target: Path) -> Copied:
     listening = await wire.subscribe(inbox, pieces.put)
     try:
         request = {"deliver_subject": inbox, "chunk_size": CHUNK, "no_consumers": True, "jsck": True}
-        told = await wire.api(topology.snapshot_stream(stream), SILENCE, **request)
+        told = await wire.api(administration.snapshot_stream(stream), SILENCE, **request)
         with target.open("wb") as file:
             while data := await _piece(wire, stream, pieces):
                 file.write(data)
@@ -63,7 +63,7 @@ async def _piece(wire: Wire, stream: str, pieces: "asyncio.Queue[Msg]") -> bytes
 async def load(wire: Wire, source: Path, copied: Copied) -> None:
     """Makes a stream of a file; the server refuses one that is there."""
     stream = copied.config["name"]
-    told = await wire.api(topology.restore_stream(stream), SILENCE, config=copied.config, state=copied.state)
+    told = await wire.api(administration.restore_stream(stream), SILENCE, config=copied.config, state=copied.state)
     with source.open("rb") as file:
         while data := file.read(CHUNK):
             _accepted((await wire.ask(told["deliver_subject"], data, timeout=SILENCE)).data)

@@ -27,7 +27,8 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent
 from tsuzuki.clock import Clock
-from tsuzuki.errors import Conflict, StoreError, WheelNotFound
+from tsuzuki.errors import Conflict, StoreError
+from tsuzuki.wheelerrors import WheelNotFound
 
 PIECE: Final = 128 * 1024
 AT_ONCE: Final = 16

@@ -18,7 +18,8 @@ from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns
 from tsuzuki.backends.sqlite.writer import Transaction
-from tsuzuki.errors import Conflict, WheelNotFound
+from tsuzuki.errors import Conflict
+from tsuzuki.wheelerrors import WheelNotFound
 
 Answer = TypeVar("Answer")
 

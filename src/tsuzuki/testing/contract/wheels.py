@@ -10,8 +10,8 @@ import pytest
 
 from tsuzuki.backends import Backend
 from tsuzuki.backends.shelf import DELETE, UPLOAD, Wheel, WheelEvent
-from tsuzuki.errors import WheelConflict, WheelNotFound
 from tsuzuki.testing.clock import ShiftedClock
+from tsuzuki.wheelerrors import WheelConflict, WheelNotFound
 
 CONTENT = bytes(range(256)) * 1200
 

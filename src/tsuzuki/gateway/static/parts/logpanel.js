@@ -95,7 +95,7 @@ function Lines({ lines, follows, jump, label, pause }) {
   const last = Math.min(Math.ceil((top + height) / LINE) + BEYOND, rows.length);
   /** @param {any} event */
   const scrolled = (event) => setTop(event.currentTarget.scrollTop);
-  /** Whoever scrolls up wants to read. @param {Api.WheelEvent} event */
+  /** Whoever scrolls up wants to read. @param {WheelEvent} event */
   const wheel = (event) => follows && event.deltaY < 0 && pause();
   return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>
     <div class="log-space" style=${{ height: `${rows.length * LINE}px` }}>

@@ -87,6 +87,12 @@ class Stock:
             self.goods = await self.supply.renew()
             self.fingerprints = self.goods.flows.fingerprints()
 
+    async def begun(self, backend: Backend, tags: tuple[str, ...]) -> dict[str, Any]:
+        """Takes in what there is when the worker starts, and gives what is told of it."""
+        await self.changed()
+        await self.renew()
+        return await self.told(backend, tags)
+
     async def renewed(self, held: Held, stopping: asyncio.Event) -> bool:
         """Takes in new wheels, where there are some, once nothing is under way; tells whether it did."""
         if not await self.changed(idle=not held.running):

@@ -125,9 +125,7 @@ class Worker:
         self._limits = Limits(self._backend, self._clock, self.id, lambda: self._dead)
         CAPTURE.install()
         try:
-            await self.stock.changed()
-            await self.stock.renew()
-            told = await self.stock.told(self._backend, self.tags) | {"tallies": self._tallies, "version": VERSION}
+            told = await self.stock.begun(self._backend, self.tags) | {"tallies": self._tallies, "version": VERSION}
             self._badge = Badge(self._presence, self.id, self.tags, self._clock, **told)
             # What a worker of our name held before us: it was killed, and nobody else may think it dead while we live.
             self._dropped |= await self._beat()

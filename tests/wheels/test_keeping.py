@@ -24,13 +24,13 @@ async def test_files_without_a_record_are_swept_once_nobody_can_be_writing_them(
     backend = await SqliteBackend.open(tmp_path / "tsuzuki.db")
     kept = await put(backend, a_wheel())
     folder = tmp_path / "tsuzuki.db-wheels"
-    for name in ("fresh.whl", "old.whl", "old.part", "fresh.part"):
+    for name in ("fresh.whl", "old.whl", ".part-old", ".part-fresh"):
         (folder / name).write_bytes(b"x")
-        if name.startswith("old"):
+        if "old" in name:
             os.utime(folder / name, (time.time() - HOUR, time.time() - HOUR))
     os.utime(folder / f"{kept.nuid}.whl", (0, 0))
     assert "2 left behind by a crash and swept" in await checked(backend)
-    assert {path.name for path in folder.iterdir()} == {f"{kept.nuid}.whl", "fresh.whl", "fresh.part"}
+    assert {path.name for path in folder.iterdir()} == {f"{kept.nuid}.whl", "fresh.whl", ".part-fresh"}
     assert await content_of(backend, kept) == CONTENT
     await backend.close()
 

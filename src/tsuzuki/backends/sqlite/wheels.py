@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tsuzuki import settings
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent, key_since
-from tsuzuki.backends.sqlite.blobs import sync_folder
+from tsuzuki.backends.sqlite.blobs import PART, sync_folder
 from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns
@@ -27,7 +27,6 @@ KIND: Final = "wheel"
 EVENT: Final = "wheel-event"
 """The kinds of the records that tell of wheels, and of what happened to them."""
 PIECE: Final = 1 << 20
-_PART: Final = ".part"
 _ABANDONED: Final = 3600.0
 """After so many seconds a file without a record belongs to an upload that is gone."""
 _MILLISECOND: Final = 0.001
@@ -50,7 +49,7 @@ class SqliteWheels:
     async def put(self, wheel: Wheel, pieces: AsyncIterable[bytes], admit: Admit, event: WheelEvent) -> Wheel:
         wheel = replace(wheel, nuid=uuid.uuid4().hex)
         path = self.folder / f"{wheel.nuid}.whl"
-        part = path.with_suffix(_PART)
+        part = self.folder / f"{PART}{wheel.nuid}"
 
         def keep(transaction: Transaction) -> tuple[Wheel, Wheel | None]:
             before = {kept.name: kept for kept in _wheels(transaction)}
@@ -149,7 +148,7 @@ def sweep(folder: Path, known: Callable[[], list[bytes]], now: float) -> int:
     """Removes files that no record refers to and no upload is writing; gives how many."""
     files = [path for path in folder.glob("*") if _age(path, now) > _ABANDONED]
     nuids = {_wheel(body).nuid for body in known()}
-    unknown = [path for path in files if path.suffix == _PART or path.stem not in nuids]
+    unknown = [path for path in files if path.name.startswith(PART) or path.stem not in nuids]
     for path in unknown:
         path.unlink(missing_ok=True)
     return len(unknown)

@@ -21,12 +21,12 @@ _KILO: Final = 1024
 @click.group(short_help="Look after the wheels that workers install.", invoke_without_command=True)
 @click.pass_context
 def wheels(ctx: click.Context) -> None:
-    r"""Look after the wheels that workers install before their runs; alone it lists them.
+    """Look after the wheels that workers install before their runs; alone it lists them.
 
     \b
       tsuzuki wheels upload dist/crawling-1.2.0-py3-none-any.whl --tags gpu
       tsuzuki wheels list
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_wheels, server=None, api_key=None, output="table")
 
@@ -35,11 +35,11 @@ def wheels(ctx: click.Context) -> None:
 @output_option("table", "json", "jsonl")
 @over_http
 def list_wheels(client: "Client", *, output: str) -> int:
-    r"""List the wheels.
+    """List the wheels.
 
     \b
       tsuzuki wheels list -o json
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     return show(client.list_wheels(), output, _HEAD, _row, "there are no wheels")
 
 
@@ -70,11 +70,11 @@ _REPLACE: Final = click.option(
 @_REPLACE
 @over_http
 def upload(client: "Client", **options: Any) -> int:
-    r"""Upload a wheel of a higher version than any of its package.
+    """Upload a wheel of a higher version than any of its package.
 
     \b
       tsuzuki wheels upload dist/crawling-1.2.0-py3-none-any.whl --tags gpu
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     return _upload(client, **options)
 
 
@@ -84,11 +84,11 @@ def upload(client: "Client", **options: Any) -> int:
 @_REPLACE
 @over_http
 def wheel_upload(client: "Client", **options: Any) -> int:
-    r"""Upload a wheel of a higher version than any of its package.
+    """Upload a wheel of a higher version than any of its package.
 
     \b
       tsuzuki wheel-upload --wheel-file dist/crawling-1.2.0-py3-none-any.whl --tags gpu
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     return _upload(client, **options)
 
 
@@ -97,11 +97,11 @@ def wheel_upload(client: "Client", **options: Any) -> int:
 @click.option("--to", metavar="FILE", help="Where to put it [default: under its name, here].")
 @over_http
 def download(client: "Client", *, wheel_name: str, to: str | None) -> int:
-    r"""Download a wheel.
+    """Download a wheel.
 
     \b
       tsuzuki wheels download crawling-1.2.0-py3-none-any.whl
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     target = Path(to or Path(wheel_name).name)
     client.download_wheel(wheel_name, target)
     click.echo(f"{target}: {target.stat().st_size} bytes", err=True)
@@ -118,11 +118,11 @@ def _delete(client: "Client", *, wheel_name: str) -> int:
 @click.argument("wheel_name", metavar="WHEEL")
 @over_http
 def delete(client: "Client", *, wheel_name: str) -> int:
-    r"""Delete a wheel.
+    """Delete a wheel.
 
     \b
       tsuzuki wheels delete crawling-1.2.0-py3-none-any.whl
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     return _delete(client, wheel_name=wheel_name)
 
 
@@ -131,11 +131,11 @@ def delete(client: "Client", *, wheel_name: str) -> int:
 @click.option("--wheel-name", metavar="WHEEL", help="The wheel.")
 @over_http
 def wheel_delete(client: "Client", *, given: str | None, wheel_name: str | None) -> int:
-    r"""Delete a wheel.
+    """Delete a wheel.
 
     \b
       tsuzuki wheel-delete --wheel-name crawling-1.2.0-py3-none-any.whl
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     name = wheel_name or given
     if not name:
         raise click.UsageError("say which wheel")
@@ -165,11 +165,11 @@ _ACTION: Final = click.option("--action", type=click.Choice(["upload", "delete"]
 @output_option("table", "json", "jsonl")
 @over_http
 def history(client: "Client", **options: Any) -> int:
-    r"""Show which wheels came and went, and by whom.
+    """Show which wheels came and went, and by whom.
 
     \b
       tsuzuki wheels history --action upload
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     return _history(client, **options)
 
 
@@ -180,11 +180,11 @@ def history(client: "Client", **options: Any) -> int:
 @output_option("table", "json", "jsonl")
 @over_http
 def wheel_history(client: "Client", **options: Any) -> int:
-    r"""Show which wheels came and went, and by whom.
+    """Show which wheels came and went, and by whom.
 
     \b
       tsuzuki wheel-history --limit 20
-    """
+    """  # noqa: D301 - click reads \b as: keep these lines
     return _history(client, **options)
 
 

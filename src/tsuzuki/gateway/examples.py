@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from tsuzuki.gateway.wheel_models import EVENT, NAME, WHEEL
+
 RUN_ID: Final = "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e"
 
 SUMMARY: Final[dict[str, Any]] = {
@@ -180,6 +182,26 @@ WORKER: Final[dict[str, Any]] = {
     },
 }
 
+USED: Final[dict[str, Any]] = {
+    "requests": 40,
+    "cached": 8,
+    "unpriced": 0,
+    "input_tokens": 18200,
+    "output_tokens": 2600,
+    "cost": 0.0131,
+}
+USAGE: Final[dict[str, Any]] = USED | {"models": [{"provider": "openai", "model": "gpt-4o-mini"} | USED]}
+
+PROCESS_ID: Final = "0b9d0f0e-5a0c-4c5f-8f0e-3f1c2a7d9e11"
+JOB: Final[dict[str, Any]] = {
+    "id": "a3c1d6c4-7f5e-4d0b-9a55-1d2b8c0e6f42",
+    "status": "COMPLETED",
+    "batch_job_id": "batch_67a1f0",
+    "error_message": None,
+    "created_at": "2026-01-01T00:00:00.000000+00:00",
+    "updated_at": "2026-01-01T00:04:10.250000+00:00",
+}
+
 CURSOR: Final = "eyJ1IjoxNzY3MjI1NjEyLjI1LCJyIjoiNmYxZTBiM2MifQ"
 FACT: Final = {"position": 41, "kind": "ItemFailed", "at": 1767225607.25, "step": "b1946ac9", "key": "17", "tries": 3}
 
@@ -282,6 +304,32 @@ ANSWERS: Final[dict[str, Any]] = {
             "refusal": None,
         }
     ],
+    "GET /wheels": [WHEEL],
+    "GET /wheels/history": [EVENT],
+    "GET /wheels/{wheel_name}": f"(the bytes of {NAME})",
+    "GET /llm/usage": {
+        "usage": USAGE,
+        "runs": 1,
+        "at_least": False,
+        "latest": [SUMMARY | {"flow_name": "summaries", "usage": USAGE, "cost": USAGE["cost"]}],
+    },
+    "GET /llm/jobs": {
+        "host": "lab-1",
+        "hidden": False,
+        "processes": [
+            {
+                "process_id": PROCESS_ID,
+                "pending": 12,
+                "in_progress": 4,
+                "completed": 84,
+                "failed": 0,
+                "batch_job_id": "batch_67a1f0",
+                "created_at": "2026-01-01T00:00:00.000000+00:00",
+                "updated_at": "2026-01-01T00:04:10.250000+00:00",
+            }
+        ],
+    },
+    "GET /llm/jobs/{process_id}": {"host": "lab-1", "items": [JOB]},
     "GET /metrics": METRICS,
     "GET /apps": [{"name": "commits", "title": {"en": "Commits", "ja": "コミット"}, "module": "/apps/commits/main.js"}],
 }

@@ -4,7 +4,7 @@ import asyncio
 from socket import gethostname
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -98,7 +98,11 @@ async def processes(session: InSession) -> Response:
 
 
 @router.get("/llm/jobs/{process_id}", summary="The jobs of a process", response_model=JobsView, responses=problems())
-async def jobs(process_id: str, session: InSession, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Response:
+async def jobs(
+    process_id: Annotated[str, Path(description="The id of a process.")],
+    session: InSession,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 200,
+) -> Response:
     """Lists the jobs of a process that were not handed over yet, without what is asked and answered."""
     found: list[dict[str, Any]] = []
     if session.tenant is None:

@@ -4,7 +4,7 @@ import base64
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from tsuzuki.backends.shelf import Wheel, WheelEvent
@@ -14,7 +14,7 @@ from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.forms import Form, form_of
 from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.session import InSession, Session
-from tsuzuki.gateway.wheel_models import DeletedWheel, WheelEventView, WheelView
+from tsuzuki.gateway.wheel_models import NAME, DeletedWheel, WheelEventView, WheelView
 from tsuzuki.lifecycle import stamp
 from tsuzuki.tokens import WHEELS
 from tsuzuki.wheelerrors import WheelTooLarge
@@ -22,6 +22,7 @@ from tsuzuki.wheels.registry import Arrived
 
 router: Final = APIRouter(tags=["wheels"])
 
+WheelName = Annotated[str, Path(description="The file name of a wheel.")]
 LONGEST: Final = 512
 """How much is kept of a header."""
 HEADERS: Final = ("x-forwarded-for", "x-real-ip", "user-agent", "host")
@@ -47,7 +48,8 @@ FORM: Final[dict[str, Any]] = {
                             "description": "Kept in the history; that versions only go up counts more.",
                         },
                     },
-                }
+                },
+                "example": {"wheel": f"(the bytes of {NAME})", "tags": "gpu", "replace": "true"},
             }
         },
     }
@@ -109,7 +111,7 @@ def _who(request: Request, session: Session) -> dict[str, Any]:
 @router.get("/wheels/history", summary="Who brought wheels", response_model=list[WheelEventView], responses=problems())
 async def history(
     session: InSession,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    limit: Annotated[int, Query(ge=1, le=500, description="How many at most.")] = 100,
     wheel_name: Annotated[str | None, Query(max_length=256, description="Of this wheel alone.")] = None,
     action: Annotated[str | None, Query(max_length=32, description="`upload` or `delete`.")] = None,
 ) -> Response:
@@ -124,7 +126,7 @@ async def history(
     response_class=StreamingResponse,
     responses={**problems(404), **CONTENT},
 )
-async def download(wheel_name: str, session: InSession) -> Response:
+async def download(wheel_name: WheelName, session: InSession) -> Response:
     """Gives a wheel byte for byte, with its digest in a header."""
     wheel = await session.gateway.wheels.get(wheel_name)
     content = session.gateway.wheels.read(wheel)
@@ -147,7 +149,7 @@ async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
 @router.delete(
     "/wheels/{wheel_name:path}", summary="Delete a wheel", response_model=DeletedWheel, responses=problems(404)
 )
-async def delete(wheel_name: str, request: Request, session: InSession) -> Response:
+async def delete(wheel_name: WheelName, request: Request, session: InSession) -> Response:
     """Deletes a wheel; workers forget it before their next run."""
     session.need(WHEELS)
     wheel = await session.gateway.wheels.delete(wheel_name, **_who(request, session))

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from tsuzuki.apps.glossary.plaintext import FENCED
 from tsuzuki.apps.glossary.records import Document, Occurrence
@@ -38,11 +38,18 @@ class Match(NamedTuple):
 class Place:
     """A term in a document as a viewer shows it; lines and columns count from 1."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"use_attribute_docstrings": True}
+
     term: str
+    """The term that it stands for."""
     text: str
+    """What is written there: the term, a synonym or another form."""
     line: int
+    """The line; the first is 1."""
     column: int
+    """The column in which it begins; the first is 1."""
     length: int
+    """How many characters it has."""
 
 
 def spellings(term: str) -> set[str]:

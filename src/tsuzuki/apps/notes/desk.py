@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -75,22 +75,40 @@ class Preview:
 class Standing:
     """How a session stands."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = looking.DESCRIBED
+
     session_id: str
+    """The id of the session: the moment when it was made."""
     created_at: str
+    """When it was made (UTC, ISO 8601)."""
     provider: str
+    """Whose export it is: `chatgpt`, `claude`, `jsonl` or `markdown`."""
     source: str
+    """The name of the export."""
     vault: str
+    """The path of the folder into which the notes go."""
     status: str
+    """How it stands: `PENDING`, `IN_PROGRESS`, `COMPLETED`, `PARTIAL`, `FAILED` or `CRASHED`."""
     success_count: int
+    """How many items are done."""
     error_count: int
+    """How many have failed and were not done since."""
     skipped_count: int
+    """How many are passed over: empty, or too long."""
     total_count: int
+    """How many items the export has."""
     pending_count: int
+    """How many nobody has come to yet."""
     run_id: str | None
+    """The id of its last run; null where none is known."""
     run_number: int | None
+    """The number of that run; null where none is known."""
     error: str | None
+    """What the work on it failed of; null where it did not fail."""
     cost: float | None
+    """What its notes have cost (US dollars); null where no price is known."""
     active: bool
+    """Whether its last run has not ended."""
 
 
 class Desk:

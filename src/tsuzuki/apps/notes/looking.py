@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -15,16 +15,26 @@ from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.sessions import Session
 
+DESCRIBED: Final[dict[str, Any]] = {"use_attribute_docstrings": True}
+"""Lets pydantic tell over HTTP what is said of each field here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
     """An item that has failed, and why."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = DESCRIBED
+
     item_id: str
+    """The id of the item."""
     title: str
+    """Its title; its id where it has none."""
     stage: str
+    """The stage that failed: `extract`, `transform` or `load`."""
     error_message: str
+    """What it failed of."""
     timestamp: str
+    """When it failed (UTC, ISO 8601)."""
 
 
 def records(path: Path, until: int | None = None) -> Iterator[dict[str, Any]]:

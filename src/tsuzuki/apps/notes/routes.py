@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki import Run, settings
 from tsuzuki.apps.notes import looking
@@ -31,25 +31,42 @@ async def desk(visit: Annotated[Visit, Depends(visit)]) -> Desk:
 AtDesk = Annotated[Desk, Depends(desk)]
 
 
-class NewImport(BaseModel):
+class Shape(BaseModel):
+    """What a request brings; what is said of each field here is told over HTTP too."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class NewImport(Shape):
     """An import; `export` and `vault` are paths on the machine of the gateway."""
 
     export: str = Field(min_length=1, max_length=4096)
+    """The absolute path of the export."""
     vault: str = Field(min_length=1, max_length=4096)
+    """The absolute path of the folder into which the notes go."""
     provider: str = "auto"
+    """Whose export it is: `chatgpt`, `claude`, `jsonl` or `markdown`; `auto` finds out."""
     llm: str = ""
+    """Who makes the notes; empty: as it is set for the gateway."""
     model: str = ""
+    """Which model is asked; empty: as it is set for the gateway."""
     translate: str = ""
+    """The language into which summaries are translated, such as `ja`; empty: none."""
     chunk: bool = False
+    """Whether long conversations are cut into pieces; otherwise they are passed over."""
     chunk_size: int = Field(default=SIZE, ge=SMALLEST_CHUNK, le=2**31)
+    """A conversation with more characters is long."""
     concurrency: int = Field(default=0, ge=0, le=256)
+    """How many conversations are asked about at once; 0: as it is set."""
     limit: Limit = 0
+    """How many notes are made at most; 0: all."""
 
 
-class GoOn(BaseModel):
+class GoOn(Shape):
     """How to go on: with a limit, at most so many notes are made."""
 
     limit: Limit = 0
+    """How many notes are made at most; 0: all."""
 
 
 @router.get("/sessions", summary="List sessions")

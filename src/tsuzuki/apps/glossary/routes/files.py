@@ -5,63 +5,79 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.generating import Subjects
 from tsuzuki.apps.glossary.occurrences import Place, TermIndex, places
 from tsuzuki.apps.glossary.records import Document, StoredDocument
 from tsuzuki.apps.glossary.refusals import RunActive
-from tsuzuki.apps.glossary.routes.shared import AtDesk, Id, InProject, ProjectId
+from tsuzuki.apps.glossary.routes.shared import AtDesk, Id, InProject, ProjectId, Shape
 
 router: Final = APIRouter(prefix="/{project_id}/files")
 MOST_FILES: Final = 1000
 
 
-class NewFile(BaseModel):
+class NewFile(Shape):
     """A document: its path inside the project, and its text."""
 
     file_name: str = Field(max_length=4096)
+    """Its path inside the project."""
     content: str
+    """Its text."""
 
 
-class NewFiles(BaseModel):
+class NewFiles(Shape):
     """Documents that are added together, or not at all."""
 
     files: list[NewFile] = Field(min_length=1, max_length=MOST_FILES)
+    """The documents."""
 
 
-class FileView(BaseModel):
+class FileView(Shape):
     """A document without its text."""
 
     id: int
+    """The number of the document."""
     file_name: str
+    """Its path inside the project."""
     content_hash: str
+    """The SHA-256 of its text, in hex."""
     size: int
+    """How many characters it has."""
     created_at: str
+    """When it was added (UTC, ISO 8601)."""
 
 
 class FileDetail(FileView):
     """A document with its text."""
 
     content: str
+    """Its text."""
 
 
 class AddedFile(FileView):
     """A document that was added, and whether terms are looked for now."""
 
     extract_started: bool
+    """Whether a run that looks for terms was started."""
     extract_run_id: int | None
+    """The number of that run; null where none was started."""
     extract_skipped_reason: str | None
+    """Why none was started; null: one was."""
 
 
-class AddedFiles(BaseModel):
+class AddedFiles(Shape):
     """Documents that were added, and whether terms are looked for now."""
 
     files: list[FileView]
+    """The documents that were added."""
     extract_started: bool
+    """Whether a run that looks for terms was started."""
     extract_run_id: int | None
+    """The number of that run; null where none was started."""
     extract_skipped_reason: str | None
+    """Why none was started; null: one was."""
 
 
 def _view(document: StoredDocument) -> dict[str, Any]:

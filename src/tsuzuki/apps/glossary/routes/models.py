@@ -4,12 +4,11 @@ import asyncio
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
 
 from tsuzuki import llm
 from tsuzuki.apps.glossary.addresses import checked_ollama
 from tsuzuki.apps.glossary.refusals import ModelUnavailable
-from tsuzuki.apps.glossary.routes.shared import PROBLEM, Visiting
+from tsuzuki.apps.glossary.routes.shared import PROBLEM, Shape, Visiting
 from tsuzuki.errors import LLMError
 
 router: Final = APIRouter()
@@ -17,10 +16,11 @@ WAIT: Final = 3.0
 """How long its answer is waited for (seconds)."""
 
 
-class Models(BaseModel):
+class Models(Shape):
     """Names of models."""
 
     models: list[str]
+    """The names of the models."""
 
 
 @router.get(

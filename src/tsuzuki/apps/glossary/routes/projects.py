@@ -4,54 +4,75 @@ import asyncio
 from typing import Any, Final
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.records import Project
-from tsuzuki.apps.glossary.routes.shared import AtDesk, ProjectId
+from tsuzuki.apps.glossary.routes.shared import AtDesk, ProjectId, Shape
 
 router: Final = APIRouter()
 
 
-class NewProject(BaseModel):
+class NewProject(Shape):
     """A project; what is empty is as it is set for the gateway."""
 
     name: str = Field(min_length=1, max_length=200)
+    """What it is called; no other project has that name."""
     llm_provider: str = Field(default="", max_length=40)
+    """Who defines its terms; empty: as it is set for the gateway."""
     llm_model: str = Field(default="", max_length=200)
+    """Which model is asked; empty: as it is set for the gateway."""
     llm_base_url: str = Field(default="", max_length=1000)
+    """The address of that provider; empty: as it is set for the gateway."""
 
 
-class ChangedProject(BaseModel):
+class ChangedProject(Shape):
     """What is to change."""
 
     name: str | None = Field(default=None, min_length=1, max_length=200)
+    """What it is called from now on; null: it stays."""
     llm_provider: str | None = Field(default=None, max_length=40)
+    """Who defines its terms; empty: as it is set for the gateway; null: it stays."""
     llm_model: str | None = Field(default=None, max_length=200)
+    """Which model is asked; empty: as it is set for the gateway; null: it stays."""
     llm_base_url: str | None = Field(default=None, max_length=1000)
+    """The address of that provider; empty: as it is set for the gateway; null: it stays."""
 
 
-class Clone(BaseModel):
+class Clone(Shape):
     """The name of a copy."""
 
     new_name: str = Field(min_length=1, max_length=200)
+    """What the copy is called; no other project has that name."""
 
 
-class ProjectView(BaseModel):
+class ProjectView(Shape):
     """A project with how much it has of everything."""
 
     id: int
+    """The number of the project."""
     name: str
+    """What it is called."""
     llm_provider: str
+    """Who defines its terms; empty: as it is set for the gateway."""
     llm_model: str
+    """Which model is asked; empty: as it is set for the gateway."""
     llm_base_url: str
+    """The address of that provider; empty: as it is set for the gateway."""
     created_at: str
+    """When it was made (UTC, ISO 8601)."""
     updated_at: str
+    """When its name or its language model last changed (UTC, ISO 8601)."""
     document_count: int
+    """How many documents it has."""
     term_count: int
+    """How many terms were found or added."""
     provisional_count: int
+    """How many entries its provisional glossary has."""
     issue_count: int
+    """How many issues the review found."""
     refined_count: int
+    """How many entries its refined glossary has."""
 
 
 def _shown(desk: Desk, project: Project) -> ProjectView:

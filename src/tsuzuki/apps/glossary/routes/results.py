@@ -5,51 +5,68 @@ from typing import Final, Literal
 
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tsuzuki.apps.glossary.exports import FORMATS, export, markdown
 from tsuzuki.apps.glossary.records import Entry, GlossaryIssue, IssueType
-from tsuzuki.apps.glossary.routes.shared import PROBLEM, AtDesk, Id, InProject, ProjectId
+from tsuzuki.apps.glossary.routes.shared import PROBLEM, AtDesk, Id, InProject, ProjectId, Shape
 
 router: Final = APIRouter(prefix="/{project_id}")
 Format = Literal["md", "csv", "json", "tbx"]
 
 
-class OccurrenceView(BaseModel):
+class OccurrenceView(Shape):
     """Where a term stands."""
 
     document_path: str
+    """The document, by its path inside the project."""
     line_number: int
+    """The line; the first is 1."""
     context: str
+    """That line with its neighbours."""
 
 
-class EntryView(BaseModel):
+class EntryView(Shape):
     """An entry of a glossary."""
 
     id: int
+    """The number of the entry."""
     term_name: str
+    """The term."""
     definition: str
+    """What it means."""
     confidence: float
+    """How sure the definition is, from 0 to 1."""
     aliases: list[str]
+    """The synonyms of the term."""
     occurrences: list[OccurrenceView]
+    """Where it stands in the documents."""
 
 
-class ChangedEntry(BaseModel):
+class ChangedEntry(Shape):
     """What is to change."""
 
     definition: str | None = Field(default=None, min_length=1, max_length=10_000)
+    """What the term means; null: it stays."""
     confidence: float | None = Field(default=None, ge=0, le=1)
+    """How sure that is, from 0 to 1; null: it stays."""
 
 
-class IssueView(BaseModel):
+class IssueView(Shape):
     """Something that the review found."""
 
     id: int
+    """The number of the issue."""
     term_name: str
+    """The term whose entry it is about."""
     issue_type: IssueType
+    """What is wrong with the entry."""
     description: str
+    """What is wrong, in words."""
     should_exclude: bool
+    """Whether the term should not be in the glossary at all."""
     exclusion_reason: str | None
+    """Why it should not; null where nothing is said."""
 
 
 def _entry(entry: Entry) -> EntryView:

@@ -8,12 +8,11 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel
 
 from tsuzuki import settings
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.records import PipelineScope
-from tsuzuki.apps.glossary.routes.shared import AtDesk, Id, Message, ProjectId, Visiting
+from tsuzuki.apps.glossary.routes.shared import AtDesk, Id, Message, ProjectId, Shape, Visiting
 from tsuzuki.apps.glossary.runs_repository import RunRow
 
 router: Final = APIRouter(prefix="/{project_id}/runs")
@@ -21,35 +20,51 @@ QUIET: Final = 3.0
 """After so many seconds without news a comment says that the stream lives."""
 
 
-class RunStartRequest(BaseModel):
+class RunStartRequest(Shape):
     """What a run is to do."""
 
     scope: PipelineScope
+    """What the run is to do."""
 
 
-class RunResponse(BaseModel):
+class RunResponse(Shape):
     """A run."""
 
     id: int
+    """The number of the run inside its project."""
     scope: str
+    """What it does: `full`, `extract`, `generate`, `review` or `refine`."""
     status: str
+    """Where it stands: `pending`, `running`, `completed`, `failed` or `cancelled`."""
     started_at: str | None
+    """When it began (UTC, ISO 8601); null until then."""
     finished_at: str | None
+    """When it ended (UTC, ISO 8601); null until then."""
     triggered_by: str
+    """What started it: `api`, `auto` (documents were added) or `manual` (a command)."""
     error_message: str | None
+    """What it failed of; null where it did not fail."""
     progress_current: int | None
+    """How much of the step is done; null until it is told."""
     progress_total: int | None
+    """How much the step has to do; null until it is told."""
     current_step: str | None
+    """The step: `extract`, `provisional`, `issues` or `refined`; null before the first."""
     created_at: str
+    """When it was asked for (UTC, ISO 8601)."""
 
 
-class PartialEntry(BaseModel):
+class PartialEntry(Shape):
     """A definition that a run has made so far."""
 
     step: str
+    """The glossary that it is for: `provisional` or `refined`."""
     term: str
+    """The term."""
     definition: str
+    """What it means."""
     confidence: float
+    """How sure the definition is, from 0 to 1."""
 
 
 def _shown(row: RunRow) -> RunResponse:

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Path
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki import Run, settings
 from tsuzuki.apps.glossary.desk import Desk
@@ -37,13 +37,21 @@ def project_file(project_id: ProjectId, desk: AtDesk) -> ProjectFile:
 InProject = Annotated[ProjectFile, Depends(project_file)]
 
 
-class Message(BaseModel):
+class Shape(BaseModel):
+    """What a request brings, or an answer; what is said of each field here is told over HTTP too."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Message(Shape):
     """A sentence for people."""
 
     message: str
+    """The sentence."""
 
 
-class TermText(BaseModel):
+class TermText(Shape):
     """The text of a term."""
 
     term_text: str = Field(min_length=1, max_length=200)
+    """The term as it is written."""

@@ -4,11 +4,11 @@ from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import SynonymGroup, Term
-from tsuzuki.apps.glossary.routes.shared import MOST, Id, InProject, TermText
+from tsuzuki.apps.glossary.routes.shared import MOST, Id, InProject, Shape, TermText
 from tsuzuki.apps.glossary.terms import Listed
 
 router: Final = APIRouter(prefix="/{project_id}")
@@ -19,76 +19,102 @@ class NewTerm(TermText):
     """A term that a person names."""
 
     category: str | None = Field(default=None, max_length=40)
+    """What kind of term it is; null: not said."""
     user_notes: str = Field(default="", max_length=10_000)
+    """What people say of it; the language model reads it too."""
 
 
-class ChangedTerm(BaseModel):
+class ChangedTerm(Shape):
     """What is to change."""
 
     term_text: str | None = Field(default=None, min_length=1, max_length=200)
+    """The term as it is written; null: it stays."""
     category: str | None = Field(default=None, max_length=40)
+    """What kind of term it is; null takes it away."""
     user_notes: str | None = Field(default=None, max_length=10_000)
+    """What people say of it; null: it stays."""
 
 
-class TermView(BaseModel):
+class TermView(Shape):
     """A term."""
 
     id: int
+    """The number of the term; negative for one that is only required."""
     term_text: str
+    """The term as it is written."""
     category: str | None
+    """What kind of term it is; null: not said."""
     user_notes: str
+    """What people say of it; the language model reads it too."""
     required: bool
+    """Whether it is always there."""
 
 
-class ListedView(BaseModel):
+class ListedView(Shape):
     """A term of a list."""
 
     id: int
+    """Its number in the list."""
     term_text: str
+    """The term as it is written."""
     source: str
+    """Who put it there: `manual` (a person) or `auto` (an extraction)."""
     created_at: str
+    """When it came into the list (UTC, ISO 8601)."""
 
 
-class ListedTerms(BaseModel):
+class ListedTerms(Shape):
     """A list of terms."""
 
     items: list[ListedView]
+    """The terms."""
     total: int
+    """How many there are."""
 
 
-class NewGroup(BaseModel):
+class NewGroup(Shape):
     """A group of synonyms; the primary term is one of them."""
 
     primary_term_text: str = Field(min_length=1, max_length=200)
+    """The term of the group that stands in the glossary."""
     member_texts: list[str] = Field(min_length=1, max_length=100)
+    """All terms of the group, the primary one among them."""
 
 
-class Primary(BaseModel):
+class Primary(Shape):
     """Which member is the primary term."""
 
     primary_term_text: str = Field(min_length=1, max_length=200)
+    """The member that stands in the glossary from now on."""
 
 
-class MemberView(BaseModel):
+class MemberView(Shape):
     """A member of a group."""
 
     id: int
+    """The number of the member."""
     term_text: str
+    """The term as it is written."""
 
 
-class GroupView(BaseModel):
+class GroupView(Shape):
     """A group of synonyms."""
 
     id: int
+    """The number of the group."""
     primary_term_text: str
+    """The term of the group that stands in the glossary."""
     members: list[MemberView]
+    """All terms of the group, the primary one among them."""
 
 
-class Groups(BaseModel):
+class Groups(Shape):
     """All groups."""
 
     items: list[GroupView]
+    """The groups."""
     total: int
+    """How many there are."""
 
 
 def _view(term: Term, project: ProjectFile) -> TermView:

@@ -102,8 +102,7 @@ class NatsBackend:
         return pen.append(facts)
 
     def _put_away(self, pen: Pen) -> None:
-        claim = pen.claim
-        self._pens.pop((claim.run.id, claim.worker, claim.attempt), None)
+        self._pens.pop((pen.claim.run.id, pen.claim.worker, pen.claim.attempt), None)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
         with self._faults():

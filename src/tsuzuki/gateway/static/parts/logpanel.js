@@ -13,7 +13,7 @@ const LEVELS = ["debug", "info", "warning", "error"];
 const RANK = /** @type {Record<string, number>} */ ({ debug: 0, info: 1, warning: 2, error: 3, critical: 3 });
 
 /**
- * @param {{lines: Api.LogLine[], size: number, live: boolean, label: string}} props `size` grows with `lines`, which is one array
+ * @param {{lines: Api.LogLine[], size: number, live: boolean, label: string}} props `size` grows with `lines`, which is one array; a line whose time nobody knows has 0 for it
  */
 export function LogPanel({ lines, size, live, label }) {
   const [search, setSearch] = useState("");
@@ -67,7 +67,7 @@ function sought(lines, upTo, search, level) {
 }
 
 /** @param {Api.LogLine} line */
-const plain = (line) => `${new Date(line.at * 1000).toISOString()} ${line.level.toUpperCase()} ${source(line)}${line.text}`;
+const plain = (line) => `${line.at ? `${new Date(line.at * 1000).toISOString()} ` : ""}${line.level.toUpperCase()} ${source(line)}${line.text}`;
 /** @param {Api.LogLine} line */
 const source = (line) => (line.name ? `${line.name}${line.key ? `[${line.key}]` : ""}: ` : "");
 
@@ -102,7 +102,7 @@ function Lines({ lines, follows, jump, label, pause }) {
       ${rows.slice(first, last).map(({ line, text, part }, place) => html`<div key=${`${line.number}.${part}`}
         class=${`log-line level-${line.level}${line === lines[jump] ? " found" : ""}`}
         style=${{ transform: `translateY(${(first + place) * LINE}px)` }}>
-        <span class="log-time">${part ? "" : preciseTime(line.at)}</span><span class="log-level">
+        ${line.at > 0 && html`<span class="log-time">${part ? "" : preciseTime(line.at)}</span>`}<span class="log-level">
           ${part ? "" : line.level.toUpperCase()}</span><span class="log-source">${part ? "" : source(line)}</span>
           <span class="log-text">${text}</span>
       </div>`)}

@@ -1,0 +1,79 @@
+// Documents: dropped or chosen, one or many, listed and removed; adding them lets terms be looked for.
+import { Card, Confirm, Empty, Icon, Table, Time, Waiting, ask, html, number, t, tell, useAsked, useRef, useState } from "../../static/parts.js";
+import { Some, act, said, sent, to } from "./frame.js";
+
+/** @param {{id: string, at: string, active: boolean, changed: () => void}} props */
+export function Files({ id, at, active, changed }) {
+  const asked = useAsked(`${at}/files`, { every: active ? 3 : 10 });
+  const [removing, setRemoving] = useState(/** @type {any} */ (null));
+  const again = () => (asked.again(), changed());
+  const remove = () => sent(() => ask(`${at}/files/${removing.id}`, { method: "DELETE" })).then(again);
+  const columns = [
+    { name: "name", title: t("glossary.document"), cell: (/** @type {any} */ row) => html`<a href=${to(`/projects/${id}/files/${row.id}`)}>${row.file_name}</a>` },
+    { name: "size", title: t("glossary.characters"), class: "figure", cell: (/** @type {any} */ row) => number(row.size) },
+    { name: "added", title: t("glossary.added"), cell: (/** @type {any} */ row) => html`<${Time} at=${Date.parse(row.created_at) / 1000} />` },
+    { name: "do", title: html`<span class="unseen">${t("glossary.actions")}</span>`, class: "cell-act", cell: (/** @type {any} */ row) => html`
+      <button class="button bare" aria-label=${`${t("glossary.remove")} ${row.file_name}`} title=${t("glossary.remove")} onClick=${() => setRemoving(row)}><${Icon} name="bin" /></button>` },
+  ];
+  const show = (/** @type {any[]} */ rows) => html`<${Card} flush><${Table} label=${t("glossary.tab.files")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.id} /><//>`;
+  return html`<${Drop} at=${at} done=${again} />
+    ${!asked.value ? html`<${Waiting} problem=${asked.problem} again=${asked.again} />`
+      : asked.value.length ? html`<${Some} rows=${asked.value} text=${(/** @type {any} */ row) => row.file_name} show=${show} />`
+      : html`<${Empty} title=${t("glossary.noFiles")} text=${t("glossary.noFilesText")} />`}
+    ${removing && html`<${Confirm} title=${removing.file_name} button=${t("glossary.remove")} danger send=${remove} close=${() => setRemoving(null)}><p>${t("glossary.removeFile")}</p><//>`}`;
+}
+
+/** A document as it is sent; null where it is no text. @param {File} file */
+async function read(file) {
+  try {
+    const content = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    return { file_name: file.webkitRelativePath || file.name, content };
+  } catch {
+    tell(t("glossary.noText", { name: file.name }), "bad");
+    return null;
+  }
+}
+
+/** @param {{at: string, done: () => void}} props */
+function Drop({ at, done }) {
+  const [over, setOver] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const send = async (/** @type {File[]} */ files) => {
+    if (!files.length || busy) return;
+    setBusy(true);
+    const texts = await Promise.all(files.map(read));
+    const documents = texts.filter((each) => each !== null);
+    if (documents.length === files.length) {
+      const added = await act(() => documents.length === 1 ? ask(`${at}/files`, { method: "POST", body: documents[0] }) : ask(`${at}/files/bulk`, { method: "POST", body: { files: documents } }), t("glossary.addedFiles", { n: documents.length }));
+      if (added && !added.extract_started) tell(`${t("glossary.notLooked")} ${said(added.extract_skipped_reason ?? "")}`, "bad");
+    }
+    setBusy(false);
+    done();
+  };
+  const drop = (/** @type {DragEvent} */ event) => {
+    event.preventDefault();
+    setOver(false);
+    void send([...(event.dataTransfer?.files ?? [])]);
+  };
+  const enter = (/** @type {DragEvent} */ event) => (event.preventDefault(), setOver(true));
+  return html`<section class=${`card drop-zone${over ? " over" : ""}`} data-drop="documents" aria-label=${t("glossary.add")} aria-busy=${busy} onDragOver=${enter} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    <${Icon} name="plus" />
+    <p><b>${t(busy ? "glossary.adding" : "glossary.drop")}</b></p>
+    <div class="drop-fields">
+      <${Choose} label=${t("glossary.choose")} busy=${busy} send=${send} primary />
+      <${Choose} label=${t("glossary.chooseFolder")} busy=${busy} send=${send} folder />
+    </div>
+  </section>`;
+}
+
+/** A button that chooses files, or those of a folder that are documents. @param {{label: string, busy: boolean, send: (files: File[]) => void, folder?: boolean, primary?: boolean}} props */
+function Choose({ label, busy, send, folder = false, primary = false }) {
+  const input = useRef(/** @type {HTMLInputElement|null} */ (null));
+  const chosen = (/** @type {any} */ event) => {
+    const files = /** @type {File[]} */ ([...event.currentTarget.files]);
+    event.currentTarget.value = "";
+    send(folder ? files.filter((file) => /\.(txt|md)$/i.test(file.name)) : files);
+  };
+  return html`<button class=${`button${primary ? " primary" : ""}`} disabled=${busy} onClick=${() => input.current?.click()}>${label}</button>
+    <input ref=${input} type="file" hidden multiple accept=".txt,.md" webkitdirectory=${folder} aria-label=${label} onChange=${chosen} />`;
+}

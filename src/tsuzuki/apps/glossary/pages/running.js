@@ -1,0 +1,84 @@
+// Run and stop: which run is the current one, the scope of the next, the steps with the one under way, and the live log.
+import { Bar, Card, Icon, LogPanel, Status, ask, follow, html, number, signal, t, useAsked, useEffect, useState } from "../../static/parts.js";
+import { act, said, typed } from "./frame.js";
+
+const SCOPES = ["full", "extract", "generate", "review", "refine"];
+const STEPS = /** @type {Record<string, string[]>} */ ({ extract: ["extract"], full: ["provisional", "issues", "refined"], generate: ["provisional"], review: ["issues"], refine: ["refined"] });
+const opened = signal(false);
+
+/** The active run of a project, else its last one; null where there was none. @param {string} at */
+export function useRun(at) {
+  const [active, setActive] = useState(false);
+  const runs = useAsked(`${at}/runs`, { every: active ? 1 : 3 });
+  const run = runs.value?.[0] ?? null;
+  const now = run !== null && ["pending", "running"].includes(run.status);
+  useEffect(() => setActive(now), [now]);
+  return { run, active: now, problem: runs.value ? runs.problem : null, again: runs.again };
+}
+
+/** @param {{at: string, project: any, run: any, active: boolean, again: () => void}} props */
+export function RunButtons({ at, project, run, active, again }) {
+  const [scope, setScope] = useState("");
+  const chosen = scope || (project.term_count ? "full" : "extract");
+  const start = async () => {
+    opened.value = true;
+    await act(() => ask(`${at}/runs`, { method: "POST", body: { scope: chosen } }));
+    again();
+  };
+  const stop = () => act(() => ask(`${at}/runs/${run.id}`, { method: "DELETE" }), t("glossary.stopping")).then(again);
+  if (active) return html`<button class="button danger" onClick=${stop}><${Icon} name="stop" />${t("glossary.stop")}</button>`;
+  return html`<select style=${{ width: "auto" }} aria-label=${t("glossary.scope")} value=${chosen} onChange=${typed(setScope)}>
+      ${SCOPES.map((name) => html`<option key=${name} value=${name}>${t(`glossary.scope.${name}`)}</option>`)}
+    </select>
+    <button class="button primary" onClick=${start}><${Icon} name="play" />${t("glossary.run")}</button>`;
+}
+
+/** How a run stands, and its log where one wants to see it. @param {{at: string, run: any, active: boolean}} props */
+export function Standing({ at, run, active }) {
+  const title = html`<span data-run=${run.id}><${Status} state=${run.status.toUpperCase()} large />${" "}#${run.id} ${t(`glossary.scope.${run.scope}`)}</span>`;
+  const toggle = html`<button class="button small" aria-expanded=${opened.value} onClick=${() => (opened.value = !opened.value)}><${Icon} name="terminal" />${t("glossary.log")}</button>`;
+  return html`<${Card} title=${title} actions=${toggle}>
+    <${Steps} run=${run} />
+    ${active && html`<${Bar} done=${run.progress_current ?? 0} total=${run.progress_total} label=${t("glossary.progress")} />
+      ${run.progress_total > 0 && html`<p class="hint">${number(run.progress_current ?? 0)} / ${number(run.progress_total)}</p>`}`}
+    ${run.error_message && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${said(run.error_message)}</span></p>`}
+    ${opened.value && html`<${Log} key=${run.id} at=${at} run=${run.id} />`}
+  <//>`;
+}
+
+/** The steps of a run: before the current one they are done. @param {{run: any}} props */
+function Steps({ run }) {
+  const steps = STEPS[run.scope] ?? [];
+  const here = run.status === "completed" ? steps.length : steps.indexOf(run.current_step);
+  const state = (/** @type {number} */ place) => (place < here ? "done" : place === here && run.status === "running" ? "running" : "waiting");
+  return html`<ol class="glossary-steps" aria-label=${t("glossary.steps")}>
+    ${steps.map((name, place) => html`<li key=${name} class="glossary-step" data-step-state=${state(place)}
+      aria-current=${state(place) === "running" ? "step" : undefined}><i aria-hidden="true"></i>${t(`glossary.step.${name}`)}</li>`)}
+  </ol>`;
+}
+
+/** The log of a run, as it is written or as it was. @param {{at: string, run: number}} props */
+export function Log({ at, run }) {
+  const [log, setLog] = useState({ lines: /** @type {any[]} */ ([]), size: 0 });
+  const [live, setLive] = useState(true);
+  useEffect(() => {
+    /** @type {any[]} */
+    let lines = [];
+    const end = () => (stop(), setLive(false));
+    const stop = follow(`${at}/runs/${run}/logs`, {
+      query: () => ({ history: true }),
+      link: (state) => {
+        if (state === "live") lines = []; // whoever comes again gets all lines again
+        if (state === "ended") setLive(false);
+      },
+      event: ({ name, data }) => {
+        if (name === "complete") return end();
+        if (!data) return undefined;
+        lines.push({ number: lines.length, at: 0, level: data.level, text: data.traceback ? `${data.message}\n${data.traceback}` : data.message, name: data.step ? t(`glossary.step.${data.step}`) : "", key: "" });
+        return setLog({ lines, size: lines.length });
+      },
+    });
+    return stop;
+  }, [at, run]);
+  return html`<${LogPanel} lines=${log.lines} size=${log.size} live=${live} label=${t("glossary.log")} />`;
+}

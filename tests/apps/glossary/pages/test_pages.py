@@ -1,0 +1,142 @@
+"""The pages as people use them: from a project without documents to a refined glossary, in two languages."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.apps.glossary.sample_texts import SAMPLES
+from tests.dashboard.browsing import PATIENCE, Window
+from tests.dashboard.conftest import Open
+from tests.dashboard.scenes import Scene
+from tsuzuki.apps import glossary
+
+PAGES = Path(glossary.__file__).parent / "pages"
+HOSTILE = '<img src=x onerror="alert(1)">'
+LONG = 60_000  # milliseconds
+
+
+def test_words_have_the_same_keys_in_both_languages() -> None:
+    english, japanese = [
+        re.findall(r'"(glossary\.[\w.]+)":', part) for part in (PAGES / "words.js").read_text().split("ja: {")
+    ]
+    assert sorted(english) == sorted(set(japanese))
+    modules = "".join(file.read_text() for file in PAGES.glob("*.js") if file.name != "words.js")
+    assert set(re.findall(r't\("(glossary\.[\w.]+)"', modules)) <= set(english)
+
+
+def _completed(window: Window, run: int) -> None:
+    expect(window.find(f'[data-run="{run}"] [data-state="COMPLETED"]')).to_be_visible(timeout=LONG)
+
+
+@pytest.mark.timeout(300)
+def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
+    expect.set_options(timeout=PATIENCE)
+    window = opened(own_scene().url)
+    page = window.page
+    window.go("/apps/glossary")
+    window.sees(".blank-title", "No project yet")
+    page.get_by_label("Name", exact=True).fill(f"bees {HOSTILE}")
+    page.get_by_role("button", name="Create").click()
+    window.sees(".blank-title", "No documents yet")
+
+    hive = (SAMPLES / "en/01-hive.md").read_text()
+    first = tmp_path / "hive.md"
+    first.write_text(f"𠮷 {HOSTILE} The royal jelly.\n\n{hive}")
+    page.locator('input[type=file][aria-label="Choose files"]').set_input_files([first, SAMPLES / "en/02-year.md"])
+    expect(page.get_by_role("link", name="02-year.md")).to_be_visible()
+    _completed(window, 1)
+
+    page.locator('[data-tab="terms"]').click()
+    notes = page.get_by_label("Notes royal jelly", exact=True)
+    notes.fill("fed to queens")
+    expect(window.find(".glossary-notes small", "Saved")).to_be_visible()
+    page.get_by_label("Exclude bee bread", exact=True).click()
+    expect(page.get_by_label("Notes bee bread", exact=True)).to_have_count(0)
+    page.locator('[data-tab="excluded"]').click()
+    expect(window.find("tr", "bee bread")).to_contain_text("a person")
+    page.locator('[data-tab="required"]').click()
+    page.get_by_label("New term").fill("bee space")
+    page.get_by_role("button", name="Require").click()
+    expect(window.find("tr", "bee space")).to_be_visible()
+    page.locator('[data-tab="synonyms"]').click()
+    page.get_by_label("Term to be defined").fill("queen bee")
+    page.get_by_label("Synonyms", exact=True).last.fill("queen, the mother")
+    page.get_by_role("button", name="Make a group").click()
+    expect(window.find(".card h2", "queen bee")).to_be_visible()
+
+    page.get_by_role("button", name="Run", exact=True).click()
+    _completed(window, 2)
+    expect(window.find(".glossary-step[data-step-state=done]")).to_have_count(3)
+    expect(window.find(".log-frame")).to_contain_text("refined entries")
+    page.screenshot(path=tmp_path / "run.png")
+    page.locator('[data-tab="provisional"]').click()
+    page.get_by_label("Edit royal jelly", exact=True).click()
+    page.get_by_label("Definition royal jelly", exact=True).fill(f"What queens eat {HOSTILE}")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(window.find('tr[data-row="royal jelly"]')).to_contain_text(f"What queens eat {HOSTILE}")
+    page.get_by_label("Define again royal jelly", exact=True).click()
+    expect(window.find('tr[data-row="royal jelly"]')).to_contain_text("secretion")
+    page.screenshot(path=tmp_path / "provisional.png")
+
+    page.locator('[data-tab="issues"]').click()
+    page.get_by_role("button", name="contradiction").click()
+    window.sees(".blank-title", "No issues")
+    page.locator('[data-tab="refined"]').click()
+    expect(window.find('tr[data-row="royal jelly"]')).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Markdown").click()
+    assert "royal jelly" in download.value.path().read_text()
+
+    page.locator('[data-tab="files"]').click()
+    page.get_by_role("link", name="hive.md").click()
+    line = window.find('[data-line="1"]')
+    expect(line).to_contain_text(f"𠮷 {HOSTILE} The royal jelly.")
+    line.get_by_role("link", name="royal jelly").click()
+    card = window.find("dialog")
+    expect(card).to_contain_text("fed to queens")
+    expect(card).to_contain_text(f"line 1, column {len(f'𠮷 {HOSTILE} The ') + 1}")
+    page.screenshot(path=tmp_path / "viewer.png")
+    page.keyboard.press("Escape")
+    expect(card).to_have_count(0)
+
+    window.go("/apps/glossary")
+    row = window.find("tr", "bees")
+    row.get_by_label("Copy").click()
+    page.get_by_label("New name").fill("copy")
+    page.get_by_role("dialog").get_by_role("button", name="Copy").click()
+    page.get_by_label("Delete copy").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("link", name="copy", exact=True)).to_have_count(0)
+
+
+@pytest.mark.timeout(300)
+def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
+    expect.set_options(timeout=PATIENCE)
+    window = opened(own_scene().url, locale="ja-JP")
+    page = window.page
+    window.go("/apps/glossary")
+    window.sees(".blank-title", "プロジェクトはまだありません")
+    page.get_by_label("名前", exact=True).fill("酒")
+    page.get_by_role("button", name="作成").click()
+    (text,) = sorted((SAMPLES / "ja").glob("01*.md"))
+    page.locator('input[type=file][aria-label="ファイルを選択"]').set_input_files(text)
+    _completed(window, 1)
+    page.locator('[data-tab="terms"]').click()
+    expect(page.get_by_label("メモ 精米歩合", exact=True)).to_be_visible()
+    page.get_by_role("button", name="実行", exact=True).click()
+    _completed(window, 2)
+    page.locator('[data-tab="provisional"]').click()
+    page.get_by_label("編集 精米", exact=True).click()
+    page.get_by_label("定義 精米", exact=True).fill("米を磨くこと")
+    page.get_by_role("button", name="保存", exact=True).click()
+    expect(window.find('tr[data-row="精米"]')).to_contain_text("米を磨くこと")
+    page.locator('[data-tab="refined"]').click()
+    expect(window.find('tr[data-row="精米"]')).to_be_visible()
+    page.locator('[data-tab="files"]').click()
+    page.get_by_role("link", name=text.name).click()
+    window.find('[data-line="7"]').get_by_role("link", name="精米歩合").first.click()
+    expect(window.find("dialog")).to_contain_text("7 行")
+    page.screenshot(path=tmp_path / "ja.png")

@@ -42,7 +42,7 @@ export function Standing({ at, run, active }) {
     ${active && html`<${Bar} done=${run.progress_current ?? 0} total=${run.progress_total} label=${t("glossary.progress")} />
       ${run.progress_total > 0 && html`<p class="hint">${number(run.progress_current ?? 0)} / ${number(run.progress_total)}</p>`}`}
     ${run.error_message && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${said(run.error_message)}</span></p>`}
-    ${opened.value && html`<${Log} key=${run.id} at=${at} run=${run.id} />`}
+    ${opened.value && html`<div class="glossary-log"><${Log} key=${run.id} at=${at} run=${run.id} /></div>`}
   <//>`;
 }
 
@@ -57,14 +57,26 @@ function Steps({ run }) {
   </ol>`;
 }
 
-/** The log of a run, as it is written or as it was. @param {{at: string, run: number}} props */
+/** Whether the page is looked at. */
+function useSeen() {
+  const [seen, setSeen] = useState(!document.hidden);
+  useEffect(() => {
+    const look = () => setSeen(!document.hidden);
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  return seen;
+}
+
+/** The log of a run, as it is written or as it was; a page that is not looked at holds no connection. @param {{at: string, run: number}} props */
 export function Log({ at, run }) {
   const [log, setLog] = useState({ lines: /** @type {any[]} */ ([]), size: 0 });
   const [live, setLive] = useState(true);
+  const seen = useSeen();
   useEffect(() => {
+    if (!seen || !live) return undefined;
     /** @type {any[]} */
     let lines = [];
-    const end = () => (stop(), setLive(false));
     const stop = follow(`${at}/runs/${run}/logs`, {
       query: () => ({ history: true }),
       link: (state) => {
@@ -72,13 +84,13 @@ export function Log({ at, run }) {
         if (state === "ended") setLive(false);
       },
       event: ({ name, data }) => {
-        if (name === "complete") return end();
+        if (name === "complete") return stop(), setLive(false);
         if (!data) return undefined;
         lines.push({ number: lines.length, at: 0, level: data.level, text: data.traceback ? `${data.message}\n${data.traceback}` : data.message, name: data.step ? t(`glossary.step.${data.step}`) : "", key: "" });
         return setLog({ lines, size: lines.length });
       },
     });
     return stop;
-  }, [at, run]);
+  }, [at, run, seen, live]);
   return html`<${LogPanel} lines=${log.lines} size=${log.size} live=${live} label=${t("glossary.log")} />`;
 }

@@ -54,8 +54,9 @@ export async function ask(path, how = {}) {
     cache: "no-store",
   };
   const answer = await sent(path instanceof URL ? path : address(path, how.query), request);
-  if (answer.ok) return answer.headers.get("content-type")?.includes("json") ? parse(await answer.text()) : answer.text();
-  throw await problemOf(answer);
+  if (!answer.ok) throw await problemOf(answer);
+  const text = await answer.text();
+  return text && answer.headers.get("content-type")?.includes("json") ? parse(text) : text; // 204 has no text, whatever its type
 }
 
 /** @param {URL} url @param {RequestInit} request */

@@ -71,7 +71,6 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     _completed(window, 2)
     expect(window.find(".glossary-step[data-step-state=done]")).to_have_count(3)
     expect(window.find(".log-frame")).to_contain_text("refined entries")
-    page.screenshot(path=tmp_path / "run.png")
     page.locator('[data-tab="provisional"]').click()
     page.get_by_label("Edit drone", exact=True).click()
     page.get_by_label("Definition drone", exact=True).fill(f"A he bee {HOSTILE}")
@@ -79,7 +78,6 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     expect(window.find('tr[data-row="drone"]')).to_contain_text(f"A he bee {HOSTILE}")
     page.get_by_label("Define again drone", exact=True).click()
     expect(window.find('tr[data-row="drone"]')).to_contain_text("male bee")
-    page.screenshot(path=tmp_path / "provisional.png")
 
     page.locator('[data-tab="issues"]').click()
     page.get_by_role("button", name="contradiction").click()
@@ -98,7 +96,6 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     card = window.find("dialog")
     expect(card).to_contain_text("male")
     expect(card).to_contain_text(f"line 1, column {len(f'𠮷 {HOSTILE} The ') + 1}")
-    page.screenshot(path=tmp_path / "viewer.png")
     page.keyboard.press("Escape")
     expect(card).to_have_count(0)
 
@@ -113,7 +110,7 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
 
 
 @pytest.mark.timeout(300)
-def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
+def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene]) -> None:
     expect.set_options(timeout=PATIENCE)
     window = opened(own_scene().url, locale="ja-JP")
     page = window.page
@@ -139,4 +136,49 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_p
     page.get_by_role("link", name=text.name).click()
     window.find('[data-line="7"]').get_by_role("link", name="精米歩合").first.click()
     expect(window.find("dialog")).to_contain_text("7 行")
-    page.screenshot(path=tmp_path / "ja.png")
+
+
+DROP = """([name, text]) => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([text], name));
+  document.querySelector('[data-drop]').dispatchEvent(new DragEvent('drop', {dataTransfer: transfer, bubbles: true}));
+}"""
+
+
+def test_refusals_are_told_and_a_run_is_stopped(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path
+) -> None:
+    window = opened(own_scene(workers=0).url)
+    window.expected += ["400", "409"]
+    page = window.page
+    window.go("/apps/glossary")
+    page.get_by_label("Name", exact=True).fill("one")
+    page.get_by_role("button", name="Create").click()
+    window.sees("[data-drop]")
+    window.go("/apps/glossary")
+    page.get_by_label("Name", exact=True).fill("one")
+    page.get_by_role("button", name="Create").click()
+    window.sees(".note.tone-bad")
+    page.get_by_role("link", name="one", exact=True).click()
+    window.sees("[data-drop]")
+    page.evaluate(DROP, ["photo.png", "no document"])
+    expect(window.find(".note.tone-bad")).to_have_count(2)
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"\xff\xfe\x00")
+    page.locator('input[type=file][aria-label="Choose files"]').set_input_files(broken)
+    window.sees(".note", "no text in UTF-8")
+    expect(window.find("tbody tr")).to_have_count(0)
+    page.evaluate(DROP, ["dropped.md", "A term is a word."])
+    expect(page.get_by_role("link", name="dropped.md")).to_be_visible()
+    expect(window.find('[data-run="1"] [data-state="PENDING"]')).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(window.find('[data-run="1"] [data-state="CANCELLED"]')).to_be_visible()
+    page.locator('[data-tab="settings"]').click()
+    page.get_by_label("Model", exact=True).fill("small")
+    page.get_by_role("button", name="Save").click()
+    window.sees(".note", "Saved")
+    page.locator('[data-tab="runs"]').click()
+    expect(window.find("tbody tr")).to_contain_text("new documents")
+    page.reload()
+    page.locator('[data-tab="settings"]').click()
+    expect(page.get_by_label("Model", exact=True)).to_have_value("small")

@@ -31,6 +31,76 @@ def _completed(window: Window, run: int) -> None:
     expect(window.find(f'[data-run="{run}"] [data-state="COMPLETED"]')).to_be_visible(timeout=LONG)
 
 
+def _keeps_lists(window: Window) -> None:
+    page = window.page
+    page.locator('[data-tab="terms"]').click()
+    notes = page.get_by_label("Notes drone", exact=True)
+    notes.fill("flies late")
+    expect(window.find(".glossary-notes small", "Saved")).to_be_visible()
+    page.get_by_label("Exclude bee bread", exact=True).click()
+    expect(page.get_by_label("Notes bee bread", exact=True)).to_have_count(0)
+    page.locator('[data-tab="excluded"]').click()
+    expect(window.find("tr", "bee bread")).to_contain_text("a person")
+    page.locator('[data-tab="required"]').click()
+    page.get_by_label("New term").fill("royal jelly")
+    page.get_by_role("button", name="Require").click()
+    expect(window.find("tr", "royal jelly")).to_be_visible()
+    page.locator('[data-tab="synonyms"]').click()
+    page.get_by_label("Term to be defined").fill("queen bee")
+    page.get_by_label("Synonyms", exact=True).last.fill("queen, the mother")
+    page.get_by_role("button", name="Make a group").click()
+    expect(window.find(".card h2", "queen bee")).to_be_visible()
+
+
+def _edits_and_asks_again(window: Window) -> None:
+    page = window.page
+    page.locator('[data-tab="provisional"]').click()
+    page.get_by_label("Edit drone", exact=True).click()
+    page.get_by_label("Definition drone", exact=True).fill(f"A he bee {HOSTILE}")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(window.find('tr[data-row="drone"]')).to_contain_text(f"A he bee {HOSTILE}")
+    page.get_by_label("Define again drone", exact=True).click()
+    expect(window.find('tr[data-row="drone"]')).to_contain_text("male bee")
+
+
+def _takes_results_away(window: Window) -> None:
+    page = window.page
+    page.locator('[data-tab="issues"]').click()
+    page.get_by_role("button", name="contradiction").click()
+    window.sees(".blank-title", "No issues")
+    page.locator('[data-tab="refined"]').click()
+    expect(window.find('tr[data-row="drone"]')).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Markdown").click()
+    assert "drone" in download.value.path().read_text()
+
+
+def _looks_at_a_document(window: Window) -> None:
+    page = window.page
+    page.locator('[data-tab="files"]').click()
+    page.get_by_role("link", name="hive.md").click()
+    line = window.find('[data-line="1"]')
+    expect(line).to_contain_text(f"𠮷 {HOSTILE} The drone.")
+    line.get_by_role("link", name="drone").click()
+    card = window.find("dialog")
+    expect(card).to_contain_text("flies late")
+    expect(card).to_contain_text(f"line 1, column {len(f'𠮷 {HOSTILE} The ') + 1}")
+    page.keyboard.press("Escape")
+    expect(card).to_have_count(0)
+
+
+def _copies_and_deletes(window: Window) -> None:
+    page = window.page
+    window.go("/apps/glossary")
+    row = window.find("tr", "bees")
+    row.get_by_label("Copy").click()
+    page.get_by_label("New name").fill("copy")
+    page.get_by_role("dialog").get_by_role("button", name="Copy").click()
+    page.get_by_label("Delete copy").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("link", name="copy", exact=True)).to_have_count(0)
+
+
 @pytest.mark.timeout(300)
 def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
     expect.set_options(timeout=PATIENCE)
@@ -49,64 +119,15 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     expect(page.get_by_role("link", name="02-year.md")).to_be_visible()
     _completed(window, 1)
 
-    page.locator('[data-tab="terms"]').click()
-    notes = page.get_by_label("Notes drone", exact=True)
-    notes.fill("male")
-    expect(window.find(".glossary-notes small", "Saved")).to_be_visible()
-    page.get_by_label("Exclude bee bread", exact=True).click()
-    expect(page.get_by_label("Notes bee bread", exact=True)).to_have_count(0)
-    page.locator('[data-tab="excluded"]').click()
-    expect(window.find("tr", "bee bread")).to_contain_text("a person")
-    page.locator('[data-tab="required"]').click()
-    page.get_by_label("New term").fill("royal jelly")
-    page.get_by_role("button", name="Require").click()
-    expect(window.find("tr", "royal jelly")).to_be_visible()
-    page.locator('[data-tab="synonyms"]').click()
-    page.get_by_label("Term to be defined").fill("queen bee")
-    page.get_by_label("Synonyms", exact=True).last.fill("queen, the mother")
-    page.get_by_role("button", name="Make a group").click()
-    expect(window.find(".card h2", "queen bee")).to_be_visible()
-
+    _keeps_lists(window)
     page.get_by_role("button", name="Run", exact=True).click()
     _completed(window, 2)
     expect(window.find(".glossary-step[data-step-state=done]")).to_have_count(3)
     expect(window.find(".log-frame")).to_contain_text("refined entries")
-    page.locator('[data-tab="provisional"]').click()
-    page.get_by_label("Edit drone", exact=True).click()
-    page.get_by_label("Definition drone", exact=True).fill(f"A he bee {HOSTILE}")
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(window.find('tr[data-row="drone"]')).to_contain_text(f"A he bee {HOSTILE}")
-    page.get_by_label("Define again drone", exact=True).click()
-    expect(window.find('tr[data-row="drone"]')).to_contain_text("male bee")
-
-    page.locator('[data-tab="issues"]').click()
-    page.get_by_role("button", name="contradiction").click()
-    window.sees(".blank-title", "No issues")
-    page.locator('[data-tab="refined"]').click()
-    expect(window.find('tr[data-row="drone"]')).to_be_visible()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Markdown").click()
-    assert "drone" in download.value.path().read_text()
-
-    page.locator('[data-tab="files"]').click()
-    page.get_by_role("link", name="hive.md").click()
-    line = window.find('[data-line="1"]')
-    expect(line).to_contain_text(f"𠮷 {HOSTILE} The drone.")
-    line.get_by_role("link", name="drone").click()
-    card = window.find("dialog")
-    expect(card).to_contain_text("male")
-    expect(card).to_contain_text(f"line 1, column {len(f'𠮷 {HOSTILE} The ') + 1}")
-    page.keyboard.press("Escape")
-    expect(card).to_have_count(0)
-
-    window.go("/apps/glossary")
-    row = window.find("tr", "bees")
-    row.get_by_label("Copy").click()
-    page.get_by_label("New name").fill("copy")
-    page.get_by_role("dialog").get_by_role("button", name="Copy").click()
-    page.get_by_label("Delete copy").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("link", name="copy", exact=True)).to_have_count(0)
+    _edits_and_asks_again(window)
+    _takes_results_away(window)
+    _looks_at_a_document(window)
+    _copies_and_deletes(window)
 
 
 @pytest.mark.timeout(300)
@@ -145,9 +166,7 @@ DROP = """([name, text]) => {
 }"""
 
 
-def test_refusals_are_told_and_a_run_is_stopped(
-    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path
-) -> None:
+def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
     window = opened(own_scene(workers=0).url)
     window.expected += ["400", "409"]
     page = window.page

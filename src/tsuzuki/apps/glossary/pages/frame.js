@@ -41,7 +41,7 @@ export async function sent(work) {
   }
 }
 
-/** Some of many rows, those that have a word first asked for; `show` makes something of them. @param {{rows: any[], text: (row: any) => string, show: (rows: any[]) => any, more?: any}} props */
+/** Some of many rows: those with the word that is sought, and more of them when asked for; `show` shows them. @param {{rows: any[], text: (row: any) => string, show: (rows: any[]) => any, more?: any}} props */
 export function Some({ rows, text, show, more }) {
   const [sought, setSought] = useState("");
   const [most, setMost] = useState(PART);

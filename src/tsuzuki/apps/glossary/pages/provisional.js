@@ -1,5 +1,5 @@
 // The provisional glossary: each definition is changed in place, asked for again, or removed.
-import { Card, Empty, Icon, Table, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { Card, Empty, Icon, Table, Waiting, ask, html, number, t, useAsked, useEffect, useRef, useState } from "../../static/parts.js";
 import { TermCard } from "./card.js";
 import { Some, act, typed } from "./frame.js";
 
@@ -34,6 +34,14 @@ export function Provisional({ id, at, active, changed }) {
 function Definition({ row, at, done }) {
   const [draft, setDraft] = useState(/** @type {string|null} */ (null));
   const [sure, setSure] = useState("");
+  const field = useRef(/** @type {HTMLElement|null} */ (null));
+  const edit = useRef(/** @type {HTMLElement|null} */ (null));
+  const changing = useRef(false);
+  useEffect(() => {
+    if (draft !== null) field.current?.focus();
+    else if (changing.current) edit.current?.focus(); // whoever uses keys goes on where it began
+    changing.current = draft !== null;
+  }, [draft === null]);
   const begin = () => (setDraft(row.definition), setSure(String(row.confidence)));
   const save = async (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -44,13 +52,14 @@ function Definition({ row, at, done }) {
     }
   };
   const keys = (/** @type {any} */ event) => {
+    if (event.isComposing) return;
     if (event.key === "Escape") setDraft(null);
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void event.currentTarget.form.requestSubmit();
   };
   if (draft === null) return html`<div class="glossary-long">${row.definition}${" "}<small>${t("glossary.confidence")} ${number(row.confidence, { style: "percent" })}</small>
-    <button class="button bare" aria-label=${`${t("glossary.edit")} ${row.term_name}`} onClick=${begin}>${t("glossary.edit")}</button></div>`;
+    <button ref=${edit} class="button bare" aria-label=${`${t("glossary.edit")} ${row.term_name}`} onClick=${begin}>${t("glossary.edit")}</button></div>`;
   return html`<form class="glossary-long" onSubmit=${save}>
-    <textarea required maxlength="10000" autofocus aria-label=${`${t("glossary.definition")} ${row.term_name}`} value=${draft} onInput=${typed(setDraft)} onKeyDown=${keys}></textarea>
+    <textarea ref=${field} required maxlength="10000" aria-label=${`${t("glossary.definition")} ${row.term_name}`} value=${draft} onInput=${typed(setDraft)} onKeyDown=${keys}></textarea>
     <div class="toolbar">
       <label class="check">${t("glossary.confidence")} <input type="text" inputmode="decimal" required pattern="0?[.][0-9]+|0|1|1[.]0+" title="0 – 1" style=${{ width: "6em" }} value=${sure} onInput=${typed(setSure)} /></label>
       <button class="button primary small">${t("glossary.save")}</button><button type="button" class="button small" onClick=${() => setDraft(null)}>${t("glossary.leave")}</button>

@@ -11,6 +11,7 @@ from tests.apps.glossary.sample_texts import SAMPLES
 from tests.dashboard.browsing import PATIENCE, Window
 from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
+from tests.dashboard.test_safety import serious
 from tsuzuki.apps import glossary
 
 PAGES = Path(glossary.__file__).parent / "pages"
@@ -89,6 +90,23 @@ def _looks_at_a_document(window: Window) -> None:
     expect(card).to_have_count(0)
 
 
+def _keeps_nobody_out(window: Window) -> None:
+    """On every page, wide and narrow: texts stay texts, axe finds nothing serious, nothing is wider than the window."""
+    at = "/apps/glossary/projects/1"
+    tabs = ["files", "terms", "terms?list=excluded", "synonyms", "provisional", "issues", "refined", "runs", "settings"]
+    for width in (1280, 375):
+        window.page.set_viewport_size({"width": width, "height": 860})
+        for place in ("/apps/glossary", f"{at}/files/1", f"{at}/files/1?term=drone", *(f"{at}/{tab}" for tab in tabs)):
+            window.go(place)
+            window.sees("h1", "hive" if "files/1" in place else None)
+            window.gone(".loading")
+            assert serious(window) == [], place
+            assert serious(window, "label-content-name-mismatch") == [], place
+            assert window.find("main img").count() == 0, place
+            assert not window.page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"), place
+    window.page.set_viewport_size({"width": 1280, "height": 860})
+
+
 def _copies_and_deletes(window: Window) -> None:
     page = window.page
     window.go("/apps/glossary")
@@ -127,6 +145,7 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     _edits_and_asks_again(window)
     _takes_results_away(window)
     _looks_at_a_document(window)
+    _keeps_nobody_out(window)
     _copies_and_deletes(window)
 
 

@@ -16,7 +16,7 @@ export function Findings({ id, at, active }) {
     { name: "text", title: t("glossary.description"), cell: (/** @type {any} */ row) => html`<div class="glossary-long">${row.description}</div>` },
     { name: "exclude", title: t("glossary.shouldExclude"), cell: (/** @type {any} */ row) => (row.should_exclude ? row.exclusion_reason || t("glossary.yes") : "") },
   ];
-  const filter = html`<div class="segments" role="group" aria-label=${t("glossary.type")}>
+  const filter = html`<div class="segments glossary-filter" role="group" aria-label=${t("glossary.type")}>
     ${TYPES.map((name) => html`<button key=${name} class="segment" aria-pressed=${name === type} onClick=${() => go(`${HOME}/projects/${id}/issues`, { type: name })}>${t(name ? `glossary.issue.${name}` : "glossary.all")}</button>`)}</div>`;
   const show = (/** @type {any[]} */ rows) => (rows.length ? html`<${Card} flush><${Table} label=${t("glossary.tab.issues")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.id} /><//>` : html`<${Empty} title=${t("glossary.noIssues")} />`);
   return html`${asked.value ? html`<${Some} rows=${asked.value} text=${(/** @type {any} */ row) => `${row.term_name} ${row.description}`} show=${show} more=${filter} />` : html`<${Waiting} problem=${asked.problem} again=${asked.again} />`}

@@ -21,7 +21,7 @@ from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContex
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
 from tsuzuki.apps.notes.times import CLOCK
-from tsuzuki.apps.notes.vault import WriteFile, synced
+from tsuzuki.apps.notes.vault import WriteFile
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
 """The session that the run around this code works on."""
@@ -165,7 +165,6 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
-        synced(self.vault)
         for each in (self.transformed, self.loaded, self.errors, self.log):
             each.close()
         self.extracted.close()

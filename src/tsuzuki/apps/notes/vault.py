@@ -37,6 +37,7 @@ def written(vault: Path, stem: str, item_id: str, text: str) -> str:
     try:
         for name in candidates(stem, item_id):
             if _placed(fresh, vault / name, item_id, text):
+                _synced(vault)
                 return name
     finally:
         fresh.unlink(missing_ok=True)
@@ -86,8 +87,8 @@ def _own(place: Path, item_id: str) -> bool:
         return False
 
 
-def synced(vault: Path) -> None:
-    """Waits until the names in the vault are on the disk too."""
+def _synced(vault: Path) -> None:
+    """Waits until the names in the vault are on the disk too: a note without one would be lost."""
     with contextlib.suppress(OSError):  # some systems cannot sync a folder
         descriptor = os.open(vault, os.O_RDONLY)
         try:

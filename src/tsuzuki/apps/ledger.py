@@ -6,8 +6,9 @@ Each use opens a connection of its own and closes it: no connection is shared be
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from time import sleep
 from typing import Any, Final, TypeVar
 
 from tsuzuki.errors import NewerStore, NotAStore, StoreUnavailable
@@ -17,6 +18,9 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 PATIENCE: Final = 30.0
 """How long one waits for another who writes (seconds)."""
+_TRIES: Final = 200
+_PAUSE: Final = 0.05
+"""How often, and how far apart (seconds), what SQLite does not wait for is tried."""
 _NAMED: Final = re.compile(r"^-- (?P<name>\w+): .*\n(?P<statement>(?:(?!-- ).*\n?)+)", re.MULTILINE)
 _PART: Final = re.compile(r"\{(\w+)\}")
 
@@ -88,12 +92,22 @@ class Ledger:
             return
         if version > len(self._migrations):
             raise NewerStore(f"{self.file} was written by a newer Tsuzuki: upgrade this one")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         with transaction(connection):
             for number, migration in enumerate(self._migrations[_version(connection) :], _version(connection) + 1):
                 for statement in _statements(migration.read_text(encoding="utf-8")):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {number}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Changes the mode of a new file; SQLite does not wait for others who do so at the same time, so we do."""
+    for _ in range(_TRIES):
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        sleep(_PAUSE)
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextmanager

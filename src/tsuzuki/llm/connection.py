@@ -7,7 +7,7 @@ proxies, compression and HTTP/2 are the library's business.
 
 import asyncio
 import ssl
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import httpx2
@@ -225,15 +225,16 @@ class Connections:
     async def _opened(self) -> Connection:
         loop = asyncio.get_running_loop()
         host, port = self._place.hostname or "", self._place.port or (_PLAIN if self._trust is None else _SECURE)
+        # Other loops, like the gateway's, know nothing of that: they try the addresses one after the other.
+        spread: Any = {"happy_eyeballs_delay": SPREAD} if isinstance(loop, asyncio.BaseEventLoop) else {}
         try:
             async with asyncio.timeout(self._timeout):
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop), host, port, ssl=self._trust, happy_eyeballs_delay=SPREAD
-                )
+                made = await loop.create_connection(lambda: Connection(loop), host, port, ssl=self._trust, **spread)
         except TimeoutError:
             raise httpx2.ConnectTimeout(f"no connection within {self._timeout:g} s") from None
         except OSError as error:
             raise httpx2.ConnectError(str(error)) from error
+        connection: Connection = made[1]
         return connection
 
     def close(self) -> None:

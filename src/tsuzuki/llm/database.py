@@ -109,12 +109,16 @@ class Database:
 
     def _opened(self) -> tuple[sqlite3.Connection, Turnstile]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, isolation_level=None)
+        connection, turnstile = sqlite3.connect(self.path, isolation_level=None), Turnstile(self.path)
         connection.execute(f"PRAGMA busy_timeout = {PATIENCE}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        turnstile.enter()  # to change the mode SQLite waits for nobody
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        finally:
+            turnstile.leave()
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
-        return connection, Turnstile(self.path)
+        return connection, turnstile
 
     def _migrated(self, connection: sqlite3.Connection) -> None:
         connection.execute(_VERSIONS["make_versions"])

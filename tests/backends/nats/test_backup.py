@@ -87,10 +87,10 @@ async def furnished(url: str, prefix: str) -> dict[str, str]:
         ids["waiting"] = (await runs.submit(kept, {"site": "a"}, tags=["night"])).id
     client = await nats.connect(url.partition("?")[0])
     try:
-        bucket = await client.jetstream().create_key_value(bucket=f"{prefix}_wheel_history")
+        bucket = await client.jetstream().create_key_value(bucket=f"{prefix}_later_history")
         await bucket.put("first", b"uploaded")
         await bucket.put("first", b"replaced")
-        shelf = await client.jetstream().create_object_store(f"{prefix}_wheels")
+        shelf = await client.jetstream().create_object_store(f"{prefix}_later_things")
         await shelf.put("thing-1.0-py3-none-any.whl", bytes(range(256)) * 2000)
         await client.jetstream().add_stream(name=f"{prefix}x-journal", subjects=[f"{prefix}x.j.>"])
     finally:
@@ -106,7 +106,7 @@ async def test_every_stream_bucket_and_object_comes_back_item_by_item_and_the_wo
     ids = await furnished(url, prefix)
     made = await copying.backup(url, tmp_path / "backup")
     streams = {each.name for each in made.streams}
-    assert {f"OBJ_{prefix}_wheels", f"KV_{prefix}_wheel_history", f"KV_{prefix}_workers"} < streams
+    assert {f"OBJ_{prefix}_later_things", f"KV_{prefix}_later_history", f"KV_{prefix}_workers"} < streams
     assert f"{prefix}x-journal" not in streams, "it is another store's"
     assert await copying.verify(tmp_path / "backup") == (made, [])
     await copying.restore(tmp_path / "backup", there)

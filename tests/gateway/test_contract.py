@@ -26,7 +26,7 @@ QUICK = settings(
     max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )
 MEANT = {("/runs", "POST"), ("/runs/yaml", "POST"), ("/wheels", "POST")}
-"""Idempotency keys, workflows and wheels have a meaning that no schema says: what fits it may still be refused. So do cursors.
+"""Idempotency keys, workflows and wheels mean what no schema says: what fits it may still be refused. So do cursors.
 
 A query has no types: a number where a text is asked for is that text, so only bodies can be of a wrong type.
 """

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 import trustme
+import uvloop
 
 from tests.llm.double import KEY, Double
 from tsuzuki import llm
@@ -184,3 +185,16 @@ async def test_a_password_in_the_address_is_left_to_the_library(double: Double) 
     await wire.json("POST", "/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "q"}]})
     assert double.headers[-1]["authorization"].startswith("Basic ")
     await wire.close()
+
+
+def test_the_loop_of_the_gateway_has_connections_too(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    async def asked() -> str:
+        provider = llm.opened(llm.Address("openai", base_url=f"{double.url}/v1"))
+        try:
+            return await provider.health()
+        finally:
+            await provider.close()
+
+    assert uvloop.run(asked()) == asyncio.run(asked())

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import WithJsonSchema
 from starlette.responses import Response, StreamingResponse
 
 from tsuzuki.backends.shelf import Wheel, WheelEvent
@@ -19,6 +20,8 @@ from tsuzuki.lifecycle import stamp
 from tsuzuki.tokens import WHEELS
 from tsuzuki.wheelerrors import WheelTooLarge
 from tsuzuki.wheels.registry import Arrived
+
+ActionWord = Annotated[str, WithJsonSchema({"type": "string", "enum": ["upload", "delete"]})]
 
 router: Final = APIRouter(tags=["wheels"])
 
@@ -113,7 +116,7 @@ async def history(
     session: InSession,
     limit: Annotated[int, Query(ge=1, le=500, description="How many at most.")] = 100,
     wheel_name: Annotated[str | None, Query(max_length=256, description="Of this wheel alone.")] = None,
-    action: Annotated[str | None, Query(max_length=32, description="`upload` or `delete`.")] = None,
+    action: Annotated[ActionWord | None, Query(max_length=32, description="Only what came, or only what went.")] = None,
 ) -> Response:
     """Tells which wheels came and went, and by whom, the newest first."""
     found = await session.gateway.wheels.history(limit=limit, wheel=wheel_name, action=action)

@@ -7,7 +7,7 @@ proxies, compression and HTTP/2 are the library's business.
 
 import asyncio
 import ssl
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import httpx2
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Is open."""
-        self._transport = transport if isinstance(transport, asyncio.Transport) else None
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
 
     def data_received(self, data: bytes) -> None:
         """Takes more of an answer; whatever comes without a question ends the connection."""

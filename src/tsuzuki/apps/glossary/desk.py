@@ -24,6 +24,8 @@ from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.errors import KeyHeld, LLMError, RunNotFound, StoreError
 
 Submit = Callable[..., Awaitable[Run]]
+CHOSEN: Final = ("llm_debug", "review_batch_size")
+"""What whoever starts a run may choose for it alone."""
 CLOSING_WAIT: Final = 2.0
 """How long a run whose row is completed may take to record its own end (seconds)."""
 CANCEL_WAIT: Final = 3.0
@@ -100,7 +102,8 @@ class Desk:
             raise BadValue(f"Unknown scope: {scope[:40]}. Must be one of {', '.join(PipelineScope)}")
         project = await self._opened(number)
         await self.reconcile(number)
-        params = {"project_id": number, "scope": scope, "triggered_by": triggered_by}
+        # The worker may be quicker than we are: what was chosen goes with the run.
+        params = {"project_id": number, "scope": scope, "triggered_by": triggered_by, **chosen}
         earlier = await self._earlier(project, scope)
         try:
             run = await self._submit(flows.glossary, params, continues=earlier)
@@ -138,7 +141,8 @@ class Desk:
     async def _row(self, project: ProjectFile, run: Run) -> RunRow:
         """Gives the row of an engine's run; where its starter has not written it yet, it is written now."""
         params = msgspec.json.decode(bytes(run.params))
-        origin = await asyncio.to_thread(project.origin, run.id)
+        chosen = {name: params[name] for name in CHOSEN if params.get(name) is not None}
+        origin = await asyncio.to_thread(lambda: project.origin(run.id, **chosen))
         scope, by = params.get("scope", "full"), params.get("triggered_by", "api")
         return await asyncio.to_thread(project.open_run, scope, by, origin)
 

@@ -59,12 +59,21 @@ class Notes:
 
 
 @flow(name="glossary", key="glossary:{project_id}")
-async def glossary(project_id: int, scope: str = "full", triggered_by: str = "api") -> dict[str, int]:
+async def glossary(
+    project_id: int,
+    scope: str = "full",
+    triggered_by: str = "api",
+    llm_debug: bool = False,
+    review_batch_size: int | None = None,
+) -> dict[str, int]:
     """Carries out a scope (full, extract, generate, review, refine) over the documents of a project."""
     wanted = PipelineScope(scope)
     project = ProjectFile(Registry(folder_of(current().tenant)), project_id)
     # Where the one who started it has died meanwhile, nobody has written the row: whoever comes first does.
-    opened = project.open_run(wanted, triggered_by, project.origin(current().run_id))
+    chosen: dict[str, bool | int] = {"llm_debug": llm_debug}
+    if review_batch_size is not None:
+        chosen["review_batch_size"] = review_batch_size
+    opened = project.open_run(wanted, triggered_by, project.origin(current().run_id, **chosen))
     row, origin = project.begin(opened.id)
     notes = Notes(project, row.id)
     context = ExecutionContext(row.id, notes.take, Stopping())

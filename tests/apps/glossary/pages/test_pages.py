@@ -141,7 +141,7 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     page.get_by_role("button", name="Run", exact=True).click()
     _completed(window, 2)
     expect(window.find(".glossary-step[data-step-state=done]")).to_have_count(3)
-    expect(window.find(".log-frame")).to_contain_text("refined entries")
+    expect(window.find(".log-frame")).to_contain_text("Define:")
     _edits_and_asks_again(window)
     _takes_results_away(window)
     _looks_at_a_document(window)

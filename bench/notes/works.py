@@ -18,14 +18,14 @@ def notes(bench: Bench) -> list[Row]:
     """The cache, an offline import beside Y, a resume with nothing to do, and an export of a gigabyte."""
     for _ in range(bench.rounds):
         for count, _ in RECORDS:
-            bench.take(f"notes cache {count}", lambda count=count: measure("bench.notes.ours:cache", count))  # type: ignore[misc]
+            bench.take(f"notes cache {count}", lambda count=count: measure("bench.notes.ours:cache", count))  # type: ignore[misc] # the default binds it now
         before = measure("bench.yardsticks:commits", Y_ROWS)
         bench.take("notes import", lambda: measure(IMPORT, CONVERSATIONS // bench.scale))
         after = measure("bench.yardsticks:commits", Y_ROWS)
-        bench.take("notes Y", lambda before=before, after=after: {"rate": (before["rate"] + after["rate"]) / 2})  # type: ignore[misc]
+        bench.take("notes Y", lambda before=before, after=after: {"rate": (before["rate"] + after["rate"]) / 2})  # type: ignore[misc] # the default binds it now
     bench.take("notes large", lambda: measure("bench.notes.ours:large_export", MEGABYTES // bench.scale))
     return [
-        *(attempt(f"CompletedItemsCache of {count:,} records", lambda c=count, m=most: _cache(bench, c, m))  # type: ignore[misc]
+        *(attempt(f"CompletedItemsCache of {count:,} records", lambda c=count, m=most: _cache(bench, c, m))  # type: ignore[misc] # the default binds it now
           for count, most in RECORDS),
         attempt("offline import of 2,000 conversations of 5 KB", lambda: _import(bench)),
         attempt("  resume with nothing left to do", lambda: _resume(bench)),

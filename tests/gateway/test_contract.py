@@ -18,7 +18,7 @@ from tests.gateway.conftest import House
 from tsuzuki.backends import WorkerState
 from tsuzuki.gateway import bodies, create_app, models, wheel_models, worker_models
 from tsuzuki.gateway.contract import api_routes, reachable
-from tsuzuki.gateway.glossary import MEANS
+from tsuzuki.gateway.meanings import MEANS
 from tsuzuki.gateway.options import Options
 from tsuzuki.lifecycle import Status
 

@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.routing import BaseRoute
 
 from tsuzuki import __version__
-from tsuzuki.gateway import bodies, glossary, models, wheel_models, worker_models
+from tsuzuki.gateway import bodies, meanings, models, wheel_models, worker_models
 from tsuzuki.gateway.examples import ANSWERS
 from tsuzuki.gateway.session import session_of
 
@@ -65,7 +65,7 @@ def _show(document: dict[str, Any]) -> None:
     """Puts words to every field of our own routes, and an example to every answer; applications have their own."""
     shapes = document["components"]["schemas"]
     own = {path: operations for path, operations in document["paths"].items() if not path.startswith("/api/")}
-    glossary.describe({name: shapes[name] for name in reachable(own, shapes)})
+    meanings.describe({name: shapes[name] for name in reachable(own, shapes)})
     for name, kind in (vars(models) | vars(worker_models) | vars(wheel_models)).items():
         if name in shapes and isinstance(extra := getattr(kind, "model_config", {}).get("json_schema_extra"), dict):
             shapes[name] |= extra  # as they were written: FastAPI leaves out what is null in them

@@ -35,6 +35,8 @@ class Stream(msgspec.Struct, frozen=True):
     file: str
     config: dict[str, Any]
     state: dict[str, Any]
+    after: dict[str, Any] = {}
+    """What it held after the last byte of the copy, where others went on in it."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import nats
@@ -221,3 +222,37 @@ async def test_a_key_that_was_handed_on_while_the_streams_were_copied_is_given_b
             await runs.submit(kept, {"site": "a"})
         await work_off(there, kept)
         assert await runs.result(first.id) == "a"
+
+
+async def test_a_backup_of_streams_that_never_rest_is_restored(
+    nats_server: NatsServer, empty: NatsServer, tmp_path: Path
+) -> None:
+    """Runs come, work and are purged while their streams are copied: what is restored is of a moment in between."""
+    prefix = nats_server.fresh()
+    url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
+    ended = asyncio.Event()
+    async with Runs.open(url) as runs, Worker(runs.backend, [mixed]) as worker:
+        working = asyncio.create_task(worker.run())
+
+        async def restlessly() -> None:
+            while not ended.is_set():
+                run = await runs.submit(mixed, {"count": 5})
+                assert (await runs.wait(run.id)).status is Status.COMPLETED
+                await runs.backend.purge([run.id])
+
+        others = [asyncio.create_task(restlessly()) for _ in range(4)]
+        kept_run = await runs.submit(mixed, {"count": 5})
+        await runs.wait(kept_run.id)
+        for number in count():  # until something did happen in the moment of a copy
+            folder = tmp_path / str(number)
+            made = await copying.backup(url, folder)
+            if any(each.state["last_seq"] < each.after["last_seq"] for each in made.streams):
+                break
+        ended.set()
+        await asyncio.gather(*others)
+        worker.stop()
+        await working
+    await copying.restore(folder, there)
+    async with Runs.open(there) as runs:
+        assert all(check.ok for check in await examine(runs))
+        assert await runs.result(kept_run.id) == LARGE + 4

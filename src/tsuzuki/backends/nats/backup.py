@@ -52,7 +52,7 @@ async def backup(url: str, folder: Path, defaults: dict[str, str]) -> Manifest:
 async def _saved(wire: Wire, name: str, folder: Path) -> Stream:
     file = f"{name}.snapshot"
     copied = await snapshots.save(wire, name, folder / file)
-    return Stream(name, file, copied.config, copied.state)
+    return Stream(name, file, *copied)
 
 
 async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
@@ -92,7 +92,7 @@ async def _load_all(wire: Wire, made: Manifest, folder: Path, chosen: Options) -
         for each in made.streams:
             begun.append(each.name)
             config = {**each.config, "num_replicas": chosen.replicas}
-            copied = Copied(config, each.state)
+            copied = Copied(config, each.state, each.after or each.state)
             await snapshots.load(wire, folder / each.file, copied)
             await _settled(wire, each.name, copied)
     except BaseException:
@@ -123,7 +123,10 @@ async def _settled(wire: Wire, name: str, copied: Copied) -> None:
         if not wrong:
             return
         if SystemClock().monotonic() > until:
-            raise StoreError(f"the stream {name} is not what was backed up: {'; '.join(wrong)}; it was removed again")
+            raise StoreError(
+                f"the stream {name} is not what was backed up: {'; '.join(wrong)}; what was restored is removed again. "
+                "Is somebody still at work in this store? End its workers and gateways, and restore again"
+            )
         await asyncio.sleep(_LOOK)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from nats.aio.msg import Msg
 
-from tsuzuki.backends.nats import administration
+from tsuzuki.backends.nats import administration, topology
 from tsuzuki.backends.nats.faults import Unclear, refusal
 from tsuzuki.backends.nats.wire import Wire
 
@@ -23,10 +23,19 @@ _GOOD: Final = ("", "100", "200", "204")
 
 
 class Copied(NamedTuple):
-    """What the server told of a stream when it was copied."""
+    """What the server told of a stream when it was copied: at the beginning, and after the last byte.
+
+    It goes on meanwhile: the copy of a stream that others use is of a moment between the two.
+    """
 
     config: dict[str, Any]
     state: dict[str, Any]
+    after: dict[str, Any]
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing happened meanwhile, so that it is known what the copy holds."""
+        return all(self.state.get(name, 0) == self.after.get(name, 0) for name in (*_SAME, "first_seq"))
 
 
 async def save(wire: Wire, stream: str, target: Path) -> Copied:
@@ -41,7 +50,8 @@ async def save(wire: Wire, stream: str, target: Path) -> Copied:
                 file.write(data)
     finally:
         await wire.unsubscribe(listening)
-    return Copied(told["config"], told["state"])
+    after = await wire.api(topology.stream_info(stream), SILENCE)
+    return Copied(told["config"], told["state"], after["state"])
 
 
 async def _piece(wire: Wire, stream: str, pieces: "asyncio.Queue[Msg]") -> bytes:
@@ -78,6 +88,9 @@ def _accepted(answer: bytes) -> None:
 
 def differences(copied: Copied, found: dict[str, Any]) -> list[str]:
     """Compares what a stream holds with what was copied; what may expire by itself may be less."""
+    if not copied.quiet:
+        least, most, last = copied.state.get("last_seq", 0), copied.after.get("last_seq", 0), found.get("last_seq", 0)
+        return [] if least <= last <= most else [f"last_seq is {last}, not from {least} to {most}"]
     expires = bool(copied.config.get("max_age") or copied.config.get("allow_msg_ttl"))
     names = ("last_seq",) if expires else _SAME
     if copied.state.get("messages") and not expires:  # of a stream that is empty, the first is told in two ways

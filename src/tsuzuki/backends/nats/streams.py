@@ -61,7 +61,7 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
     try:
         told: dict[str, Any] = (await _patiently(wire, make, options))["config"]
     except ApiError as error:
-        if error.error == DENIED and name in error.text:
+        if error.error == DENIED and name.lower() in error.text:  # the client tells of it in small letters
             raise StoreUnavailable(
                 f"{options.url}: the stream {name} is missing, or this user may not {error.text}; "
                 "open the store once with the rights of an admin, and give this user those of its role (docs/nats.md)"

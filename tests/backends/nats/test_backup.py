@@ -1,8 +1,8 @@
 """A store on NATS, backed up while it holds something of everything, and restored into an empty server."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import nats
@@ -228,7 +228,7 @@ async def test_a_backup_of_streams_that_never_rest_is_restored(
     nats_server: NatsServer, empty: NatsServer, tmp_path: Path
 ) -> None:
     """Runs come, work and are purged while their streams are copied: what is restored is of a moment in between."""
-    prefix = nats_server.fresh()
+    prefix, folder = nats_server.fresh(), tmp_path / "backup"
     url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
     ended = asyncio.Event()
     async with Runs.open(url) as runs, Worker(runs.backend, [mixed]) as worker:
@@ -243,11 +243,10 @@ async def test_a_backup_of_streams_that_never_rest_is_restored(
         others = [asyncio.create_task(restlessly()) for _ in range(4)]
         kept_run = await runs.submit(mixed, {"count": 5})
         await runs.wait(kept_run.id)
-        for number in count():  # until something did happen in the moment of a copy
-            folder = tmp_path / str(number)
+        made = await copying.backup(url, folder)
+        while not any(each.state["last_seq"] < each.after["last_seq"] for each in made.streams):
+            shutil.rmtree(folder)  # nothing happened in the moment of the copy
             made = await copying.backup(url, folder)
-            if any(each.state["last_seq"] < each.after["last_seq"] for each in made.streams):
-                break
         ended.set()
         await asyncio.gather(*others)
         worker.stop()

@@ -1,7 +1,8 @@
 """One durable call: look in the journal; perform, with its retries, only what is not there; record; answer."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,7 @@ class CallFrame(Frame, Protocol):
     spent: list[f.Spent] | None
     owner: "asyncio.Task[Any] | None"
     since: int
+    tries: int
 
     def begin(self, tries: int, since: int) -> bool:
         """Begins a try, or the same one once more; tells whether calls were made before."""
@@ -173,24 +175,42 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
             try:
                 value = await (_limited(run, task, work) if task.limited else invoke(run, work))
                 data, value = task.codec.record(value)
+                if run.stopping is not None:
+                    _finished(run, work.frame)
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
                 work.leave_if_interrupted()
-                await run.postpone(later.seconds, later.reason)
-                await _begin(run, work, tries, since=work.frame.since)
+                with _waiting(run, work.frame):
+                    await run.postpone(later.seconds, later.reason)
+                    await _begin(run, work, tries, since=work.frame.since)
                 tries -= 1
             except (ClaimLost, StoreError, Abandoned):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever user code raises is its failure
                 ours = isinstance(error, TsuzukiError) and not isinstance(error, StepFailure)
                 if ours or not task.retry.again(tries, error):
+                    _finished(run, work.frame)
                     raise Failed(error, clock.monotonic() - started, tries) from None
-                leave_if_stopping(run)
-                work.leave_if_interrupted()
-                await _pause(run, task, work.frame, tries, error)
-                await _begin(run, work, tries + 1, since=run.journal.position)
+                with _waiting(run, work.frame):
+                    leave_if_stopping(run)
+                    work.leave_if_interrupted()
+                    await _pause(run, task, work.frame, tries, error)
+                    await _begin(run, work, tries + 1, since=run.journal.position)
     finally:
         run.active -= 1
+
+
+@contextmanager
+def _waiting(run: Execution, frame: CallFrame, *, tried: bool = True) -> Iterator[None]:
+    """Counts a call that a stop meets while it waits for a try; before the first one it has never started."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if tried:
+            _interrupted(run, frame)
+        elif run.stopping is not None:
+            run.calls.cut.never_started += 1
+        raise
 
 
 async def _begin(run: Execution, work: Call, tries: int, since: int) -> None:
@@ -212,7 +232,8 @@ async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: 
 
 
 async def _limited(run: Execution, task: Task[..., Any], work: Call) -> Any:
-    await run.limits.enter(task)
+    with _waiting(run, work.frame, tried=work.frame.tries > 1):
+        await run.limits.enter(task)
     try:
         return await invoke(run, work)
     finally:
@@ -232,12 +253,8 @@ async def invoke(run: Execution, work: Call) -> Any:
         if frame.owner is None:
             frame.owner = asyncio.current_task()
         if task.timeout is None:
-            value = await task.function(*work.args, **work.kwargs)
-        else:
-            value = await _before(run, task.timeout, task.function(*work.args, **work.kwargs))
-        if run.stopping is not None:
-            _finished(run, frame)
-        return value
+            return await task.function(*work.args, **work.kwargs)
+        return await _before(run, task.timeout, task.function(*work.args, **work.kwargs))
     except SystemExit as error:  # it would end this whole process, and with it everybody else's work
         raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error
     except (GeneratorExit, BaseExceptionGroup) as error:
@@ -362,7 +379,6 @@ def _settled(run: Execution, frame: CallFrame, work: Work) -> Any:
     if isinstance(error, Abandoned | asyncio.CancelledError):
         _interrupted(run, frame)
         raise asyncio.CancelledError(*error.args)
-    _finished(run, frame)
     if error is not None:
         raise error
     return work.result()

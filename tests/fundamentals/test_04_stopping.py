@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fundamentals.conftest import RunFlow
-from tsuzuki import Later, Run, Runs, Status, Worker, current, flow, task
+from tsuzuki import Later, Retry, Run, Runs, Status, Worker, current, flow, task
 from tsuzuki.facts import RunCancelled
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import RunUpdateResult
@@ -63,6 +63,49 @@ async def test_an_async_task_is_cancelled_within_a_second(runs: Runs) -> None:
     assert counts.finished_anyway == 0
     assert counts.interrupted == len(cleaned) > 0
     assert counts.never_started == 10 - 2 - len(cleaned)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_waits_for_its_next_try_or_for_its_turn_is_counted_too(runs: Runs, is_async: bool) -> None:
+    """Every item is counted once: done, never started, or interrupted."""
+    tried: set[int] = set()
+    go = threading.Event()
+
+    @task(retry=Retry(attempts=5, backoff=60.0))
+    async def shaky(x: int) -> int:
+        if x % 2 == 0:
+            tried.add(x)
+            raise OSError("not now")
+        return x
+
+    @task(retry=Retry(attempts=5, backoff=60.0))
+    def shaky_and_slow(x: int) -> int:
+        tried.add(x)
+        go.wait()
+        raise OSError("not now")
+
+    @task(concurrency=1)
+    async def one_by_one(x: int) -> None:
+        tried.add(x)
+        await asyncio.sleep(60)
+
+    @flow
+    async def waiting() -> None:
+        first = shaky if is_async else shaky_and_slow
+        await asyncio.gather(first.map(range(6), concurrency=4), one_by_one.map(range(100, 110), concurrency=4))
+
+    async with working(runs, waiting):
+        row = await runs.submit(waiting)
+        while len(tried) < 4:
+            await asyncio.sleep(0.01)
+        await runs.cancel(row.id)
+        while (await runs.get(row.id)).status is Status.RUNNING:
+            await asyncio.sleep(0.01)
+        go.set()
+        row = await runs.wait(row.id)
+    cut = await ending(runs, row)
+    assert row.done + cut.never_started + cut.interrupted == 16
+    assert cut.interrupted == len(tried)
 
 
 async def test_a_cancelled_run_keeps_its_finished_items_and_can_go_on(runs: Runs, run: RunFlow) -> None:

@@ -14,6 +14,9 @@ from tsuzuki.journal import Journal
 from tsuzuki.redact import redact
 
 MOST_WAITING: Final = 2000
+FOR_TROUBLE: Final = 200
+"""How many more may wait that tell of trouble: chatter that fills the buffer does not hide them."""
+_TROUBLE: Final = frozenset({"warning", "error", "critical"})
 MOST_TEXT: Final = 8192
 
 
@@ -69,7 +72,7 @@ class RunLog:
         self, text: object, level: str = "info", *, step: str = "", name: str = "", key: str = "", logger: str = ""
     ) -> None:
         """Adds a line, unless too many wait already; then it is counted."""
-        if len(self._lines) >= MOST_WAITING:
+        if len(self._lines) >= MOST_WAITING + (FOR_TROUBLE if level in _TROUBLE else 0):
             self._dropped += 1
             return
         said = redact(_text(text))

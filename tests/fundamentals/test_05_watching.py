@@ -59,17 +59,18 @@ async def test_secrets_do_not_reach_the_log_or_the_error(runs: Runs, run: RunFlo
         assert secret not in shown
 
 
-async def test_too_many_lines_are_dropped_and_counted(runs: Runs, run: RunFlow) -> None:
+async def test_too_many_lines_are_dropped_and_counted_trouble_last(runs: Runs, run: RunFlow) -> None:
     @flow
     async def flooding() -> int:
         for number in range(5000):
             current().log(f"line {number}")
+        logging.getLogger("shop").error("the shop is on fire")
         return 1
 
     ended = await run(flooding)
     texts = [line.text async for line in runs.log(ended.id)]
-    assert len(texts) == 2001
-    assert texts[-1] == "3000 log lines were dropped: too many at once"
+    assert len(texts) == 2002
+    assert texts[-2:] == ["the shop is on fire", "3000 log lines were dropped: too many at once"]
 
 
 async def test_an_exception_whose_str_raises_is_told_by_its_type(run: RunFlow) -> None:

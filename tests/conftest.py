@@ -6,6 +6,7 @@ Tests keep their files under pytest's `tmp_path`; there is no other place to wri
 import asyncio
 import inspect
 import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -25,6 +26,11 @@ Thing = TypeVar("Thing")
 
 SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "nats-of-all-tests")
 PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core: half of what tests do is waiting for processes, servers and browsers."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -103,7 +103,7 @@ async def freeze_between_writes(worker: Child, runs: Runs) -> None:
 
 async def test_a_worker_that_is_stopped_hands_back_what_it_had_claimed_ahead(tmp_path: Path) -> None:
     async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
-        with started("work", "--concurrency", 1, folder=tmp_path) as worker:
+        with started("work", "--concurrency", 1, "--foresight", 60, folder=tmp_path) as worker:
             [name] = await ready(worker)
             await ended(runs, [await runs.submit(catalog.small, {"number": number}) for number in range(60)])
             slow = await runs.submit(catalog.signed, {"number": 1}, priority=1)

@@ -255,5 +255,9 @@ def test_a_run_that_brings_its_flow_is_started_and_started_again(window: Window,
 def test_a_slash_leads_to_the_search(window: Window) -> None:
     window.go("/runs")
     window.sees(".filters")
-    window.page.keyboard.press("/")
-    assert window.page.evaluate("document.activeElement.name") == "text"
+    for _ in range(100):  # it listens a moment after it is seen
+        window.page.keyboard.press("/")
+        if window.page.evaluate("document.activeElement.name") == "text":
+            break
+        window.page.wait_for_timeout(30)
+    assert window.page.evaluate("[document.activeElement.name, document.activeElement.value]") == ["text", ""]

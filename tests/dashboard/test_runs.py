@@ -1,7 +1,9 @@
 """The list of runs: live, filtered by its address, several at once; and how a run is started."""
 
+import contextlib
 import re
 
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
 from tests.dashboard.browsing import Window
@@ -255,9 +257,9 @@ def test_a_run_that_brings_its_flow_is_started_and_started_again(window: Window,
 def test_a_slash_leads_to_the_search(window: Window) -> None:
     window.go("/runs")
     window.sees(".filters")
-    for _ in range(100):  # it listens a moment after it is seen
+    for _ in range(50):  # it listens a moment after it is seen
         window.page.keyboard.press("/")
-        if window.page.evaluate("document.activeElement.name") == "text":
+        with contextlib.suppress(PlaywrightTimeout):
+            window.page.wait_for_function("document.activeElement.name === 'text'", timeout=1000)
             break
-        window.page.wait_for_timeout(30)
     assert window.page.evaluate("[document.activeElement.name, document.activeElement.value]") == ["text", ""]

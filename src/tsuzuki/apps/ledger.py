@@ -11,6 +11,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Final, TypeVar
 
+from tsuzuki import privacy
 from tsuzuki.errors import NewerStore, NotAStore, StoreUnavailable
 
 Record = TypeVar("Record")
@@ -68,7 +69,7 @@ class Ledger:
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            privacy.make_file(self.file)
         except OSError as error:
             raise StoreUnavailable(f"{self.file.parent} cannot be made: {error.strerror}") from error
         # A connection may be filled on the event loop and settled on a thread, one after the other.

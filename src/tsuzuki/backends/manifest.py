@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tsuzuki import privacy
 from tsuzuki.errors import NotABackup, PlaceTaken
 
 NAME: Final = "manifest.json"
@@ -62,7 +63,7 @@ def begin(folder: Path) -> None:
     """Makes the folder of a backup; one with something in it is refused."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PlaceTaken(f"{folder} is there already and not empty; name a new folder for the backup")
-    folder.mkdir(parents=True, exist_ok=True)
+    privacy.make_folder(folder)
 
 
 def piece(folder: Path, name: str) -> Piece:

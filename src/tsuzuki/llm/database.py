@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
+from tsuzuki import privacy
 from tsuzuki.backends.sqlite.faults import fault
 from tsuzuki.backends.sqlite.migrations import statements, steps
 from tsuzuki.backends.sqlite.queries import parse
@@ -108,7 +109,7 @@ class Database:
             turnstile.close()
 
     def _opened(self) -> tuple[sqlite3.Connection, Turnstile]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        privacy.make_file(self.path)
         connection, turnstile = sqlite3.connect(self.path, isolation_level=None), Turnstile(self.path)
         connection.execute(f"PRAGMA busy_timeout = {PATIENCE}")
         turnstile.enter()  # to change the mode SQLite waits for nobody

@@ -273,7 +273,8 @@ async def test_no_token_is_in_any_file_but_its_own(office: Office, project: Proj
     await office.bulk()
     files = [file for file in office.folder.rglob("*") if file.is_file()]
     assert [file.name for file in files if TOKEN.encode() in file.read_bytes()] == ["commits-tokens.json"]
-    assert oct((office.folder / "commits-tokens.json").stat().st_mode)[-3:] == "600"
+    for name in ("commits-tokens.json", "commits.db"):
+        assert oct((office.folder / name).stat().st_mode)[-3:] == "600"
     assert TOKEN not in str(office.desk.projects.connections())
 
 

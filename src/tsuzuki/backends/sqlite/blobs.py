@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from tsuzuki import privacy
 from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.errors import StoreError
 
@@ -105,7 +106,8 @@ def _make(folder: Path) -> None:
     """Makes the folder of a run; its entry, and that of the folder of all blobs, are synced too."""
     if folder.is_dir():
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    privacy.make_folder(folder.parent)
+    privacy.make_folder(folder)
     sync_folder(folder.parent)
     sync_folder(folder.parent.parent)
 

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tsuzuki import privacy
 from tsuzuki.backends.sqlite.faults import fault, file_fault
 from tsuzuki.backends.sqlite.migrations import MARK, NEWEST, migrate, version
 from tsuzuki.backends.sqlite.queries import SQL
@@ -31,7 +32,7 @@ def prepare(path: Path) -> Opened:
     """Opens the store at `path`; blocks, for a thread to call."""
     try:
         path = path.expanduser().resolve()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        privacy.make_file(path)
         inspect(path)
         turnstile = Turnstile(path)
     except OSError as error:

@@ -36,9 +36,10 @@ else:
 
         def __init__(self, path: Path) -> None:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-            self._next = os.open(path.with_name(f"{path.name}-next"), flags, 0o666)
+            rights = path.stat().st_mode & 0o666 if path.exists() else 0o600  # whoever may use the store may queue
+            self._next = os.open(path.with_name(f"{path.name}-next"), flags, rights)
             try:
-                self._main = os.open(path.with_name(f"{path.name}-main"), flags, 0o666)
+                self._main = os.open(path.with_name(f"{path.name}-main"), flags, rights)
             except OSError:
                 os.close(self._next)
                 raise

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from tsuzuki import settings
+from tsuzuki import privacy, settings
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent, key_since
 from tsuzuki.backends.sqlite.blobs import PART, sync_folder
 from tsuzuki.backends.sqlite.faults import file_fault
@@ -175,7 +175,7 @@ def _tell(transaction: Transaction, event: WheelEvent, wheel: Wheel) -> None:
 
 def _make(folder: Path) -> None:
     if not folder.is_dir():
-        folder.mkdir(exist_ok=True)
+        privacy.make_folder(folder)
         sync_folder(folder.parent)
 
 

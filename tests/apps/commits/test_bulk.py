@@ -23,8 +23,6 @@ from tsuzuki.apps.commits.refusals import (
     NothingRunning,
     NotThere,
 )
-from tsuzuki.apps.commits.tokens import NONE, SET
-from tsuzuki.errors import TsuzukiError
 
 BRANCHES = ("a", "b", "c", "d", "e")
 LOOK = 0.01
@@ -251,6 +249,24 @@ async def test_missing_connections_are_told_before_anything_starts(office: Offic
         await office.desk.start()
 
 
+async def test_a_connection_that_is_registered_again_has_its_projects_again(
+    office: Office, project: Project, gitlab: GitLabDouble, repository: Repository
+) -> None:
+    other = (await office.desk.sync(office.desk.connect("git", str(repository.path))))[0]
+    await office.collected(other, "main")
+    office.desk.disconnect(1)
+    assert [known.connection_id for known in office.desk.projects.projects()] == [None, 2]
+    assert await office.desk.branches(office.desk.projects.project(project.project_id)) == []
+    summary = await office.bulk()
+    assert (summary.success_count, summary.failed_count) == (1, 5), "what can be collected is"
+    assert all("接続を登録してください" in text for text in office.messages(summary.run_id).values())
+    with pytest.raises(NoConnection, match="接続設定がありません"):
+        await office.desk.retry()
+    assert [known.project_id for known in await office.connected(gitlab)] == [project.project_id]
+    retried = await office.desk.retry(pause=0)
+    assert (await office.settled(retried.run_id)).success_count == 5
+
+
 async def test_a_token_that_vanished_is_told_before_anything_starts(office: Office, project: Project) -> None:
     (office.folder / "commits-tokens.json").unlink()
     with pytest.raises(NoConnection, match="トークンがありません"):
@@ -276,22 +292,6 @@ async def test_no_token_is_in_any_file_but_its_own(office: Office, project: Proj
     for name in ("commits-tokens.json", "commits.db"):
         assert oct((office.folder / name).stat().st_mode)[-3:] == "600"
     assert TOKEN not in str(office.desk.projects.connections())
-
-
-async def test_the_token_of_the_environment_goes_to_its_server_alone(
-    office: Office, repository: Repository, gitlab: GitLabDouble, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gitlab.host(repository.path)
-    monkeypatch.setenv("TSUZUKI_GITLAB_TOKEN", TOKEN)
-    connection = office.desk.connect("gitlab", gitlab.url)
-    assert connection.token_from == NONE
-    with pytest.raises(TsuzukiError, match="401"):
-        await office.desk.sync(connection)
-    monkeypatch.setenv("TSUZUKI_GITLAB_URL", gitlab.url)
-    connection = office.desk.connect("gitlab", f"{gitlab.url}/api/v4/")
-    assert connection.token_from == SET
-    assert len(await office.desk.sync(connection)) == 1
-    assert not (office.folder / "commits-tokens.json").exists()
 
 
 def test_a_tenant_has_a_file_of_its_own(tmp_path: Path) -> None:

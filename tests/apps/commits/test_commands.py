@@ -50,7 +50,7 @@ def test_bulk_goes_on_tomorrow_and_tells_what_failed(terminal: Terminal, reposit
     told = terminal.json("commits", "bulk", code=6)
     assert {r["branch_name"]: r["new_commits_count"] for r in told["results"]} == {"gone": None, "main": 1}
     shown = terminal.tsuzuki("commits", "status", code=6)
-    assert "404" in shown.stdout
+    assert "no such branch" in shown.stdout
     assert "tsuzuki commits retry" in shown.stderr
     repository.git("branch", "gone")
     again = terminal.json("commits", "retry")
@@ -75,7 +75,11 @@ def test_a_token_is_asked_for_kept_and_never_shown(terminal: Terminal, repositor
         terminal.tsuzuki("commits", "connect", "--remove", "1")
         assert TOKEN not in kept.read_text()
         assert "接続設定がありません" in terminal.tsuzuki("commits", "bulk", code=1).stderr
-        terminal.tsuzuki("commits", "projects", "--branches", "1", "--remove-branch", "main", "--yes", code=1)
+        assert "main" in terminal.tsuzuki("commits", "projects", "--branches", "1").stdout
+        assert "--token-stdin" in terminal.tsuzuki("commits", "connect", gitlab.url, code=1).stderr
+        terminal.tsuzuki("commits", "connect", f"{gitlab.url}/", "--token-stdin", stdin=f"{TOKEN}\n")
+        assert len(terminal.json("commits", "projects", "--sync")) == 1
+        assert terminal.json("commits", "bulk")["success_count"] == 1
 
 
 def test_what_makes_no_sense_is_told_in_a_line(terminal: Terminal) -> None:

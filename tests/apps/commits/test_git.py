@@ -70,10 +70,31 @@ async def test_an_unknown_head_is_gone(repository: Repository) -> None:
 
 
 async def test_what_is_not_there_is_told(tmp_path: Path, repository: Repository) -> None:
-    with pytest.raises(SourceFailure, match=r"404.*nowhere"):
+    with pytest.raises(SourceFailure, match=r"no such branch.*nowhere"):
         await GitSource(str(repository.path)).head(".", "nowhere")
+    with pytest.raises(SourceFailure, match="no commits yet"):
+        await GitSource(str(Repository(tmp_path / "empty").path)).head(".", "main")
     with pytest.raises(SourceFailure, match="リポジトリを読み取れません"):
         await GitSource(str(tmp_path / "nothing")).branches(".")
+
+
+async def test_a_tag_of_the_same_name_is_not_the_default_branch(repository: Repository) -> None:
+    repository.git("tag", "main")
+    source = GitSource(str(repository.path))
+    (found,) = await source.projects()
+    assert found.default_branch == "main"
+    assert await source.head(".", found.default_branch) == repository.head("refs/heads/main")
+
+
+async def test_the_users_configuration_changes_no_figure(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = await read(repository.path, Span(repository.head()))
+    settings = "[log]\nshowRoot = false\nshowSignature = true\n[diff]\nrelative = true\nignoreSubmodules = all\n"
+    (tmp_path / "config").write_text(settings + "[color]\nui = always\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    assert await read(repository.path, Span(repository.head())) == plain
+    assert plain[-1].additions > 0, "the first commit"
 
 
 async def test_bare_repositories_and_worktrees_are_repositories(tmp_path: Path, repository: Repository) -> None:

@@ -1,5 +1,6 @@
 """GitLab over REST: pages, limits and failures, and an independent client as a witness."""
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -184,6 +185,18 @@ async def test_an_answer_that_is_not_gitlabs_is_told(
     with pytest.raises(SourceFailure) as told:
         await read(source_of(gitlab, clock), Span(repository.head()))
     assert told.value.cause == "answer"
+
+
+@pytest.mark.parametrize("page", ["[]", json.dumps([{"id": "1", "created_at": "2026-01-01"}])])
+@pytest.mark.parametrize("headers", [{"Link": '<x?page=2>; rel="next"'}, {"X-Next-Page": "2"}, {"X-Next-Page": "x"}])
+async def test_a_server_that_always_names_one_more_page_is_not_asked_for_ever(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried, page: str, headers: dict[str, str]
+) -> None:
+    gitlab.host(repository.path)
+    gitlab.fail("/repository/commits", 200, body=page, headers=headers)
+    with pytest.raises(SourceFailure, match="理解できません"):
+        await read(source_of(gitlab, clock), Span(repository.head()))
+    assert len(gitlab.asked("/repository/commits")) <= 3
 
 
 async def test_a_server_that_is_not_there_is_told(clock: Hurried) -> None:

@@ -10,6 +10,7 @@ from tsuzuki import Runs
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.desk import Desk
 from tsuzuki.apps.commits.records import Connection, Project, Target
+from tsuzuki.apps.commits.sources.gitlab import server_address
 from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
 from tsuzuki.cli.here import Progress, start_here, with_progress
 from tsuzuki.cli.render import counted, local, put
@@ -40,20 +41,28 @@ def connect(
     async def work(desk: Desk) -> list[Connection]:
         if remove is not None:
             desk.disconnect(remove)
-        if address and address.startswith(("http://", "https://")):
+        if address and "://" in address:
             desk.connect("gitlab", address, _token(desk, address, from_stdin=token_stdin, none=no_token))
         elif address:
             desk.connect("git", address)
         return desk.projects.connections()
 
     _show_connections(on_desk(store, work), as_json=as_json)
+    if address:
+        click.echo("`tsuzuki commits projects --sync` asks it for its projects", err=True)
 
 
 def _token(desk: Desk, address: str, *, from_stdin: bool, none: bool) -> str | None:
+    server = server_address(address)  # what is refused is refused before anybody types a token
     if from_stdin:
         return sys.stdin.readline().strip() or None
-    if none or desk.tokens.source_of(None, address.rstrip("/")) == "environment":
+    if none or desk.tokens.source_of(None, server) == "environment":
         return None
+    if not sys.stdin.isatty():
+        raise BadUsage(
+            "there is no terminal to ask for a token: say --token-stdin or --no-token, or set TSUZUKI_GITLAB_TOKEN "
+            "and TSUZUKI_GITLAB_URL"
+        )
     return (
         str(click.prompt("token (read_api; empty for none)", default="", hide_input=True, show_default=False)) or None
     )
@@ -152,12 +161,15 @@ def collect(
 ) -> int:
     """Collect branches of a project for the first time, or what is new of them; the default branch unless one is named.
 
+    With --since or --until only that span, also where it is older than what is stored.
+
     \b
       tsuzuki commits collect --git .
       tsuzuki commits collect --project group/app --all
     """  # noqa: D301 - click reads \b as: keep these lines
     if (path is None) == (project is None):
-        raise BadUsage("say what to collect from: --git PATH, or --project PROJECT (see `tsuzuki commits projects`)")
+        either = "one of --git PATH and --project PROJECT (see `tsuzuki commits projects`)"
+        raise BadUsage(f"say what to collect from: {either}{', not both' if path is not None else ''}")
 
     async def work(runs: Runs, progress: Progress) -> dict[str, Any]:
         desk = desk_of(runs)

@@ -17,8 +17,8 @@ from tsuzuki.apps.commits.sources.asking import Patience
 from tsuzuki.apps.commits.sources.git import GitSource
 from tsuzuki.apps.commits.sources.gitlab import GitLabSource
 from tsuzuki.apps.commits.times import before
-from tsuzuki.apps.commits.tokens import Tokens
-from tsuzuki.errors import StoreError
+from tsuzuki.apps.commits.tokens import Tokens, check_token
+from tsuzuki.errors import BadUsage, StoreError
 
 OVERLAP_DAYS: Final = 30
 """How far before the newest stored commit one asks again, where only dates tell what is new."""
@@ -41,7 +41,14 @@ class Sources:
     def _opened(self, connection: Connection) -> Source:
         if connection.kind == "git":
             return GitSource(connection.address)
-        return GitLabSource(connection.address, self._tokens.of(connection), self._patience)
+        token = self._tokens.of(connection)
+        if self._tokens.missing(connection):
+            raise SourceFailure("token")
+        try:
+            check_token(token)
+        except BadUsage:  # one of the environment, which nobody has looked at before
+            raise SourceFailure("unauthorized") from None
+        return GitLabSource(connection.address, token, self._patience)
 
     async def close(self) -> None:
         """Closes all of them."""

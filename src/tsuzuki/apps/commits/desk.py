@@ -27,9 +27,9 @@ from tsuzuki.apps.commits.refusals import (
 )
 from tsuzuki.apps.commits.sources.asking import Patience
 from tsuzuki.apps.commits.sources.git import repository
-from tsuzuki.apps.commits.sources.gitlab import GitLabSource
+from tsuzuki.apps.commits.sources.gitlab import GitLabSource, server_address
 from tsuzuki.apps.commits.times import asked
-from tsuzuki.apps.commits.tokens import Tokens
+from tsuzuki.apps.commits.tokens import Tokens, check_token
 from tsuzuki.backends import Query
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunNotFound
 
@@ -92,9 +92,8 @@ class Desk:
         if kind == "git":
             place = repository(Path(address))
             return self.projects.connect("git", str(place.parent if place.name == ".git" else place), "none")
-        if not address.startswith(("http://", "https://")):
-            raise BadUsage(f"the address of a GitLab server begins with http:// or https://, not {address[:8]!r}")
-        clean = address.rstrip("/").removesuffix("/api/v4")
+        clean = server_address(address)
+        check_token(token)
         connection = self.projects.connect("gitlab", clean, self.tokens.source_of(token, clean))
         self.tokens.keep(connection, token)
         return connection
@@ -117,7 +116,9 @@ class Desk:
         return await asyncio.to_thread(self.projects.sync, connection, found)
 
     async def branches(self, project: Project) -> list[Branch]:
-        """Asks a source for the branches of a project."""
+        """Asks a source for the branches of a project; where its connection was removed, nobody knows of any."""
+        if project.connection_id is None:
+            return []
         async with open_sources(self.ledger, self.tenant, self._patience) as sources:
             source = sources.of(await asyncio.to_thread(self.projects.connection, project.connection_id))
             return await source.branches(project.source_key)
@@ -134,6 +135,8 @@ class Desk:
             raise BadUsage(
                 f"開始日は終了日より前でなければなりません / the span ends before it begins: {since} to {until}"
             )
+        if project.connection_id is None:
+            raise NoConnection
         names = [branch.name for branch in await self.branches(project)] if every else branches
         names = names or [project.default_branch or "HEAD"]
         return {"project_id": project.project_id, "branches": names, **span}
@@ -159,9 +162,10 @@ class Desk:
         await self._refuse_while_running()
         if not fresh and (resumed := await self._resumed()) is not None:
             return resumed
-        if not await asyncio.to_thread(self.bulk_runs.targets):
+        targets = await asyncio.to_thread(self.bulk_runs.targets)
+        if not targets:
             raise NoTargets
-        await asyncio.to_thread(self._check_connections)
+        await asyncio.to_thread(self._check_connections, targets)
         return await self._started({"pause": pause, "concurrency": concurrency})
 
     async def retry(self, run_id: str = "", *, pause: float = 0.1, concurrency: int = 1) -> Started:
@@ -169,8 +173,10 @@ class Desk:
         await self._refuse_while_running()
         latest = await asyncio.to_thread(self.bulk_runs.latest)
         of = run_id or ("" if latest is None else latest.run_id)
-        if not of or not await asyncio.to_thread(self.bulk_runs.targets, of):
+        targets = await asyncio.to_thread(self.bulk_runs.targets, of) if of else []
+        if not targets:
             raise NothingFailed
+        await asyncio.to_thread(self._check_connections, targets)
         return await self._started({"retry_of": of, "pause": pause, "concurrency": concurrency})
 
     async def _started(self, params: dict[str, Any]) -> Started:
@@ -221,15 +227,20 @@ class Desk:
         await asyncio.to_thread(self.bulk_runs.open, latest.run_id)
         return Started(latest.run_id, latest.total_targets, resumed=True)
 
-    def _check_connections(self) -> None:
-        if self.ledger.one("unconnected") is not None:
+    def _check_connections(self, targets: list[Target]) -> None:
+        """Refuses where no target could be asked for; where some can, the others fail with their reason."""
+        wanted = {target.project_id for target in targets}
+        used = {project.connection_id for project in self.projects.projects() if project.project_id in wanted}
+        connections = [each for each in self.projects.connections() if each.connection_id in used]
+        lacking = [each.address for each in connections if self.tokens.missing(each)]
+        if len(lacking) < len(connections):
+            return
+        if not lacking:
             raise NoConnection
-        for connection in self.projects.connections():
-            if self.tokens.missing(connection):
-                raise NoConnection(
-                    f"{connection.address} のトークンがありません / the token for {connection.address} is missing: set "
-                    "TSUZUKI_GITLAB_TOKEN, or register it again with `tsuzuki commits connect`"
-                )
+        raise NoConnection(
+            f"{lacking[0]} のトークンがありません / the token for {lacking[0]} is missing: set "
+            "TSUZUKI_GITLAB_TOKEN, or register it again with `tsuzuki commits connect`"
+        )
 
     async def cancel(self, run_id: str = "") -> Standing | None:
         """Cancels the bulk run that is running; with an id, that one and no other."""

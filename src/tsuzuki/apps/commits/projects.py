@@ -45,10 +45,10 @@ class Projects:
         return Connection(*row)
 
     def disconnect(self, number: int) -> None:
-        """Removes a connection; projects and commits stay."""
+        """Removes a connection; projects and commits stay, and are its own again if it is registered again."""
         self.connection(number)
         with self.ledger.writing() as connection:
-            connection.execute(SQL["connection_remove"], (number,))
+            connection.execute(SQL["connection_remove"], {"connection_id": number, "now": now()})
 
     def sync(self, connection: Connection, found: list[FoundProject]) -> list[Project]:
         """Keeps what a source tells of its projects."""

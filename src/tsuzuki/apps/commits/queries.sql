@@ -179,19 +179,21 @@ DELETE FROM bulk_collection_runs WHERE status <> 'running' AND completed_at_utc 
 -- forget_receipts: Removes receipts from before a time.
 DELETE FROM collection_receipts WHERE processed_at_utc < ?;
 
--- connection_add: A connection, or a new token for one.
+-- connection_add: A connection, or a new token for one; one that was removed is there again, with its projects.
 INSERT INTO connections (kind, address, token_from, created_at_utc) VALUES (:kind, :address, :token_from, :now)
-ON CONFLICT (kind, address) DO UPDATE SET token_from = excluded.token_from
+ON CONFLICT (kind, address) DO UPDATE SET token_from = excluded.token_from, removed_at_utc = NULL
 RETURNING connection_id, kind, address, token_from, created_at_utc;
 
 -- connections: Every connection.
-SELECT connection_id, kind, address, token_from, created_at_utc FROM connections ORDER BY connection_id;
+SELECT connection_id, kind, address, token_from, created_at_utc FROM connections
+WHERE removed_at_utc IS NULL ORDER BY connection_id;
 
 -- connection: One connection.
-SELECT connection_id, kind, address, token_from, created_at_utc FROM connections WHERE connection_id = ?;
+SELECT connection_id, kind, address, token_from, created_at_utc FROM connections
+WHERE connection_id = ? AND removed_at_utc IS NULL;
 
 -- connection_remove: Removes a connection; its projects and their commits stay.
-DELETE FROM connections WHERE connection_id = ?;
+UPDATE connections SET removed_at_utc = :now, token_from = 'none' WHERE connection_id = :connection_id;
 
 -- project_add: A project as its source knows it.
 INSERT INTO projects (connection_id, source_key, name, default_branch, synced_at_utc)
@@ -200,18 +202,16 @@ ON CONFLICT (connection_id, source_key) DO UPDATE SET
   name = excluded.name, default_branch = excluded.default_branch, synced_at_utc = excluded.synced_at_utc;
 
 -- projects_of: The projects of a source, or all.
-SELECT p.project_id, p.connection_id, p.source_key, p.name, p.default_branch, p.synced_at_utc,
+SELECT p.project_id, n.connection_id, p.source_key, p.name, p.default_branch, p.synced_at_utc,
        (SELECT COUNT(*) FROM branch_heads h WHERE h.project_id = p.project_id) AS collected_branches
-FROM projects p WHERE :connection_id IS NULL OR p.connection_id = :connection_id ORDER BY p.project_id;
+FROM projects p LEFT JOIN connections n ON n.connection_id = p.connection_id AND n.removed_at_utc IS NULL
+WHERE :connection_id IS NULL OR n.connection_id = :connection_id ORDER BY p.project_id;
 
 -- project: One project.
-SELECT p.project_id, p.connection_id, p.source_key, p.name, p.default_branch, p.synced_at_utc,
+SELECT p.project_id, n.connection_id, p.source_key, p.name, p.default_branch, p.synced_at_utc,
        (SELECT COUNT(*) FROM branch_heads h WHERE h.project_id = p.project_id) AS collected_branches
-FROM projects p WHERE p.project_id = ?;
-
--- unconnected: Targets whose project has no connection any more.
-SELECT DISTINCT c.project_id FROM branch_heads c JOIN projects p ON p.project_id = c.project_id
-WHERE p.connection_id IS NULL LIMIT 5;
+FROM projects p LEFT JOIN connections n ON n.connection_id = p.connection_id AND n.removed_at_utc IS NULL
+WHERE p.project_id = ?;
 
 -- branches: What is stored of the branches of a project.
 SELECT branch_name, COUNT(*) AS commits, MAX(committed_date_utc) AS last_collect_time

@@ -20,6 +20,10 @@ CAUSES: Final = {
         "プロジェクトまたはブランチが見つかりません (404)。削除や名前の変更がないか確認してください",
         "the project or branch is not there (404): look whether it was removed, renamed or closed to you",
     ),
+    "no_branch": (
+        "ブランチが見つかりません。削除や名前の変更がないか確認してください",
+        "the repository has no such branch: look whether it was removed or renamed",
+    ),
     "rate_limited": (
         "API の利用制限に達しました (429)。しばらく待ってから失敗した対象を再試行してください",
         "the server limits requests (429): wait a while, then retry what failed",
@@ -47,6 +51,14 @@ CAUSES: Final = {
     "connection": (
         "接続設定がありません。接続を登録してください",
         "there is no connection for it: register one with `tsuzuki commits connect`",
+    ),
+    "token": (
+        "トークンがありません。接続を登録し直すか TSUZUKI_GITLAB_TOKEN を設定してください",
+        "its token is missing: set TSUZUKI_GITLAB_TOKEN, or register it again with `tsuzuki commits connect`",
+    ),
+    "empty": (
+        "リポジトリにまだコミットがありません。コミットしてから収集してください",
+        "the repository has no commits yet: collect it once there are some",
     ),
     "unknown": (
         "想定外のエラーが発生しました。ログを確認してください",
@@ -91,7 +103,7 @@ class NotThere(TsuzukiError):
 
 
 class BulkRunning(Conflict):
-    """一括収集が既に実行中です / a bulk collection is running already: wait for its end, or cancel it."""
+    """一括収集が既に実行中です / a bulk collection is running already: wait for its end, or `tsuzuki commits cancel`."""
 
     error_id = "ERR-TSUZUKI-0304"
 

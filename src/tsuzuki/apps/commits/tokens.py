@@ -9,11 +9,19 @@ from typing import Final
 
 from tsuzuki import settings
 from tsuzuki.apps.commits.records import Connection
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.errors import BadUsage, StoreUnavailable
 
 FILE: Final = "commits-tokens.json"
 KEPT, SET, NONE = "file", "environment", "none"
 """Where the token of a connection is."""
+
+
+def check_token(token: str | None) -> None:
+    """Refuses what no server gives out and no request can carry: it was mistyped or pasted with something else."""
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise BadUsage(
+            "トークンに空白や使えない文字が含まれています / the token has blanks or signs in it that no token has: copy it again"
+        )
 
 
 class Tokens:
@@ -52,7 +60,7 @@ class Tokens:
 
     def _environment(self, address: str) -> str | None:
         """Gives the operator's token: to the operator's server, and to nobody who has a tenant."""
-        if self._tenant or address != str(settings.value("TSUZUKI_GITLAB_URL")):
+        if self._tenant or address.rstrip("/") != str(settings.value("TSUZUKI_GITLAB_URL")).rstrip("/"):
             return None
         token: str | None = settings.value("TSUZUKI_GITLAB_TOKEN")
         return token

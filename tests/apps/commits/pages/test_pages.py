@@ -45,7 +45,7 @@ def test_from_the_first_connection_to_the_statistics(
     window.go("/apps/commits")
     page.get_by_role("button", name="Collect everything new").click()
     failed = window.find("tr", "old")
-    expect(failed).to_contain_text("the project or branch is not there (404)")
+    expect(failed).to_contain_text("the repository has no such branch")
     expect(failed).not_to_contain_text("見つかりません")
     made.git("branch", "old")
     page.get_by_role("button", name="Retry the failed").click()

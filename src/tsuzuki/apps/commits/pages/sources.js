@@ -49,7 +49,7 @@ function Connect({ again }) {
   const [token, setToken] = useState("");
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const where = /^https?:/.test(address) ? { base_url: address, token: token || null } : { path: address };
+    const where = /^\w+:\/\//.test(address) ? { base_url: address, token: token || null } : { path: address };
     if (await act(() => ask(`${API}/connections`, { method: "POST", body: where }))) {
       setAddress("");
       setToken("");

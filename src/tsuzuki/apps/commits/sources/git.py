@@ -18,7 +18,18 @@ _BATCH: Final = 2000
 _FORMAT: Final = "@%H%x00%P%x00%an%x00%ae%x00%ct"
 _FIELDS: Final = 5
 _SHA: Final = re.compile(r"[0-9a-f]{40,64}")
-_STEADY: Final = ("-c", "core.quotePath=false", "-c", "i18n.logOutputEncoding=UTF-8", "-c", "log.showSignature=false")
+_STEADY: Final = tuple(
+    word
+    for setting in (
+        "core.quotePath=false",
+        "i18n.logOutputEncoding=UTF-8",
+        "log.showSignature=false",
+        "log.showRoot=true",
+        "diff.ignoreSubmodules=none",
+        "diff.relative=false",
+    )
+    for word in ("-c", setting)
+)
 """What a user's configuration must not change."""
 
 
@@ -35,8 +46,10 @@ class GitSource:
         """Gives the repository itself, under the name of its folder."""
         place = self._place()
         folder = place.parent if place.name == ".git" else place
-        head = await self._said("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
-        return [FoundProject(KEY, folder.resolve().name.removesuffix(".git"), head.strip())]
+        # The short form would say `heads/main` where a tag is called main too.
+        head = await self._said("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
+        branch = head.strip().removeprefix("refs/heads/")
+        return [FoundProject(KEY, folder.resolve().name.removesuffix(".git"), branch)]
 
     async def branches(self, project: str) -> list[Branch]:
         """Lists the local branches."""
@@ -53,7 +66,9 @@ class GitSource:
             sha = (await self._said("rev-parse", "--verify", "--quiet", f"{place}^{{commit}}", ok=(0, 1, 128))).strip()
             if _SHA.fullmatch(sha):
                 return sha
-        raise SourceFailure("not_found", f"branch {branch}")
+        if not (await self._said("for-each-ref", "--count=1", "refs/heads", "refs/remotes")).strip():
+            raise SourceFailure("empty")
+        raise SourceFailure("no_branch", branch)
 
     async def commits(self, project: str, span: Span) -> AsyncIterator[list[Commit]]:
         """Reads `git log --numstat -z` as it comes."""
@@ -123,7 +138,7 @@ def repository(path: Path) -> Path:
     """Finds the repository that a folder belongs to, as git does: `.git` here or above, or a bare one."""
     if "\0" in str(path):
         raise SourceFailure("git", "no path has such a sign in it")
-    folder = path.expanduser().absolute()
+    folder = path.expanduser().resolve()  # one repository has one name, by whatever way one comes to it
     for place in (folder, *folder.parents):
         if (place / ".git").exists():
             return place / ".git"

@@ -3,12 +3,13 @@
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from tsuzuki.apps.commits.records import Branch, Commit, FoundProject, Span
 from tsuzuki.apps.commits.refusals import HeadGone, SourceFailure
 from tsuzuki.apps.commits.sources.asking import Asking, Patience
 from tsuzuki.apps.commits.times import utc
+from tsuzuki.errors import BadUsage
 
 PAGE: Final = 100
 _NEXT: Final = re.compile(r'<([^>]*)>;\s*rel="?next"?')
@@ -69,22 +70,54 @@ class GitLabSource:
 
     async def _pages(self, path: str, asked: Mapping[str, str]) -> AsyncIterator[list[dict[str, Any]]]:
         """Follows pages by what their headers say; where they say nothing, until one is not full."""
-        page: str | None = "1"
+        page: int | None = 1
+        last: list[dict[str, Any]] | None = None
         while page is not None:
-            found, headers = await self._asking.get(path, {**asked, "per_page": str(PAGE), "page": page})
-            if not isinstance(found, list):
+            found, headers = await self._asking.get(path, {**asked, "per_page": str(PAGE), "page": str(page)})
+            # A server that names one more page for ever would be asked for ever.
+            if not isinstance(found, list) or (last is not None and found and found == last):
                 raise SourceFailure("answer")
             yield found
-            page = _after(page, len(found), headers)
+            last, page = found, _after(page, len(found), headers)
 
 
-def _after(page: str, number: int, headers: Mapping[str, str]) -> str | None:
+def server_address(text: str) -> str:
+    """Gives the address of a server as it is kept: without a slash at its end, and never with a secret in it."""
+    try:
+        parts = urlsplit(text.strip())
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadUsage(
+            "GitLab の URL は http:// または https:// で始めてください / "
+            "the address of a GitLab server is like https://gitlab.example.com"
+        )
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise BadUsage(
+            "URL にトークンやパスワードを含めず、トークンとして渡してください / "
+            "the address of a server has no token, password, ? or # in it: hand the token over as a token"
+        )
+    path = parts.path.rstrip("/").removesuffix("/api/v4").rstrip("/")
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def _after(page: int, number: int, headers: Mapping[str, str]) -> int | None:
     """Says which page comes next, if one does. GitLab sends no totals for commits, hence none are looked at."""
+    following: int | None = page + 1 if number >= PAGE else None
     if (said := headers.get("x-next-page")) is not None:
-        return said.strip() or None
-    if (link := headers.get("link")) is not None:
-        return str(int(page) + 1) if _NEXT.search(link) else None
-    return str(int(page) + 1) if number >= PAGE else None
+        following = _number(said.strip()) if said.strip() else None
+    elif (link := headers.get("link")) is not None:
+        following = page + 1 if _NEXT.search(link) else None
+    if following is not None and (following <= page or not number):  # nothing is there, but more shall come
+        raise SourceFailure("answer")
+    return following
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise SourceFailure("answer")
+    return int(text)
 
 
 def _project(found: Any) -> FoundProject:

@@ -1,0 +1,63 @@
+"""Where commits come from: one connection for each place, its token apart from it, and no secret in its address."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.apps.commits.conftest import Office
+from tests.apps.commits.gitlab_double import TOKEN, GitLabDouble
+from tests.apps.commits.repositories import Repository
+from tsuzuki.apps.commits.tokens import NONE, SET
+from tsuzuki.errors import BadUsage, TsuzukiError
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ftp://x", "http://", "https://u:secret@host", "https://host?private_token=secret", "https://host#secret", "x:y"],
+)
+def test_an_address_of_a_server_holds_no_secret_and_is_one(office: Office, address: str) -> None:
+    with pytest.raises(BadUsage, match=" / ") as refused:
+        office.desk.connect("gitlab", address, TOKEN)
+    assert "secret" not in str(refused.value)
+    assert office.desk.projects.connections() == []
+
+
+def test_one_place_has_one_connection_however_it_is_spelled(
+    office: Office, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(repository.path)
+    monkeypatch.chdir(tmp_path)
+    for path in (str(repository.path), "link", f"link/../{repository.path.name}"):
+        office.desk.connect("git", path)
+    for url in ("https://GitLab.example.com/", "HTTPS://gitlab.example.com/api/v4/", " https://gitlab.example.com "):
+        office.desk.connect("gitlab", url, TOKEN)
+    kept = [(each.kind, each.address) for each in office.desk.projects.connections()]
+    assert kept == [("git", str(repository.path.resolve())), ("gitlab", "https://gitlab.example.com")]
+
+
+@pytest.mark.parametrize("token", ["トークン", "two words", "line\nbreak"])
+async def test_what_cannot_be_a_token_is_refused_and_never_sent(
+    office: Office, gitlab: GitLabDouble, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadUsage, match="トークンに空白"):
+        office.desk.connect("gitlab", gitlab.url, token)
+    monkeypatch.setenv("TSUZUKI_GITLAB_URL", f"{gitlab.url}/")
+    monkeypatch.setenv("TSUZUKI_GITLAB_TOKEN", token)
+    with pytest.raises(TsuzukiError, match="401"):
+        await office.desk.sync(office.desk.connect("gitlab", gitlab.url))
+
+
+async def test_the_token_of_the_environment_goes_to_its_server_alone(
+    office: Office, repository: Repository, gitlab: GitLabDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gitlab.host(repository.path)
+    monkeypatch.setenv("TSUZUKI_GITLAB_TOKEN", TOKEN)
+    connection = office.desk.connect("gitlab", gitlab.url)
+    assert connection.token_from == NONE
+    with pytest.raises(TsuzukiError, match="401"):
+        await office.desk.sync(connection)
+    monkeypatch.setenv("TSUZUKI_GITLAB_URL", gitlab.url)
+    connection = office.desk.connect("gitlab", f"{gitlab.url}/api/v4/")
+    assert connection.token_from == SET
+    assert len(await office.desk.sync(connection)) == 1
+    assert not (office.folder / "commits-tokens.json").exists()

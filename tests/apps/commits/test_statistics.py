@@ -2,6 +2,8 @@
 
 import csv
 import io
+import itertools
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from tsuzuki.apps.commits.gathering import gathering
 from tsuzuki.apps.commits.ledger import Ledger
-from tsuzuki.apps.commits.plot import drawn, nice, short
+from tsuzuki.apps.commits.plot import drawn, nice, short, wide
 from tsuzuki.apps.commits.projects import Projects
 from tsuzuki.apps.commits.records import Commit, FoundProject, Target
 from tsuzuki.apps.commits.statistics import Asked, Row, Statistics, author_names, closely, statistics
@@ -91,6 +93,25 @@ def test_authors_are_addresses_and_names_are_shown(ledger: Ledger) -> None:
     assert "@" not in str(plain(statistics(ledger, Asked())))
 
 
+def test_no_name_shows_an_address_and_every_name_can_be_filtered_by(ledger: Ledger) -> None:
+    settle(
+        ledger,
+        Target(1, "main"),
+        commit("1", "2026-01", "ada@example.com", author_email="ada@example.com"),
+        commit("2", "2026-02", "Jun <jun@example.com>", author_email="jun@example.com"),
+        commit("3", "2026-03", "Émile", author_email="e@x"),
+        commit("4", "2026-04", "", author_email="n@x"),
+        commit("5", "2026-05", "ada", author_email="other@x"),
+    )
+    assert [r[1] for r in rows(ledger)] == ["ada", "Jun <jun>", "Émile", "(no name)", "ada (2)"]
+    assert author_names(ledger) == ["(no name)", "Jun <jun>", "ada", "Émile"]
+    asked = {"Ada": ["2026-01", "2026-05"], "ADA (2)": ["2026-05"], "ÉMILE": ["2026-03"], "(no name)": ["2026-04"]}
+    for name, months in asked.items():
+        assert [r[0] for r in rows(ledger, Asked(authors=(name,)))] == months
+        assert [r[0] for r in rows(ledger, Asked(1, "main", authors=(name,)))] == months
+    assert "example.com" not in drawn(closely(ledger, Asked(), statistics(ledger, Asked())), "")
+
+
 def test_a_filter_takes_authors_and_months(ledger: Ledger) -> None:
     settle(ledger, Target(1, "main"), *[commit(str(n), f"2026-0{n}", "Ada" if n % 2 else "Grace") for n in range(1, 7)])
     assert [r[0] for r in rows(ledger, Asked(authors=("ADA",)))] == ["2026-01", "2026-03", "2026-05"]
@@ -127,7 +148,20 @@ def test_a_picture_is_whole_and_names_nobody_wrongly(ledger: Ledger) -> None:
     assert len(titles) == 24
     assert sum("others" in text for text in titles) == 8
     assert any("<Author & 0>" in text for text in titles)
+    words = [text.text or "" for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert sum(word.startswith("<Author") for word in words) == 8, "everybody who is drawn is named"
+    assert "others" in words
     assert ET.fromstring(drawn(Statistics([]), "nothing")) is not None  # noqa: S314 - our own
+
+
+def test_labels_of_a_picture_never_touch_each_other(ledger: Ledger) -> None:
+    hours = [commit(str(n), "2026-01", committed_date_utc=f"2026-01-01T{n:02d}:00:00+00:00") for n in range(13)]
+    settle(ledger, Target(1, "main"), *hours)
+    found = closely(ledger, Asked(), statistics(ledger, Asked()))
+    labels = re.findall(r'x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', drawn(found, ""))
+    places = [(float(at) - wide(text) / 2, float(at) + wide(text) / 2) for at, text in labels]
+    assert len(places) > 3
+    assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(places))
 
 
 def test_a_picture_of_a_few_days_looks_closer(ledger: Ledger) -> None:

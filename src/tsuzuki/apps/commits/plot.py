@@ -13,12 +13,16 @@ from tsuzuki.apps.commits.statistics import Statistics
 
 WIDTH: Final = 1000
 HEIGHT: Final = 520
-LEFT, RIGHT, TOP, BOTTOM = 76, 20, 92, 64
+LEFT, RIGHT, TOP, BOTTOM = 76, 20, 92, 88
 MOST_AUTHORS: Final = 8
 OTHERS: Final = "others"
 COLOURS: Final = ("#3b6fd4", "#e2803a", "#2f9e77", "#c2486b", "#8a63c7", "#b0932e", "#3aa0b8", "#7c6a5c", "#9aa3af")
 _NICE: Final = (1, 2, 2.5, 5, 10)
-_LABELS: Final = 14
+_BETWEEN: Final = 14
+"""The room between two labels of the time axis."""
+_LONGEST: Final = 40
+"""The longest name in the legend, in signs."""
+_LEGEND_LINES: Final = 2
 _STYLE: Final = """
 svg { font-family: system-ui, "Hiragino Sans", "Noto Sans JP", sans-serif; }
 .paper { fill: #ffffff; } .ink { fill: #1c2430; } .pale { fill: #697586; }
@@ -110,7 +114,8 @@ class _Picture:
 
     def labels(self) -> Iterator[str]:
         """The months, as many as there is room for; where there are none, a word about it."""
-        every = max(math.ceil(len(self._months) / _LABELS), 1)
+        widest = max((wide(shown(month)) for month in self._months), default=0.0)
+        every = max(math.ceil((widest + _BETWEEN) / self._slot), 1)
         for at, month in enumerate(self._months):
             if at % every == 0:
                 yield _text(LEFT + self._slot * (at + 0.5), HEIGHT - BOTTOM + 20, shown(month), "pale", anchor="middle")
@@ -118,15 +123,34 @@ class _Picture:
             yield _text(WIDTH / 2, HEIGHT / 2, "no commits are stored yet", "pale", anchor="middle")
 
     def legend(self) -> Iterator[str]:
-        """Who has which colour."""
-        x = float(LEFT)
+        """Who has which colour, in two lines: everybody who is drawn is named, shortened where there is no room."""
+        across = WIDTH - RIGHT - LEFT
+        longest = _LONGEST
+        while longest > 1 and self._lines(longest, across) > _LEGEND_LINES:
+            longest -= 1
+        x, y = float(LEFT), HEIGHT - 46
         for number, author in enumerate(self._authors):
-            name = author if len(author) <= 24 else f"{author[:23]}…"  # noqa: PLR2004 - a column of the legend
-            if x + 30 + wide(name) > WIDTH - RIGHT:
-                return
-            yield f'<rect x="{x:.0f}" y="{HEIGHT - 26}" width="11" height="11" rx="2" fill="{self._colour(number)}"/>'
-            yield _text(x + 17, HEIGHT - 16, name, "ink")
+            name = shortened(author, longest)
+            if x > LEFT and x + 17 + wide(name) > LEFT + across:
+                x, y = float(LEFT), y + 20
+            yield f'<rect x="{x:.0f}" y="{y - 10}" width="11" height="11" rx="2" fill="{self._colour(number)}"/>'
+            yield _text(x + 17, y, name, "ink")
             x += 38 + wide(name)
+
+    def _lines(self, longest: int, across: float) -> int:
+        """Counts the lines of a legend whose names are so long at most."""
+        lines, x = 1, 0.0
+        for author in self._authors:
+            room = wide(shortened(author, longest))
+            if x > 0 and x + 17 + room > across:
+                lines, x = lines + 1, 0.0
+            x += 38 + room
+        return lines
+
+
+def shortened(name: str, longest: int) -> str:
+    """Gives a name in so many signs at most."""
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def nice(highest: float) -> float:

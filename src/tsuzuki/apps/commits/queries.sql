@@ -245,21 +245,20 @@ JOIN authors a ON a.author_key = {author_key_of_commit}
 GROUP BY 2, 3, 4;
 
 -- statistics: Sums by month and author.
-SELECT s.month, s.author_id, a.author_name, s.commits, s.additions, s.deletions, s.missing_stats
+SELECT s.month, s.author_id, s.commits, s.additions, s.deletions, s.missing_stats
 FROM (SELECT month, author_id, SUM(commits) AS commits, SUM(additions) AS additions, SUM(deletions) AS deletions,
              SUM(missing_stats) AS missing_stats
       FROM activity
       WHERE (:project_id IS NULL OR project_id = :project_id)
         AND (:merges OR NOT is_merge)
         AND (:since IS NULL OR month >= :since) AND (:until IS NULL OR month <= :until)
-        AND (:authors IS NULL OR author_id IN
-             (SELECT author_id FROM authors WHERE lower(author_name) IN (SELECT value FROM json_each(:authors))))
+        AND (:authors IS NULL OR author_id IN (SELECT value FROM json_each(:authors)))
       GROUP BY month, author_id) s
 JOIN authors a USING (author_id)
 ORDER BY s.month, a.author_name, s.author_id;
 
 -- statistics_closely: The same by day or hour, out of the commits themselves.
-SELECT substr(c.committed_date_utc, 1, :width) AS period, a.author_id, a.author_name, COUNT(*) AS commits,
+SELECT substr(c.committed_date_utc, 1, :width) AS period, a.author_id, COUNT(*) AS commits,
        SUM(c.additions) AS additions, SUM(c.deletions) AS deletions, SUM(1 - k.has_stats) AS missing_stats
 FROM (SELECT project_id, sha, author_name, author_email, committed_date_utc, additions, deletions
       FROM commits WHERE :project_id IS NULL OR project_id = :project_id GROUP BY project_id, sha) c
@@ -268,12 +267,12 @@ JOIN authors a ON a.author_key = {author_key_of_commit}
 WHERE (:merges OR NOT k.is_merge)
   AND (:since IS NULL OR substr(c.committed_date_utc, 1, 7) >= :since)
   AND (:until IS NULL OR substr(c.committed_date_utc, 1, 7) <= :until)
-  AND (:authors IS NULL OR lower(a.author_name) IN (SELECT value FROM json_each(:authors)))
+  AND (:authors IS NULL OR a.author_id IN (SELECT value FROM json_each(:authors)))
 GROUP BY 1, 2
-ORDER BY 1, 3, 2;
+ORDER BY 1, a.author_name, 2;
 
 -- statistics_of_branch: The same of one branch.
-SELECT substr(c.committed_date_utc, 1, 7) AS month, a.author_id, a.author_name, COUNT(*) AS commits,
+SELECT substr(c.committed_date_utc, 1, 7) AS month, a.author_id, COUNT(*) AS commits,
        SUM(c.additions) AS additions, SUM(c.deletions) AS deletions, SUM(1 - k.has_stats) AS missing_stats
 FROM commits c
 JOIN counted_commits k ON k.project_id = c.project_id AND k.sha = c.sha
@@ -282,10 +281,15 @@ WHERE c.project_id = :project_id AND c.branch_name = :branch_name
   AND (:merges OR NOT k.is_merge)
   AND (:since IS NULL OR substr(c.committed_date_utc, 1, 7) >= :since)
   AND (:until IS NULL OR substr(c.committed_date_utc, 1, 7) <= :until)
-  AND (:authors IS NULL OR lower(a.author_name) IN (SELECT value FROM json_each(:authors)))
+  AND (:authors IS NULL OR a.author_id IN (SELECT value FROM json_each(:authors)))
 GROUP BY 1, 2
-ORDER BY 1, 3, 2;
+ORDER BY 1, a.author_name, 2;
 
--- authors: Everybody who has written something, by name.
-SELECT DISTINCT a.author_name FROM activity s JOIN authors a USING (author_id)
-WHERE :project_id IS NULL OR s.project_id = :project_id ORDER BY 1;
+-- authors: Everybody who was ever known.
+SELECT author_id, author_name FROM authors ORDER BY author_id;
+
+-- authors_of: Everybody who has written something.
+SELECT DISTINCT author_id FROM activity WHERE :project_id IS NULL OR project_id = :project_id;
+
+-- counted_projects: The projects that have commits in the sums.
+SELECT DISTINCT project_id FROM activity;

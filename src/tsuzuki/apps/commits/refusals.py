@@ -103,7 +103,7 @@ class NotThere(TsuzukiError):
 
 
 class BulkRunning(Conflict):
-    """一括収集が既に実行中です / a bulk collection is running already: wait for its end, or `tsuzuki commits cancel`."""
+    """一括収集が既に実行中です / a bulk collection is running already: wait for it, or `tsuzuki commits cancel`."""
 
     error_id = "ERR-TSUZUKI-0304"
 

@@ -121,11 +121,17 @@ def list_connections(desk: AtDesk) -> list[Connection]:
 def add_connection(asked: NewConnection, desk: AtDesk) -> Connection:
     """Registers a server or a local repository; once more for the same address, it gets its new token."""
     if bool(asked.base_url) == bool(asked.path):
-        raise BadUsage("say either base_url (a GitLab server) or path (a local repository)")
+        raise BadUsage(
+            "base_url (GitLab) か path (ローカルリポジトリ) のどちらか一方を指定してください / "
+            "say either base_url (a GitLab server) or path (a local repository)"
+        )
     if not asked.path:
         return desk.connect("gitlab", asked.base_url, asked.token.get_secret_value() if asked.token else None)
     if desk.tenant:  # a path reaches whatever this machine can read
-        raise BadUsage("local repositories are connected at the machine itself: tsuzuki commits connect PATH")
+        raise BadUsage(
+            "ローカルリポジトリはそのマシンで tsuzuki commits connect PATH により登録してください / "
+            "local repositories are connected at the machine itself: tsuzuki commits connect PATH"
+        )
     return desk.connect("git", asked.path)
 
 

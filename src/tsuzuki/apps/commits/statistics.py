@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tsuzuki.apps.commits.authors import Authors
 from tsuzuki.apps.commits.ledger import Ledger
 from tsuzuki.errors import BadUsage
 
@@ -25,12 +26,15 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.branch_name is not None and self.project_id is None:
-            raise BadUsage("a branch belongs to a project: name both")
+            raise BadUsage("ブランチはプロジェクトとともに指定してください / a branch belongs to a project: name both")
         for month in (self.since, self.until):
             if month is not None and not _is_month(month):
-                raise BadUsage(f"{month!r} is no month; write 2026-01")
+                raise BadUsage(f"月は 2026-01 の形で指定してください / {month!r} is no month; write 2026-01")
         if self.since and self.until and self.since > self.until:
-            raise BadUsage(f"the span ends before it begins: {self.since} to {self.until}")
+            raise BadUsage(
+                "開始月は終了月より前でなければなりません / "
+                f"the span ends before it begins: {self.since} to {self.until}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +109,32 @@ class Statistics:
 def statistics(ledger: Ledger, asked: Asked) -> Statistics:
     """Reads statistics."""
     query = "statistics" if asked.branch_name is None else "statistics_of_branch"
-    return _made(ledger.all(query, _values(asked)))
+    authors = Authors(ledger)
+    return _made(ledger.all(query, _values(asked, authors)), authors)
 
 
-def _values(asked: Asked) -> dict[str, object]:
+def _values(asked: Asked, authors: Authors) -> dict[str, object]:
     return {
         "project_id": asked.project_id,
         "branch_name": asked.branch_name,
-        "authors": json.dumps([name.lower() for name in asked.authors]) if asked.authors else None,
+        "authors": json.dumps(authors.called(asked.authors)) if asked.authors else None,
         "merges": asked.merges,
         "since": asked.since,
         "until": asked.until,
     }
 
 
-def _made(found: list[tuple[Any, ...]]) -> Statistics:
-    names = _names([(author_id, name) for _, author_id, name, *_ in found])
-    return Statistics([Row(month, names[author_id], *sums) for month, author_id, _, *sums in found])
+def _made(found: list[tuple[Any, ...]], authors: Authors) -> Statistics:
+    return Statistics([Row(month, authors.name(author_id), *sums) for month, author_id, *sums in found])
 
 
 def closely(ledger: Ledger, asked: Asked, found: Statistics) -> Statistics:
     """Gives the same by day where there are few months, by hour where there are few days: for pictures."""
     if asked.branch_name is not None or not 0 < len(found.months) <= _FEW:
         return found
+    authors = Authors(ledger)
     for width in (len("2026-01-31"), len("2026-01-31T00")):
-        found = _made(ledger.all("statistics_closely", {**_values(asked), "width": width}))
+        found = _made(ledger.all("statistics_closely", {**_values(asked, authors), "width": width}), authors)
         if len(found.periods) > _FEW:
             break
     return found
@@ -137,16 +142,7 @@ def closely(ledger: Ledger, asked: Asked, found: Statistics) -> Statistics:
 
 def author_names(ledger: Ledger, project_id: int | None = None) -> list[str]:
     """Lists the names of everybody who has written something."""
-    return [str(row[0]) for row in ledger.all("authors", {"project_id": project_id})]
-
-
-def _names(authors: list[tuple[int, str]]) -> dict[int, str]:
-    """Gives each author a name of their own: a second one of the same name has a number, never an address."""
-    taken, names = dict[str, int](), dict[int, str]()
-    for author_id, name in sorted(set(authors)):
-        taken[name] = taken.get(name, 0) + 1
-        names[author_id] = name if taken[name] == 1 else f"{name} ({taken[name]})"
-    return names
+    return Authors(ledger).names(row[0] for row in ledger.all("authors_of", {"project_id": project_id}))
 
 
 def _is_month(text: str) -> bool:

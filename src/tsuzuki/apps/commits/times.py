@@ -33,7 +33,10 @@ def asked(text: str, what: str, *, end: bool = False) -> str:
             return before(utc(text), days=-1, seconds=1)
         return utc(text)
     except ValueError:
-        raise BadUsage(f"{what} {text!r} is no day or time; write 2026-01-31 or 2026-01-31T12:00:00+09:00") from None
+        raise BadUsage(
+            "日時は 2026-01-31 または 2026-01-31T12:00:00+09:00 の形で指定してください / "
+            f"{what} {text!r} is no day or time; write 2026-01-31 or 2026-01-31T12:00:00+09:00"
+        ) from None
 
 
 def before(text: str, *, days: float = 0, seconds: float = 0) -> str:

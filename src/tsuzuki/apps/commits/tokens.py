@@ -20,7 +20,8 @@ def check_token(token: str | None) -> None:
     """Refuses what no server gives out and no request can carry: it was mistyped or pasted with something else."""
     if token and not (token.isascii() and token.isprintable() and " " not in token):
         raise BadUsage(
-            "トークンに空白や使えない文字が含まれています / the token has blanks or signs in it that no token has: copy it again"
+            "トークンに空白や使えない文字が含まれています。コピーし直してください / "
+            "the token has blanks or signs in it that no token has: copy it again"
         )
 
 

@@ -41,6 +41,12 @@ def test_from_the_first_connection_to_the_statistics(
     page.get_by_role("button", name="Collect all branches").click()
     expect(window.find('tr[data-row="main"]')).to_contain_text(str(len(made.logged())))
     expect(window.find('tr[data-row="old"]').get_by_role("button", name="Remove")).to_be_visible()
+    window.sees("h2", "Collected")
+    window.expected.append("502")  # the branches cannot be asked for meanwhile
+    away = made.path.rename(tmp_path / "away")
+    window.find('tr[data-row="main"]').get_by_role("button", name="Collect").click()
+    expect(page.get_by_role("alert").filter(has_text="main")).to_contain_text("the repository cannot be read")
+    away.rename(made.path)
     made.git("branch", "-D", "old")
     window.go("/apps/commits")
     page.get_by_role("button", name="Collect everything new").click()

@@ -1,5 +1,5 @@
 // What the pages share: their tabs, their address, and an action whose problem is told in passing.
-import { Page, Problem, Tabs, html, language, link, t, tell } from "../../static/parts.js";
+import { Page, Problem, Stale, Tabs, Waiting, ask, html, language, link, t, tell } from "../../static/parts.js";
 
 export const API = "/api/commits";
 const HOME = "/apps/commits";
@@ -26,6 +26,24 @@ export async function act(work, done) {
     if (!(error instanceof Problem)) throw error;
     tell(said(error.message), "bad");
     return null;
+  }
+}
+
+/** A problem in the language of who reads. @param {Problem|null} problem */
+const inWords = (problem) => problem && new Problem(problem.status, { detail: said(problem.message), error_id: problem.errorId, errors: problem.fields });
+
+/** @param {{problem: Problem|null, again?: () => void}} props */
+export const Until = ({ problem, again }) => html`<${Waiting} problem=${inWords(problem)} again=${again} />`;
+
+/** @param {{problem: Problem|null}} props */
+export const Old = ({ problem }) => html`<${Stale} problem=${inWords(problem)} />`;
+
+/** A request whose problem is told in one language. @param {string} path @param {any} how */
+export async function sent(path, how) {
+  try {
+    return await ask(path, how);
+  } catch (error) {
+    throw error instanceof Problem ? inWords(error) : error;
   }
 }
 

@@ -1,14 +1,14 @@
 // Connections and their projects; a project with its branches, to be collected or removed.
-import { Card, Confirm, Empty, Stale, Table, Time, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
-import { API, Frame, act, to } from "./frame.js";
+import { Bar, Card, Confirm, Empty, RunLink, Table, Time, ask, html, number, t, useAsked, useEffect, useState } from "../../static/parts.js";
+import { API, Frame, Old, Until, act, said, sent, to } from "./frame.js";
 
 export function Sources() {
   const connections = useAsked(`${API}/connections`, { every: 10 });
   const projects = useAsked(`${API}/projects`, { every: 10 });
-  if (!connections.value || !projects.value) return html`<${Frame} current="sources"><${Waiting} problem=${connections.problem ?? projects.problem} again=${connections.again} /><//>`;
+  if (!connections.value || !projects.value) return html`<${Frame} current="sources"><${Until} problem=${connections.problem ?? projects.problem} again=${connections.again} /><//>`;
   const again = () => (connections.again(), projects.again());
   const columns = [
-    { name: "name", title: t("commits.project"), cell: (/** @type {any} */ row) => html`<a href=${to(`/projects/${row.project_id}`)}>${row.name}</a>` },
+    { name: "name", title: t("commits.project"), cell: (/** @type {any} */ row) => html`<a href=${to(`/projects/${row.project_id}`)}>${row.name}</a> ${row.connection_id === null && html`<small class="tone-warn">${t("commits.unconnected")}</small>`}` },
     { name: "collected", title: t("commits.collected"), class: "figure", cell: (/** @type {any} */ row) => number(row.collected_branches) },
   ];
   return html`<${Frame} current="sources">
@@ -16,7 +16,7 @@ export function Sources() {
     <${Connect} again=${again} />
     <${Card} title=${t("commits.projects")} flush>
       ${projects.value.length ? html`<${Table} label=${t("commits.projects")} columns=${columns} rows=${projects.value} rowKey=${(/** @type {any} */ row) => row.project_id} />`
-        : html`<${Empty} title=${t("commits.noProjects")} />`}
+        : html`<${Empty} title=${t("commits.noProjects")} text=${t("commits.noProjectsText")} />`}
     <//>
   <//>`;
 }
@@ -35,10 +35,10 @@ function Connections({ connections, again }) {
       <button class="button bare" onClick=${() => setRemoving(row)}>${t("commits.remove")}</button>` },
   ];
   const remove = async () => {
-    await ask(`${API}/connections/${removing.connection_id}`, { method: "DELETE" });
+    await sent(`${API}/connections/${removing.connection_id}`, { method: "DELETE" });
     again();
   };
-  return html`${connections.length > 0 && html`<${Table} label=${t("commits.connections")} columns=${columns} rows=${connections} rowKey=${(/** @type {any} */ row) => row.connection_id} />`}
+  return html`${connections.length === 0 ? html`<${Empty} title=${t("commits.noConnections")} text=${t("commits.noConnectionsText")} />` : html`<${Table} label=${t("commits.connections")} columns=${columns} rows=${connections} rowKey=${(/** @type {any} */ row) => row.connection_id} />`}
     ${removing && html`<${Confirm} title=${removing.address} button=${t("commits.remove")} danger send=${remove} close=${() => setRemoving(null)}>
       <p>${t("commits.removeConnection")}</p><//>`}`;
 }
@@ -68,24 +68,47 @@ export function Project({ id }) {
   const projects = useAsked(`${API}/projects`);
   const branches = useAsked(`${API}/projects/${id}/branches`, { every: 2 });
   const [removing, setRemoving] = useState(/** @type {any} */ (null));
-  if (!branches.value) return html`<${Frame} current="sources"><${Waiting} problem=${branches.problem} again=${branches.again} /><//>`;
-  const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what } }), t("commits.begun")).then(branches.again);
+  const [run, setRun] = useState("");
+  if (!branches.value) return html`<${Frame} current="sources"><${Until} problem=${branches.problem} again=${branches.again} /><//>`;
+  const known = (projects.value ?? []).find((/** @type {any} */ each) => String(each.project_id) === id);
+  const alone = known?.connection_id === null;
+  const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what } }), t("commits.begun")).then((begun) => begun && setRun(/** @type {any} */ (begun).run_id));
   const remove = async () => {
-    await ask(`${API}/projects/${id}/branches`, { method: "DELETE", query: { name: removing.branch_name, confirm: removing.commits } });
+    await sent(`${API}/projects/${id}/branches`, { method: "DELETE", query: { name: removing.branch_name, confirm: removing.commits } });
     branches.again();
   };
   const columns = [
-    { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => html`${row.branch_name} ${!row.exists && html`<small class="tone-warn">${t("commits.gone")}</small>`}` },
+    { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => html`${row.branch_name} ${!row.exists && !alone && html`<small class="tone-warn">${t("commits.gone")}</small>`}` },
     { name: "stored", title: t("commits.stored"), class: "figure", cell: (/** @type {any} */ row) => number(row.commits) },
     { name: "newest", title: t("commits.newest"), cell: (/** @type {any} */ row) => (row.last_collect_time ? html`<${Time} at=${Date.parse(row.last_collect_time) / 1000} />` : "") },
     { name: "do", title: "", class: "cell-act", cell: (/** @type {any} */ row) => html`${row.exists && html`<button class="button" onClick=${collect({ branches: [row.branch_name] })}>${t("commits.collect")}</button>`}
       ${row.commits > 0 && html`<button class="button bare" onClick=${() => setRemoving(row)}>${t("commits.remove")}</button>`}` },
   ];
-  const name = (projects.value ?? []).find((/** @type {any} */ each) => String(each.project_id) === id)?.name;
-  return html`<${Frame} current="sources" title=${name} actions=${html`<button class="button primary" onClick=${collect({ all: true })}>${t("commits.collectAll")}</button>`}>
-    <${Stale} problem=${branches.problem} />
+  return html`<${Frame} current="sources" title=${known?.name} actions=${!alone && html`<button class="button primary" onClick=${collect({ all: true })}>${t("commits.collectAll")}</button>`}>
+    ${alone && html`<p class="notice tone-warn" role="status">${t("commits.unconnectedText")}</p>`}
+    ${run && html`<${Outcome} key=${run} id=${run} over=${branches.again} />`}
+    <${Old} problem=${branches.problem} />
     <${Card} flush><${Table} label=${t("commits.branch")} columns=${columns} rows=${branches.value} rowKey=${(/** @type {any} */ row) => row.branch_name} /><//>
     ${removing && html`<${Confirm} title=${removing.branch_name} button=${t("commits.remove")} danger send=${remove} close=${() => setRemoving(null)}>
       <p>${t("commits.removeBranch", { n: number(removing.commits) })}</p><//>`}
+  <//>`;
+}
+
+/** How a collection goes, and why branches failed: it was only begun when the button was pressed. @param {{id: string, over: () => void}} props */
+function Outcome({ id, over }) {
+  const [ended, setEnded] = useState(false);
+  const run = useAsked(`/runs/${id}`, { every: ended ? 0 : 1 });
+  const terminal = ["COMPLETED", "FAILED", "CANCELLED"].includes(run.value?.status);
+  useEffect(() => void (terminal && (setEnded(true), over())), [terminal]);
+  const result = useAsked(terminal && run.value.status === "COMPLETED" ? `/runs/${id}/result` : null);
+  if (!run.value) return html`<${Old} problem=${run.problem} />`;
+  const failed = Object.entries(result.value?.failed ?? {});
+  const found = /** @type {number[]} */ (Object.values(result.value?.new_commits ?? {})).reduce((all, each) => all + each, 0);
+  const { done, failed: lost } = run.value.counts, total = run.value.params?.branches?.length ?? done + lost;
+  return html`<${Card} title=${t(terminal ? `commits.ended.${run.value.status}` : "commits.collecting")} actions=${html`<${RunLink} run=${run.value.number}>${t("commits.run", { n: run.value.number })}<//>`}>
+    <${Bar} done=${done} failed=${lost} total=${total} label=${t("commits.collect")} />
+    <p>${number(done + lost)} / ${number(total)} · ${t("commits.failed")} ${number(lost)}${result.value ? ` · ${t("commits.new")} ${number(found)}` : ""}</p>
+    ${failed.length > 0 && html`<div class="notice tone-bad" role="alert"><div>${failed.map(([name, why]) => html`<p key=${name}><strong>${name}</strong> ${said(String(why))}</p>`)}</div></div>`}
+    ${run.value.error && html`<p class="notice tone-bad" role="alert">${run.value.error.message ?? String(run.value.error)}</p>`}
   <//>`;
 }

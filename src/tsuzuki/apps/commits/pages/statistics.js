@@ -1,9 +1,10 @@
 // Additions and deletions by month and author: a chart, the figures, and a filter that is remembered for each project.
-import { Card, Copy, Empty, Table, Waiting, ask, go, html, number, place, t, useAsked, useEffect, useState } from "../../static/parts.js";
-import { API, Frame } from "./frame.js";
+import { Card, Copy, Empty, Table, ask, go, html, number, place, t, useAsked, useEffect, useState } from "../../static/parts.js";
+import { API, Frame, Until } from "./frame.js";
 
 const COLOURS = ["#3b6fd4", "#e2803a", "#2f9e77", "#c2486b", "#8a63c7", "#b0932e", "#3aa0b8", "#7c6a5c"];
 const GREY = "#9aa3af";
+const FEW = 12;
 const WIDTH = 1000, HEIGHT = 300, LEFT = 60, FOOT = 24;
 
 /** What was chosen for a project the last time. @param {string} context */
@@ -29,6 +30,13 @@ export function Statistics() {
     localStorage.setItem(`tsuzuki.commits.authors.${context}`, JSON.stringify(chosen));
     setAuthors(chosen);
   };
+  const everybody = names.value ?? [];
+  const pick = (/** @type {any} */ event) => {
+    const name = event.target.value;
+    if (!everybody.includes(name) || authors.includes(name)) return;
+    event.target.value = "";
+    choose(name);
+  };
   return html`<${Frame} current="statistics" actions=${html`<${CopyTable} query=${query} />`}>
     <div class="toolbar">
       <select style=${{ flex: "0 1 240px" }} aria-label=${t("commits.project")} value=${context} onChange=${(/** @type {any} */ event) => go("/apps/commits/statistics", event.target.value ? { project: event.target.value } : {})}>
@@ -37,10 +45,12 @@ export function Statistics() {
       </select>
       <label class="check"><input type="checkbox" checked=${merges} onChange=${() => setMerges(!merges)} /> ${t("commits.merges")}</label>
       <button class=${`button${authors.length ? "" : " primary"}`} onClick=${() => choose("")}>${t("commits.everyone")}</button>
-      ${(names.value ?? []).slice(0, 40).map((/** @type {string} */ name) => html`<button key=${name} aria-pressed=${authors.includes(name)}
+      ${(everybody.length > FEW ? authors : everybody).map((/** @type {string} */ name) => html`<button key=${name} aria-pressed=${authors.includes(name)}
         class=${`button${authors.includes(name) ? " primary" : ""}`} onClick=${() => choose(name)}>${name}</button>`)}
+      ${everybody.length > FEW && html`<input type="text" list="commits-authors" style=${{ flex: "0 1 220px" }} aria-label=${t("commits.author")} placeholder=${t("commits.addAuthor")} onInput=${pick} />
+        <datalist id="commits-authors">${everybody.map((/** @type {string} */ name) => html`<option key=${name} value=${name} />`)}</datalist>`}
     </div>
-    ${!found.value ? html`<${Waiting} problem=${found.problem} again=${found.again} />` : !found.value.rows.length ? html`<${Empty} title=${t("commits.noCommits")} />`
+    ${!found.value ? html`<${Until} problem=${found.problem} again=${found.again} />` : !found.value.rows.length ? html`<${Empty} title=${t(everybody.length ? "commits.noneFit" : "commits.noCommits")} text=${t(everybody.length ? "commits.noneFitText" : "commits.noCommitsText")} />`
       : html`<${Card} title=${`+${number(found.value.totals.additions)} −${number(found.value.totals.deletions)}`}><${Picture} found=${found.value} /><//>
         <${Card} flush><${Figures} found=${found.value} /><//>`}
   <//>`;

@@ -8,6 +8,7 @@ from tests.apps.commits.conftest import Office
 from tests.apps.commits.gitlab_double import GitLabDouble
 from tests.apps.commits.repositories import Repository, eventful
 from tsuzuki.apps.commits.records import Project
+from tsuzuki.apps.commits.statistics import Asked, statistics
 from tsuzuki.errors import BadUsage
 
 
@@ -147,3 +148,24 @@ async def test_what_is_stored_of_a_branch_can_be_removed(
     await office.desk.remove_branch(office.desk.bulk_runs.targets()[0])
     assert office.rows("SELECT sum(commits) FROM activity") == [(None,)]
     assert office.desk.bulk_runs.targets() == []
+
+
+async def test_a_shallow_clone_gives_the_rest_of_its_history_once_it_has_it(
+    office: Office, tmp_path: Path, repository: Repository
+) -> None:
+    repository.many(20)
+    clone = tmp_path / "shallow"
+    repository.git("clone", "-q", "--depth", "3", f"file://{repository.path}", str(clone))
+    await office.work()
+    (project,) = await office.desk.sync(office.desk.connect("git", str(clone)))
+    assert (await office.collected(project, "main"))["new_commits"] == {"main": 3}
+    cut = statistics(office.desk.ledger, Asked())
+    assert (cut.missing_stats, office.desk.projects.project(project.project_id).collected_branches) == (1, 1)
+    assert (await office.collected(project, "main"))["new_commits"] == {"main": 0}
+    repository.git("-C", str(clone), "fetch", "-q", "--unshallow")
+    logged = repository.logged("main")
+    assert (await office.collected(project, "main"))["new_commits"] == {"main": len(logged) - 3}
+    found = statistics(office.desk.ledger, Asked())
+    assert (found.missing_stats, found.commits) == (0, len(logged))
+    assert (found.additions, found.deletions) == tuple(map(sum, zip(*logged.values(), strict=True)))
+    assert office.rows("SELECT head_sha FROM branch_heads") == [(repository.head("main"),)]

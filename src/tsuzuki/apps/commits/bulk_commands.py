@@ -98,11 +98,13 @@ def cancel(store: Store) -> None:
 def _show(store: Store, run_id: str, *, as_json: bool) -> int:
     """Shows a bulk run; gives the exit code that fits how it went."""
 
-    async def work(desk: Desk) -> tuple[Any, list[Any]]:
+    async def work(desk: Desk) -> tuple[Any, list[Any], bool]:
         stands = await desk.standing(run_id)
-        return stands, [] if stands is None else desk.bulk_runs.results(stands.summary.run_id)
+        if stands is None:
+            return None, [], False
+        return stands, desk.bulk_runs.results(stands.summary.run_id), await desk.left(stands)
 
-    stands, results = on_desk(store, work)
+    stands, results, left = on_desk(store, work)
     if stands is None:
         click.echo("no bulk run yet: tsuzuki commits bulk", err=True)
         return 0
@@ -116,9 +118,11 @@ def _show(store: Store, run_id: str, *, as_json: bool) -> int:
         print_table(("project", "branch", "status", "new", "error"), rows, "no targets")
         s = stands.summary
         counts = f"{s.success_count} succeeded, {s.failed_count} failed, {s.pending_count} pending"
-        click.echo(f"{s.run_id} {s.run_status}: {counts} of {s.total_targets}", err=True)
+        word = "interrupted" if left and s.run_status == "running" else s.run_status
+        click.echo(f"{s.run_id} {word}: {counts} of {s.total_targets}", err=True)
         click.echo(f"error: {stands.error}", err=True) if stands.error else None
         click.echo("tsuzuki commits retry collects what failed", err=True) if s.failed_count else None
+        click.echo("tsuzuki commits bulk goes on with what is pending", err=True) if left else None
     return SOME_FAILED if stands.summary.failed_count else 0
 
 

@@ -89,10 +89,9 @@ async def collect(
             return await asyncio.to_thread(gathered.settle, None)
         stored = await asyncio.to_thread(_stored_head, ledger, target)
         if stored != head and not await _gathered_after(source, project, Span(head, stored), gathered):
-            gone = stored is not None and source.cheap
-            since_then = await asyncio.to_thread(_since, ledger, target, gone=gone)
+            since_then = await asyncio.to_thread(_since, ledger, target, stored, cheap=source.cheap)
             await _gather(source, project, Span(head, None, since_then), gathered)
-        return await asyncio.to_thread(gathered.settle, head)
+        return await asyncio.to_thread(gathered.settle, head if await source.whole(project.source_key) else None)
 
 
 async def _gathered_after(source: Source, project: Project, span: Span, gathered: Gathering) -> bool:
@@ -126,8 +125,14 @@ def _stored_head(ledger: Ledger, target: Target) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _since(ledger: Ledger, target: Target, *, gone: bool) -> str | None:
-    """Gives the time to ask from: the checkpoint less an overlap, or the oldest commit where asking costs little."""
+def _since(ledger: Ledger, target: Target, stored: str | None, *, cheap: bool) -> str | None:
+    """Gives the time to ask from: the checkpoint less an overlap, or the oldest commit where asking costs little.
+
+    A cheap source lacks figures only where its history was cut off: what lies behind may be there now.
+    """
+    if cheap and stored is None and ledger.one("cut_off", (target.project_id,)) is not None:
+        return None
+    gone = stored is not None and cheap
     row = ledger.one("oldest" if gone else "checkpoint", (target.project_id, target.branch_name))
     if row is None or row[0] is None:
         return None

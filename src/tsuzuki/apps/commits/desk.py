@@ -277,6 +277,15 @@ class Desk:
         error = None if row.error is None else f"{row.error.type}: {row.error.message}"
         return Standing(summary, target, error, row.number)
 
+    async def left(self, stands: Standing) -> bool:
+        """Tells whether the last bulk run was left on the way, so that a start goes on with it."""
+        latest = await asyncio.to_thread(self.bulk_runs.latest)
+        if latest is None or latest.run_id != stands.summary.run_id or not stands.summary.pending_count:
+            return False
+        if stands.summary.run_status != "running":
+            return stands.summary.run_status == "cancelled"
+        return await abandoned(self._runs, await self._runs.get(latest.run_id))
+
     async def reconcile(self) -> None:
         """Lets the row that says `running` say what has become of the engine's run."""
         run_id = await asyncio.to_thread(self.bulk_runs.running)

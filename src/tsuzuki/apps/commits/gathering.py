@@ -40,8 +40,11 @@ class Gathering:
             known = settled(self._connection, self._run_id, self._target, bulk=self._bulk)
             if known is not None:
                 return known
+            mended = self._mend_figures(values)
             added = self._connection.execute(SQL["commits_add"], values).rowcount
             for query in ("gathered_uncounted", "authors_add", "counted_add", "activity_add"):
+                self._connection.execute(SQL[query], values)
+            for query in ("activity_remove", "activity_again") if mended else ():
                 self._connection.execute(SQL[query], values)
             if head is not None:
                 self._connection.execute(SQL["head_set"], values)
@@ -51,6 +54,13 @@ class Gathering:
             elif self._run_id:
                 self._connection.execute(SQL["receipt_add"], outcome)
         return Settled("success", added)
+
+    def _mend_figures(self, values: dict[str, object]) -> bool:
+        """Gives commits their figures that were stored without; True where there were some."""
+        found = self._connection.execute(SQL["gathered_figures"], values).fetchall()
+        self._connection.executemany(SQL["figures_set"], found)
+        self._connection.executemany(SQL["figures_counted"], [row[2:] for row in found])
+        return bool(found)
 
 
 @contextmanager

@@ -16,6 +16,19 @@ INSERT OR IGNORE INTO commits
 SELECT :project_id, :branch_name, sha, author_name, author_email, committed_date_utc, additions, deletions
 FROM gathered;
 
+-- gathered_figures: Figures that were missing before: the history of a repository was cut off at these commits.
+SELECT g.additions, g.deletions, k.project_id, k.sha FROM counted_commits k JOIN gathered g ON g.sha = k.sha
+WHERE k.project_id = :project_id AND k.has_stats = 0 AND g.has_stats = 1;
+
+-- figures_set: A commit has figures after all.
+UPDATE commits SET additions = ?, deletions = ? WHERE project_id = ? AND sha = ?;
+
+-- figures_counted: It is no longer one without.
+UPDATE counted_commits SET has_stats = 1 WHERE project_id = ? AND sha = ?;
+
+-- cut_off: Whether commits of a project lack their figures.
+SELECT 1 FROM counted_commits WHERE project_id = ? AND has_stats = 0 LIMIT 1;
+
 -- gathered_uncounted: Leaves those that no branch of the project has brought before.
 DELETE FROM gathered WHERE EXISTS
   (SELECT 1 FROM counted_commits c WHERE c.project_id = :project_id AND c.sha = gathered.sha);
@@ -201,15 +214,23 @@ VALUES (:connection_id, :source_key, :name, :default_branch, :now)
 ON CONFLICT (connection_id, source_key) DO UPDATE SET
   name = excluded.name, default_branch = excluded.default_branch, synced_at_utc = excluded.synced_at_utc;
 
+-- branches_of: How many branches of a project are stored: the index is jumped through, a branch at a time.
+WITH RECURSIVE stored(name) AS (
+  SELECT MIN(c.branch_name) FROM commits c WHERE c.project_id = p.project_id
+  UNION ALL
+  SELECT (SELECT MIN(c.branch_name) FROM commits c WHERE c.project_id = p.project_id AND c.branch_name > stored.name)
+  FROM stored WHERE stored.name IS NOT NULL
+) SELECT COUNT(name) FROM stored;
+
 -- projects_of: The projects of a source, or all.
 SELECT p.project_id, n.connection_id, p.source_key, p.name, p.default_branch, p.synced_at_utc,
-       (SELECT COUNT(*) FROM branch_heads h WHERE h.project_id = p.project_id) AS collected_branches
+       ({branches_of}) AS collected_branches
 FROM projects p LEFT JOIN connections n ON n.connection_id = p.connection_id AND n.removed_at_utc IS NULL
 WHERE :connection_id IS NULL OR n.connection_id = :connection_id ORDER BY p.project_id;
 
 -- project: One project.
 SELECT p.project_id, n.connection_id, p.source_key, p.name, p.default_branch, p.synced_at_utc,
-       (SELECT COUNT(*) FROM branch_heads h WHERE h.project_id = p.project_id) AS collected_branches
+       ({branches_of}) AS collected_branches
 FROM projects p LEFT JOIN connections n ON n.connection_id = p.connection_id AND n.removed_at_utc IS NULL
 WHERE p.project_id = ?;
 

@@ -105,7 +105,7 @@ function Outcome({ id, over }) {
   const failed = Object.entries(result.value?.failed ?? {});
   const found = /** @type {number[]} */ (Object.values(result.value?.new_commits ?? {})).reduce((all, each) => all + each, 0);
   const { done, failed: lost } = run.value.counts, total = run.value.params?.branches?.length ?? done + lost;
-  return html`<${Card} title=${t(terminal ? `commits.ended.${run.value.status}` : "commits.collecting")} actions=${html`<${RunLink} run=${run.value.number}>${t("commits.run", { n: run.value.number })}<//>`}>
+  return html`<${Card} title=${t(!terminal ? "commits.collecting" : `commits.ended.${run.value.status === "COMPLETED" && lost > 0 ? "some" : run.value.status}`)} actions=${html`<${RunLink} run=${run.value.number}>${t("commits.run", { n: run.value.number })}<//>`}>
     <${Bar} done=${done} failed=${lost} total=${total} label=${t("commits.collect")} />
     <p>${number(done + lost)} / ${number(total)} · ${t("commits.failed")} ${number(lost)}${result.value ? ` · ${t("commits.new")} ${number(found)}` : ""}</p>
     ${failed.length > 0 && html`<div class="notice tone-bad" role="alert"><div>${failed.map(([name, why]) => html`<p key=${name}><strong>${name}</strong> ${said(String(why))}</p>`)}</div></div>`}

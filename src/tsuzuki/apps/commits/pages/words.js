@@ -20,7 +20,7 @@ export const words = {
     "commits.unconnected": "no connection", "commits.unconnectedText": "The connection of this project was removed: register it again under Sources to collect it. What is stored stays.",
     "commits.noConnections": "No connections yet", "commits.noConnectionsText": "Register a GitLab server with a token, or a repository by its path on this machine.",
     "commits.noProjectsText": "Fetch the projects of a connection, then choose one and collect its branches.", "commits.collecting": "Collecting",
-    "commits.ended.COMPLETED": "Collected", "commits.ended.FAILED": "The collection failed", "commits.ended.CANCELLED": "The collection was cancelled", "commits.addAuthor": "Add an author",
+    "commits.ended.COMPLETED": "Collected", "commits.ended.some": "Not everything was collected", "commits.ended.FAILED": "The collection failed", "commits.ended.CANCELLED": "The collection was cancelled", "commits.addAuthor": "Add an author",
     "commits.noCommitsText": "Collect a branch under Sources first.", "commits.noneFit": "No commits fit", "commits.noneFitText": "Choose everyone, or another project.", "commits.copy": "Copy as TSV", "commits.noCommits": "No commits yet", "commits.others": "others",
   },
   ja: {
@@ -39,11 +39,11 @@ export const words = {
     "commits.newest": "最新", "commits.gone": "収集元にはもうありません", "commits.removeBranch": "このブランチの保存済みコミットを削除します: {n}",
     "commits.begun": "収集を開始しました", "commits.all": "すべてのプロジェクト", "commits.merges": "マージを含む", "commits.everyone": "全員",
     "commits.additions": "追加", "commits.deletions": "削除", "commits.month": "月", "commits.author": "作成者", "commits.count": "コミット",
-    "commits.missing": "統計なし", "commits.fresh": "最初からやり直す", "commits.run": "実行 {n}", "commits.more": "残り {n} 件を表示",
+    "commits.missing": "統計なし", "commits.fresh": "新しく開始", "commits.run": "実行 {n}", "commits.more": "残り {n} 件を表示",
     "commits.unconnected": "接続なし", "commits.unconnectedText": "このプロジェクトの接続は削除されました。収集するには収集元で登録し直してください。保存済みのデータは残っています。",
     "commits.noConnections": "接続はまだありません", "commits.noConnectionsText": "GitLab サーバーをトークンとともに、またはこのマシンのリポジトリをパスで登録してください。",
     "commits.noProjectsText": "接続のプロジェクトを取得し、プロジェクトを選んでブランチを収集してください。", "commits.collecting": "収集中",
-    "commits.ended.COMPLETED": "収集が完了しました", "commits.ended.FAILED": "収集に失敗しました", "commits.ended.CANCELLED": "収集はキャンセルされました", "commits.addAuthor": "作成者を追加",
+    "commits.ended.COMPLETED": "収集が完了しました", "commits.ended.some": "一部を収集できませんでした", "commits.ended.FAILED": "収集に失敗しました", "commits.ended.CANCELLED": "収集はキャンセルされました", "commits.addAuthor": "作成者を追加",
     "commits.noCommitsText": "まず収集元でブランチを収集してください。", "commits.noneFit": "該当するコミットがありません", "commits.noneFitText": "全員、または別のプロジェクトを選んでください。", "commits.copy": "TSV をコピー", "commits.noCommits": "コミットはまだありません", "commits.others": "その他",
   },
 };

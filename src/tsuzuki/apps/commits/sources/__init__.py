@@ -31,6 +31,10 @@ class Source(Protocol):
         """Gives the commits of a span, page by page; raises HeadGone where `span.after` is unknown."""
         ...
 
+    async def whole(self, project: str) -> bool:
+        """Tells whether the history of a project is all there: a shallow clone has only its newest part."""
+        ...
+
     async def close(self) -> None:
         """Lets go of what it holds."""
         ...

@@ -41,6 +41,7 @@ class GitSource:
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._git_dir: Path | None = None
+        self._cut: frozenset[str] | None = None
 
     async def projects(self) -> list[FoundProject]:
         """Gives the repository itself, under the name of its folder."""
@@ -80,9 +81,10 @@ class GitSource:
         dates += [f"--until={span.until}"] if span.until else []
         log = ("log", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--no-show-signature")
         arguments = (*log, f"--format={_FORMAT}", *dates, revisions, "--")
+        edge = await self._edge()
         async with self._started(*arguments) as process:
             assert process.stdout is not None  # noqa: S101 - it was asked for
-            reader, batch = LogReader(), list[Commit]()
+            reader, batch = LogReader(edge), list[Commit]()
             while chunk := await process.stdout.read(_CHUNK):
                 batch += reader.feed(chunk)
                 if len(batch) >= _BATCH:
@@ -91,8 +93,20 @@ class GitSource:
             yield batch + reader.end()
             await self._checked(process)
 
+    async def whole(self, project: str) -> bool:
+        """A shallow clone has not all of it."""
+        del project
+        return not await self._edge()
+
     async def close(self) -> None:
         """Holds nothing."""
+
+    async def _edge(self) -> frozenset[str]:
+        """Gives the commits at which a shallow clone is cut off: git takes their whole tree for what they added."""
+        if self._cut is None:
+            file = (await self._said("rev-parse", "--git-path", "shallow")).strip()
+            self._cut = await asyncio.to_thread(_words_of, Path(file))
+        return self._cut
 
     async def _has(self, sha: str) -> bool:
         async with self._started("cat-file", "-e", f"{sha}^{{commit}}") as process:
@@ -134,6 +148,10 @@ class GitSource:
         return self._git_dir
 
 
+def _words_of(file: Path) -> frozenset[str]:
+    return frozenset(file.read_text().split()) if file.is_file() else frozenset()
+
+
 def repository(path: Path) -> Path:
     """Finds the repository that a folder belongs to, as git does: `.git` here or above, or a bare one."""
     if "\0" in str(path):
@@ -155,7 +173,8 @@ class LogReader:
     a rename are taken by count, so no name of a file can be mistaken for a commit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, edge: frozenset[str] = frozenset()) -> None:
+        self._edge = edge
         self._rest = b""
         self._head: list[str] = []
         self._wanted = 0
@@ -198,6 +217,8 @@ class LogReader:
     def _whole(self) -> Iterator[Commit]:
         if self._head:
             sha, parents, name, email, seconds = self._head
-            merge = int(" " in parents)
-            yield Commit(sha, name, email, of_seconds(int(seconds)), self._added, self._deleted, merge, 1)
+            whole = sha not in self._edge
+            added, deleted = (self._added, self._deleted) if whole else (0, 0)
+            when, merge = of_seconds(int(seconds)), int(" " in parents)
+            yield Commit(sha, name, email, when, added, deleted, merge, int(whole))
             self._head = []

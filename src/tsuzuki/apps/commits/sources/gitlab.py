@@ -64,6 +64,11 @@ class GitLabSource:
         if span.after is not None and not seen:  # the head has moved, so there should be some: the old one is unknown
             raise HeadGone(span.after)
 
+    async def whole(self, project: str) -> bool:
+        """A server has all of it."""
+        del project
+        return True
+
     async def close(self) -> None:
         """Closes the connections."""
         await self._asking.close()

@@ -58,6 +58,12 @@ def test_bulk_goes_on_tomorrow_and_tells_what_failed(terminal: Terminal, reposit
     assert "失敗した対象が見つかりません" in terminal.tsuzuki("commits", "retry", code=1).stderr
     assert len(terminal.json("commits", "history")) == 3
     assert len(terminal.json("commits", "history", "--forget", "1")) == 3
+    other = Repository(terminal.folder / "other")
+    terminal.tsuzuki("commits", "connect", str(other.path))
+    repository.path.rename(terminal.folder / "away")
+    told = terminal.tsuzuki("commits", "projects", "--sync", code=6)
+    assert "リポジトリを読み取れません" in told.stderr
+    assert "other" in told.stdout, "the others are asked all the same"
 
 
 def test_a_token_is_asked_for_kept_and_never_shown(terminal: Terminal, repository: Repository) -> None:

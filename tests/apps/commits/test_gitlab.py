@@ -200,8 +200,26 @@ async def test_a_server_that_always_names_one_more_page_is_not_asked_for_ever(
 
 
 async def test_a_server_that_is_not_there_is_told(clock: Hurried) -> None:
+    source = GitLabSource("http://127.0.0.1:9", TOKEN, Patience(clock=clock, tries=3))
+    for _ in range(3):
+        with pytest.raises(SourceFailure, match="接続できません"):
+            await source.branches("1")
+    assert clock.waits == [1.0, 2.0], "once all patience was in vain, nobody waits for it again"
+    await source.close()
+
+
+async def test_a_server_that_comes_back_is_waited_for_again(
+    repository: Repository, gitlab: GitLabDouble, clock: Hurried
+) -> None:
+    gitlab.host(repository.path)
+    lost = gitlab.fail("/branches", drop=True, times=2)
+    source = source_of(gitlab, clock, tries=2)
     with pytest.raises(SourceFailure, match="接続できません"):
-        await GitLabSource("http://127.0.0.1:9", TOKEN, Patience(clock=clock, tries=2)).branches("1")
+        await source.branches("100")
+    assert await source.branches("100")
+    lost.times = 1
+    assert await source.branches("100")
+    await source.close()
 
 
 async def test_an_unknown_head_is_gone(repository: Repository, gitlab: GitLabDouble, clock: Hurried) -> None:

@@ -10,6 +10,7 @@ from tsuzuki import Runs
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.desk import Desk
 from tsuzuki.apps.commits.records import Connection, Project, Target
+from tsuzuki.apps.commits.refusals import SourceFailure
 from tsuzuki.apps.commits.sources.gitlab import server_address
 from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
 from tsuzuki.cli.here import Progress, start_here, with_progress
@@ -92,7 +93,7 @@ def projects(
     sync: bool,
     yes: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """List the projects that are known, or the branches of one.
 
     \b
@@ -100,21 +101,29 @@ def projects(
       tsuzuki commits projects --branches 1
     """  # noqa: D301 - click reads \b as: keep these lines
     if of is not None:
-        return on_desk(store, lambda desk: _branches(desk, of, remove_branch, yes=yes, as_json=as_json))
+        on_desk(store, lambda desk: _branches(desk, of, remove_branch, yes=yes, as_json=as_json))
+        return 0
 
-    async def work(desk: Desk) -> list[Project]:
-        for each in desk.projects.connections() if sync else ():
-            if connection in (None, each.connection_id):
+    async def work(desk: Desk) -> tuple[list[Project], list[str]]:
+        known = desk.projects.connections() if connection is None else [desk.projects.connection(connection)]
+        wrong = []
+        for each in known if sync else ():
+            try:
                 await desk.sync(each)
-        return desk.projects.projects(connection)
+            except SourceFailure as failure:  # the other connections can be asked all the same
+                wrong.append(f"error: {each.address}: {failure} [{failure.error_id}]")
+        return desk.projects.projects(connection), wrong
 
-    found = on_desk(store, work)
+    found, wrong = on_desk(store, work)
+    for line in wrong:
+        click.echo(line, err=True)
     if as_json:
-        return put([asdict(project) for project in found])
+        put([asdict(project) for project in found])
+        return SOME_FAILED if wrong else 0
     rows = [(str(p.project_id), p.name, p.default_branch, str(p.collected_branches)) for p in found]
-    return print_table(
-        ("number", "name", "default", "collected"), rows, "no project yet: tsuzuki commits projects --sync"
-    )
+    nothing = "no project yet: tsuzuki commits projects --sync" if not wrong else "no project yet"
+    print_table(("number", "name", "default", "collected"), rows, nothing)
+    return SOME_FAILED if wrong else 0
 
 
 async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_json: bool) -> None:

@@ -24,6 +24,7 @@ from tsuzuki.apps.commits.refusals import (
     NoTargets,
     NothingFailed,
     NothingRunning,
+    SourceFailure,
 )
 from tsuzuki.apps.commits.sources.asking import Patience
 from tsuzuki.apps.commits.sources.git import repository
@@ -90,7 +91,10 @@ class Desk:
     def connect(self, kind: str, address: str, token: str | None = None) -> Connection:
         """Registers a connection, and keeps its token apart from it."""
         if kind == "git":
-            place = repository(Path(address))
+            try:
+                place = repository(Path(address))
+            except SourceFailure as failure:  # nobody was asked: what was said is wrong
+                raise BadUsage(str(failure)) from None
             return self.projects.connect("git", str(place.parent if place.name == ".git" else place), "none")
         clean = server_address(address)
         check_token(token)

@@ -212,13 +212,13 @@ async def retry_bulk(desk: AtDesk, asked: Retry | None = None) -> Started:
 @router.post("/bulk/cancel", summary="Cancel the bulk run")
 async def cancel_bulk(desk: AtDesk, asked: Cancel | None = None) -> dict[str, Any] | None:
     """Cancels; what was collected stays, the rest stays pending."""
-    return _told(await desk.cancel((asked or Cancel()).run_id))
+    return await _told(desk, await desk.cancel((asked or Cancel()).run_id))
 
 
 @router.get("/bulk/status", summary="How the bulk run stands")
 async def bulk_status(desk: AtDesk, run_id: str = "") -> dict[str, Any] | None:
     """Tells how the last bulk run stands, or the named one; null where there was none."""
-    return _told(await desk.standing(run_id))
+    return await _told(desk, await desk.standing(run_id))
 
 
 @router.get("/bulk/events", summary="Progress as it happens", response_class=StreamingResponse)
@@ -262,10 +262,12 @@ def _progress(stands: Standing) -> dict[str, Any]:
     }
 
 
-def _told(stands: Standing | None) -> dict[str, Any] | None:
+async def _told(desk: Desk, stands: Standing | None) -> dict[str, Any] | None:
     if stands is None:
         return None
-    return {**asdict(stands.summary), **_progress(stands), "error": stands.error, "number": stands.number}
+    known = {"error": stands.error, "number": stands.number}
+    left = stands.summary.run_status == "running" and await desk.left(stands)
+    return {**asdict(stands.summary), **_progress(stands), **known, "interrupted": left}
 
 
 @router.get("/runs", summary="History of bulk runs")
@@ -278,7 +280,7 @@ async def list_runs(desk: AtDesk, limit: PageLimit = 50) -> list[Summary]:
 @router.get("/runs/{run_id}", summary="Summary of a bulk run")
 async def get_run(run_id: str, desk: AtDesk) -> dict[str, Any] | None:
     """Sums a bulk run up."""
-    return _told(await desk.standing(run_id))
+    return await _told(desk, await desk.standing(run_id))
 
 
 @router.get("/runs/{run_id}/results", summary="Results of a bulk run")

@@ -3,7 +3,7 @@ import { Bar, Card, Elapsed, Empty, RunLink, Table, Time, ask, html, number, t, 
 import { API, Frame, Old, Until, act, said, to } from "./frame.js";
 
 const FIRST = 30;
-const TONES = /** @type {Record<string, string>} */ ({ success: "good", completed: "good", failed: "bad", running: "active", cancelled: "warn", pending: "quiet" });
+const TONES = /** @type {Record<string, string>} */ ({ success: "good", completed: "good", failed: "bad", running: "active", cancelled: "warn", interrupted: "warn", pending: "quiet" });
 
 /** @param {{state: string}} props */
 const State = ({ state }) => html`<span class=${`tone-${TONES[state] ?? "quiet"}`} style=${{ whiteSpace: "nowrap" }} data-state=${state}>${t(`commits.status.${state}`)}</span>`;
@@ -25,8 +25,8 @@ export function Bulk() {
 /** What can be done: with the last run, or with an earlier one, of which only the failed targets can be had again. @param {{run: any, again: () => void, earlier?: boolean}} props */
 function Actions({ run, again, earlier = false }) {
   const send = (/** @type {string} */ path, /** @type {any} */ body = {}) => () => act(() => ask(`${API}${path}`, { method: "POST", body })).then(again);
-  if (run?.run_status === "running") return html`<button class="button danger" onClick=${send("/bulk/cancel", { run_id: run.run_id })}>${t("commits.cancel")}</button>`;
-  const rest = run?.run_status === "cancelled" && run.pending_count > 0;
+  if (run?.run_status === "running" && !run.interrupted) return html`<button class="button danger" onClick=${send("/bulk/cancel", { run_id: run.run_id })}>${t("commits.cancel")}</button>`;
+  const rest = run?.interrupted || (run?.run_status === "cancelled" && run.pending_count > 0);
   return html`${run?.failed_count > 0 && html`<button class="button" onClick=${send("/bulk/retry", { run_id: run.run_id })}>${t("commits.retry")}</button>`}
     ${rest && !earlier && html`<button class="button" onClick=${send("/bulk", { fresh: true })}>${t("commits.fresh")}</button>`}
     ${!earlier && html`<button class="button primary" onClick=${send("/bulk")}>${t(rest ? "commits.resume" : "commits.start")}</button>`}`;
@@ -36,7 +36,7 @@ function Actions({ run, again, earlier = false }) {
 function Standing({ run }) {
   const results = useAsked(`${API}/runs/${run.run_id}/results`, { every: run.run_status === "running" ? 1 : 0, query: { at: run.completed } });
   const current = run.current_target && (results.value ?? []).find((/** @type {any} */ each) => each.project_id === run.current_target.project_id && each.branch_name === run.current_target.branch_name);
-  return html`<${Card} title=${html`<${State} state=${run.run_status} />`}>
+  return html`<${Card} title=${html`<${State} state=${run.interrupted ? "interrupted" : run.run_status} />`}>
       <${Bar} done=${run.success} failed=${run.failed} total=${run.total} label=${t("commits.bulk")} />
       <p>${number(run.completed)} / ${number(run.total)} · ${t("commits.succeeded")} ${number(run.success)} · ${t("commits.failed")} ${number(run.failed)} · ${t("commits.pending")} ${number(run.pending_count)}</p>
       <p><${Time} at=${seconds(run.started_at_utc)} /> · <${Elapsed} from=${seconds(run.started_at_utc)} to=${run.completed_at_utc && seconds(run.completed_at_utc)} />

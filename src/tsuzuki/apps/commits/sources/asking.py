@@ -31,6 +31,8 @@ class Patience:
     longest: float = 600.0
     """A longer wait is not waited for: the target fails, and can be retried."""
     timeout: float = 60.0
+    reach: float = 10.0
+    """How long to wait until a server takes a call at all (seconds)."""
     clock: Clock = field(default=CLOCK)
 
 
@@ -42,10 +44,10 @@ class Asking:
         self.known = token is not None
         headers = {"PRIVATE-TOKEN": token} if token is not None else {}
         # Redirects are not followed: one to another host would carry the token there.
-        self._client = httpx2.AsyncClient(
-            base_url=address, headers=headers, timeout=patience.timeout, follow_redirects=False
-        )
+        timeout = httpx2.Timeout(patience.timeout, connect=min(patience.timeout, patience.reach))
+        self._client = httpx2.AsyncClient(base_url=address, headers=headers, timeout=timeout, follow_redirects=False)
         self._not_before = 0.0
+        self._away = False
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -53,7 +55,10 @@ class Asking:
 
     async def get(self, path: str, asked: Mapping[str, str] | None = None) -> tuple[Any, Mapping[str, str]]:
         """Gives the answer and its headers; a `SourceFailure` where there is none in the end."""
-        for number in range(1, self._patience.tries + 1):
+        # A server that could not be reached with all patience is tried once by each further target: hundreds of them
+        # would wait in vain otherwise.
+        tries = 1 if self._away else self._patience.tries
+        for number in range(1, tries + 1):
             await self._wait_for_the_quota()
             failure, wait = SourceFailure("network"), 0.0
             try:
@@ -61,11 +66,13 @@ class Asking:
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ssl.SSLError) as error:
                 failure = SourceFailure("network", type(error).__name__)
             else:
+                self._away = False
                 self._note_the_quota(answer.headers)
                 if answer.status_code == _OK:
                     return _read(answer), answer.headers
                 failure, wait = _failure(answer), self._told_to_wait(answer)
-            if failure.cause not in ("network", "server", "rate_limited") or number == self._patience.tries:
+            if failure.cause not in ("network", "server", "rate_limited") or number == tries:
+                self._away = failure.cause == "network"
                 raise failure
             await self._wait(wait or self._patience.first * 2 ** (number - 1), failure)
         raise AssertionError("the last try gives or raises")

@@ -41,7 +41,7 @@ function Standing({ run }) {
       <p>${number(run.completed)} / ${number(run.total)} · ${t("commits.succeeded")} ${number(run.success)} · ${t("commits.failed")} ${number(run.failed)} · ${t("commits.pending")} ${number(run.pending_count)}</p>
       <p><${Time} at=${seconds(run.started_at_utc)} /> · <${Elapsed} from=${seconds(run.started_at_utc)} to=${run.completed_at_utc && seconds(run.completed_at_utc)} />
         ${run.number && html` · <${RunLink} run=${run.number}>${t("commits.run", { n: run.number })}<//>`}</p>
-      ${current && html`<p>${t("commits.current")}: ${current.project_name} · ${current.branch_name}</p>`}
+      ${current && !run.interrupted && html`<p>${t("commits.current")}: ${current.project_name} · ${current.branch_name}</p>`}
       ${run.error && html`<p class="notice tone-bad" role="alert">${run.error}</p>`}
     <//>
     <${Card} title=${t("commits.results")} flush>

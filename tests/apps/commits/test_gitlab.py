@@ -187,6 +187,13 @@ async def test_an_answer_that_is_not_gitlabs_is_told(
     assert told.value.cause == "answer"
 
 
+async def test_the_address_of_a_page_is_not_that_of_a_server(gitlab: GitLabDouble, clock: Hurried) -> None:
+    source = GitLabSource(f"{gitlab.url}/team/app", TOKEN, Patience(clock=clock))
+    with pytest.raises(SourceFailure, match=r"check the address of the connection.*404"):
+        await source.projects()
+    await source.close()
+
+
 @pytest.mark.parametrize("page", ["[]", json.dumps([{"id": "1", "created_at": "2026-01-01"}])])
 @pytest.mark.parametrize("headers", [{"Link": '<x?page=2>; rel="next"'}, {"X-Next-Page": "2"}, {"X-Next-Page": "x"}])
 async def test_a_server_that_always_names_one_more_page_is_not_asked_for_ever(

@@ -66,14 +66,15 @@ function Connect({ again }) {
 /** @param {{id: string}} props */
 export function Project({ id }) {
   const projects = useAsked(`${API}/projects`);
-  const branches = useAsked(`${API}/projects/${id}/branches`, { every: 2 });
+  const [busy, setBusy] = useState(false);
+  const branches = useAsked(`${API}/projects/${id}/branches`, { every: busy ? 3 : 60 }); // each time the source is asked
   const [removing, setRemoving] = useState(/** @type {any} */ (null));
   const [run, setRun] = useState("");
   const [span, setSpan] = useState({ since: "", until: "" });
   if (!branches.value) return html`<${Frame} current="sources"><${Until} problem=${branches.problem} again=${branches.again} /><//>`;
   const known = (projects.value ?? []).find((/** @type {any} */ each) => String(each.project_id) === id);
   const alone = known?.connection_id === null;
-  const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what, ...span } }), t("commits.begun")).then((begun) => begun && setRun(/** @type {any} */ (begun).run_id));
+  const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what, ...span } }), t("commits.begun")).then((begun) => begun && (setBusy(true), setRun(/** @type {any} */ (begun).run_id)));
   const remove = async () => {
     await sent(`${API}/projects/${id}/branches`, { method: "DELETE", query: { name: removing.branch_name, confirm: removing.commits } });
     branches.again();
@@ -88,7 +89,7 @@ export function Project({ id }) {
   return html`<${Frame} current="sources" title=${known?.name} actions=${!alone && html`<button class="button primary" onClick=${collect({ all: true })}>${t("commits.collectAll")}</button>`}>
     ${alone && html`<p class="notice tone-warn" role="status">${t("commits.unconnectedText")}</p>`}
     ${!alone && html`<${Days} span=${span} choose=${setSpan} />`}
-    ${run && html`<${Outcome} key=${run} id=${run} over=${branches.again} />`}
+    ${run && html`<${Outcome} key=${run} id=${run} over=${() => (setBusy(false), branches.again())} />`}
     <${Old} problem=${branches.problem} />
     <${Card} flush><${Table} label=${t("commits.branch")} columns=${columns} rows=${branches.value} rowKey=${(/** @type {any} */ row) => row.branch_name} /><//>
     ${removing && html`<${Confirm} title=${removing.branch_name} button=${t("commits.remove")} danger send=${remove} close=${() => setRemoving(null)}>

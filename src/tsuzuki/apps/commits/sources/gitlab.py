@@ -28,7 +28,14 @@ class GitLabSource:
         asked = {"simple": "true", "order_by": "id", "sort": "asc"} | (
             {"membership": "true"} if self._asking.known else {}
         )
-        return [_project(found) async for page in self._pages("/projects", asked) for found in page]
+        try:
+            return [_project(found) async for page in self._pages("/projects", asked) for found in page]
+        except SourceFailure as failure:
+            if (
+                failure.cause == "not_found"
+            ):  # every GitLab lists projects: the address is that of a page, or of another
+                raise SourceFailure("answer", "HTTP 404") from None
+            raise
 
     async def project(self, key: str) -> FoundProject:
         """Gives one project by its id or its full path."""

@@ -32,6 +32,13 @@ async def test_times_are_utc(tmp_path: Path) -> None:
     assert all(c.committed_date_utc.endswith("+00:00") for c in found)
 
 
+async def test_a_time_that_no_calendar_has_does_not_keep_a_branch_from_being_read(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "broken")
+    made.many(1, start=99_999_999_999_999)
+    (commit,) = await read(made.path, Span(made.head("main")))
+    assert commit.committed_date_utc == "1970-01-01T00:00:00+00:00"
+
+
 async def test_branches_may_be_japanese_and_have_slashes(tmp_path: Path) -> None:
     made = eventful(tmp_path / "eventful")
     source = GitSource(str(made.path / "a"))  # a folder inside finds the repository above

@@ -239,8 +239,10 @@ async def test_missing_figures_addresses_and_parents_are_told_apart_from_zeros(
     repository: Repository, gitlab: GitLabDouble, clock: Hurried
 ) -> None:
     gitlab.host(repository.path)
-    gitlab.twist = lambda commit: {**commit, "stats": None, "author_email": None, "parent_ids": None}
+    lacking = {"stats": None, "author_email": None, "parent_ids": None, "author_name": "half \ud800"}
+    gitlab.twist = lambda commit: {**commit, **lacking}
     found = await read(source_of(gitlab, clock), Span(repository.head()))
+    assert {commit.author_name for commit in found} == {"half ?"}
     assert {(c.author_email, c.additions, c.deletions, c.is_merge, c.has_stats) for c in found} == {("", 0, 0, 0, 0)}
 
 

@@ -99,7 +99,7 @@ def test_no_name_shows_an_address_and_every_name_can_be_filtered_by(ledger: Ledg
         Target(1, "main"),
         commit("1", "2026-01", "ada@example.com", author_email="ada@example.com"),
         commit("2", "2026-02", "Jun <jun@example.com>", author_email="jun@example.com"),
-        commit("3", "2026-03", "Émile", author_email="e@x"),
+        commit("3", "2026-03", "\x1b\u202eÉmile\x07", author_email="e@x"),
         commit("4", "2026-04", "", author_email="n@x"),
         commit("5", "2026-05", "ada", author_email="other@x"),
     )
@@ -138,6 +138,8 @@ def test_text_for_other_programs_has_no_formulas(ledger: Ledger) -> None:
 def test_months_without_commits_are_there(ledger: Ledger) -> None:
     settle(ledger, Target(1, "main"), commit("1", "2025-11"), commit("2", "2026-02"))
     assert statistics(ledger, Asked()).months == ["2025-11", "2025-12", "2026-01", "2026-02"]
+    settle(ledger, Target(1, "main"), commit("3", "9999-12"))
+    assert statistics(ledger, Asked()).months == ["2025-11", "2026-02", "9999-12"], "a clock was wrong"
 
 
 def test_a_picture_is_whole_and_names_nobody_wrongly(ledger: Ledger) -> None:

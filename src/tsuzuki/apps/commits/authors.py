@@ -7,12 +7,16 @@ from typing import Final
 from tsuzuki.apps.commits.ledger import Ledger
 
 NAMELESS: Final = "(no name)"
+_COMMANDING: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ADDRESS: Final = re.compile(r"([^\s<>@]+)@[^\s<>@]+")
 
 
 def shown_name(name: str) -> str:
-    """Gives a name without an address: many who set up git write theirs where the name belongs."""
-    return _ADDRESS.sub(r"\1", name).strip() or NAMELESS
+    """Gives a name without an address: many who set up git write theirs where the name belongs.
+
+    Signs that would command a terminal or turn the direction of a text are left out.
+    """
+    return _ADDRESS.sub(r"\1", _COMMANDING.sub("", name)).strip() or NAMELESS
 
 
 class Authors:

@@ -11,6 +11,7 @@ from tsuzuki.apps.commits.ledger import Ledger
 from tsuzuki.errors import BadUsage
 
 _FEW: Final = 3
+_CENTURY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,11 @@ class Statistics:
 
     @property
     def months(self) -> list[str]:
-        """Every month from the first to the last, also those in which nothing happened."""
-        known = [row.month for row in self.rows]
-        return list(_between(min(known), max(known))) if known else []
+        """Every month from the first to the last, also those in which nothing happened; at most of a century."""
+        known = sorted({row.month for row in self.rows})
+        if not known or int(known[-1][:4]) - int(known[0][:4]) > _CENTURY:
+            return known  # somebody's clock was wrong by far: the years between would hide everything else
+        return list(_between(known[0], known[-1]))
 
     @property
     def periods(self) -> list[str]:

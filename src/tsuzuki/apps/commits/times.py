@@ -15,8 +15,11 @@ def now() -> str:
 
 
 def of_seconds(seconds: float) -> str:
-    """Writes Unix seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+    """Writes Unix seconds; a time that no calendar has, as broken commits do, is 1970 as git shows it."""
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC).isoformat()
 
 
 def utc(text: str) -> str:

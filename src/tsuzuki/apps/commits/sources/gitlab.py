@@ -147,14 +147,19 @@ def _branch(found: Any) -> Branch:
         raise SourceFailure("answer") from None
 
 
+def _text(found: Any) -> str:
+    """Gives a text that every database takes: JSON may have halves of signs in it."""
+    return str(found or "").encode(errors="replace").decode()
+
+
 def _commit(found: Any) -> Commit:
     """Reads a commit; without figures it has zeros and says so, without an address an empty one."""
     try:
         stats = found.get("stats") or {}
         return Commit(
             found["id"],
-            found.get("author_name") or "",
-            found.get("author_email") or "",
+            _text(found.get("author_name")),
+            _text(found.get("author_email")),
             utc(found.get("committed_date") or found["created_at"]),
             int(stats.get("additions") or 0),
             int(stats.get("deletions") or 0),

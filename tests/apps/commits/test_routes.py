@@ -199,7 +199,7 @@ async def test_tenants_see_nothing_of_each_other(
         await collected(blue, gitlab)
         assert (await red.get(f"{API}/statistics"))["totals"]["commits"] == 2
         assert (
-            "at the machine itself"
+            "only where no API keys are asked for"
             in (await red.post(f"{API}/connections", {"path": str(repository.path)}, 422))["detail"]
         )
         # A run that names nobody's file goes to the file of its tenant.

@@ -129,8 +129,8 @@ def add_connection(asked: NewConnection, desk: AtDesk) -> Connection:
         return desk.connect("gitlab", asked.base_url, asked.token.get_secret_value() if asked.token else None)
     if desk.tenant:  # a path reaches whatever this machine can read
         raise BadUsage(
-            "ローカルリポジトリはそのマシンで tsuzuki commits connect PATH により登録してください / "
-            "local repositories are connected at the machine itself: tsuzuki commits connect PATH"
+            "API キーを求めるサーバーではローカルリポジトリを登録できません。GitLab の URL を指定してください / "
+            "local repositories can be connected only where no API keys are asked for: name a GitLab server"
         )
     return desk.connect("git", asked.path)
 

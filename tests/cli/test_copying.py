@@ -18,7 +18,7 @@ def said(*arguments: str, code: int = 0) -> str:
 def test_a_store_is_copied_verified_and_brought_back(terminal: Terminal) -> None:
     terminal.tsuzuki("run", "flows.py:nothing")
     here, there, folder = (str(terminal.folder / name) for name in (".tsuzuki", "there", "monday"))
-    assert "backed 1 runs, 3 facts, 1 file, " in said("backup", folder, "--data-dir", here)
+    assert "copied 1 run, 3 facts, 1 file, " in said("backup", folder, "--data-dir", here)
     assert "every file is what was written" in said("verify", folder)
     assert json.loads(said("verify", folder, "--json"))["flaws"] == []
     assert "is there already and not empty" in said("backup", folder, "--data-dir", here, code=1)

@@ -1,6 +1,7 @@
 """The commands about NATS servers: those that look, and the group of all."""
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -101,7 +102,12 @@ def doctor(*, backend: str | None, place: Place, as_json: bool) -> int:
         checks += examining.examined(asyncio.run(looking.look(_address(backend, place), place.told())))
     except (StoreError, BadUsage) as error:
         checks.append(
-            Check("store", ok=False, text=f"{error} [{error.error_id}]", do="start the servers: tsuzuki nats up")
+            Check(
+                "store",
+                ok=False,
+                text=f"{error} [{error.error_id}]",
+                do=f"start the servers: tsuzuki nats up --dir {shlex.quote(str(place.folder))}",
+            )
         )
     return tell(checks, as_json=as_json)
 

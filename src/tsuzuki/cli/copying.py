@@ -131,7 +131,7 @@ def _tell(text: str, made: Manifest, as_json: bool) -> None:
 
 
 def _plain(made: Manifest) -> dict[str, Any]:
-    named = {name: getattr(made, name) for name in ("kind", "store", "taken_at", "version", "counts")}
+    named = {name: getattr(made, name) for name in ("kind", "store", "taken_at", "version", "counts", "lacking")}
     return {**named, "files": len(made.files), "bytes": made.size, "streams": [each.name for each in made.streams]}
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Piece
+from tsuzuki.backends.sqlite.file import copy_all
 
 FOLDER: Final = "beside"
 """Where it is in a backup."""
@@ -75,8 +76,7 @@ def _copied(source: Path, target: Path) -> bool:
 def _copy_rows(source: Path, target: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(source)) as live, contextlib.closing(sqlite3.connect(target)) as copy:
-            live.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE").fetchall()  # one file, with no log beside it
+            copy_all(live, copy)
     except sqlite3.Error as error:
         full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
         raise OSError(errno.ENOSPC if full else errno.EIO, f"{source} cannot be copied: {error}") from error

@@ -17,7 +17,7 @@ from tsuzuki.backends.manifest import Manifest
 from tsuzuki.backends.sqlite import wheels
 from tsuzuki.backends.sqlite.blobs import PART, Blobs
 from tsuzuki.backends.sqlite.faults import fault, file_fault
-from tsuzuki.backends.sqlite.file import connect, inspect
+from tsuzuki.backends.sqlite.file import connect, copy_all, inspect
 from tsuzuki.backends.sqlite.migrations import NEWEST, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
@@ -58,8 +58,7 @@ def backup(path: Path, folder: Path, taken_at: str) -> Manifest:
 def _copied(path: Path, target: Path) -> tuple[dict[str, int], int]:
     """Copies the file in one read transaction, which holds up nobody; gives what it has and its schema."""
     with contextlib.closing(connect(path)) as source, contextlib.closing(sqlite3.connect(target)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE").fetchall()  # one file, with no log beside it
+        copy_all(source, copy)
         runs, _, facts = copy.execute(SQL["totals"]).fetchall()[0]
         found = [row[0] for row in copy.execute("PRAGMA quick_check(1)").fetchall()]
         if found != ["ok"]:

@@ -74,6 +74,7 @@ async def test_a_restore_that_was_killed_is_no_store_and_the_next_one_begins_ane
         [run] = await finished(runs, url, 1)
         wheel = await put(runs.backend, a_wheel(content=content), content)
     made = await copying.backup(url, folder)
+    await (await NatsBackend.open(there)).close()  # whoever only looks makes a store, which is in nobody's way
 
     command = [sys.executable, "-c", KILLED, str(folder), there]
     killed = await asyncio.to_thread(subprocess.run, command, check=False)

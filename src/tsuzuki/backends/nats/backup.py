@@ -81,18 +81,30 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
 
 
 async def _make_room(wire: Wire, names: Topology, made: Manifest, chosen: Options) -> None:
-    """Makes sure that nothing is there; what a restore left that was cut off is removed."""
+    """Makes sure that nothing is there; what a restore left that was cut off is removed, and a store never used."""
     present = set(await _present(wire))
     taken = set(names.belonging(present)) | (present & {each.name for each in made.streams})
     if not taken:
         return
-    if names.journal not in present or not await _restored_by(wire, names):
+    cut = names.journal in present and await _restored_by(wire, names)
+    if not cut and not await _unused(wire, names, taken):
         raise PlaceTaken(
             f"{chosen.url} is not empty: it has {', '.join(sorted(taken))}; restore into servers that have none of "
             "them (tsuzuki nats up --dir NEW starts one)"
         )
-    logger.warning("%s is only half restored, by a restore that was cut off: it is begun anew", chosen.url)
+    if cut:
+        logger.warning("%s is only half restored, by a restore that was cut off: it is begun anew", chosen.url)
     await _remove(wire, [*sorted(taken - {names.journal}), names.journal])
+
+
+async def _unused(wire: Wire, names: Topology, streams: set[str]) -> bool:
+    """Tells whether a store was only looked at so far, which makes one: it never held anything, and nobody works."""
+    if names.state in streams:
+        told = await wire.api(topology.stream_info(names.state), subjects_filter=names.all_workers)
+        if told["state"].get("subjects"):
+            return False
+    infos = [await wire.api(topology.stream_info(name)) for name in sorted(streams - {names.state})]
+    return all(info["state"]["last_seq"] == 0 for info in infos)
 
 
 async def _restored_by(wire: Wire, names: Topology) -> str:

@@ -23,6 +23,7 @@ def test_a_store_is_copied_verified_and_brought_back(terminal: Terminal) -> None
     terminal.tsuzuki("run", "flows.py:nothing")
     here, there, folder = (str(terminal.folder / name) for name in (".tsuzuki", "there", "monday"))
     assert "copied 1 run, 3 facts, 1 file, " in said("backup", folder, "--data-dir", here)
+    assert Path(folder).stat().st_mode & 0o077 == 0, "it holds the params of all runs"
     assert "every file is what was written" in said("verify", folder)
     assert json.loads(said("verify", folder, "--json"))["flaws"] == []
     assert "is there already and not empty" in said("backup", folder, "--data-dir", here, code=1)

@@ -116,7 +116,6 @@ def restore(folder: Path, path: Path) -> Manifest:
             "upgrade tsuzuki"
         )
     manifest.refuse_flawed(folder, made)
-    _clear_half(path)
     # A log that an old file has left behind would be merged into the new one.
     logs = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm", "-journal")]
     taken = [each for each in (path, *logs) if each.exists()] + list(_beside(path))
@@ -125,7 +124,7 @@ def restore(folder: Path, path: Path) -> Manifest:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _undone(path), _faults(path, path):
-            _part(path).touch()  # before anything else is there: it tells what a restore leaves that is cut off
+            _clear_parts(path)
             _put(folder, path, made)
     except OSError as error:
         raise file_fault(error, path) from error
@@ -136,20 +135,24 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _clear_half(path: Path) -> None:
-    """Removes what a restore has left that was cut off: then there is no store, but its file under another name."""
-    if _part(path).exists() and not path.exists():
-        for beside in _beside(path):
-            shutil.rmtree(beside)
-        _part(path).unlink()
+def _clear_parts(path: Path) -> None:
+    """Removes what a restore has not brought to its end, this one or one that was cut off."""
+    for each in path.parent.glob(f"{path.name}.part*"):
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
 
 
 def _put(folder: Path, path: Path, made: Manifest) -> None:
+    """Copies everything under names that no store has, and then gives it its own."""
     part = _part(path)
-    targets = {each.name: path.parent / f"{path.name}{each.name.removeprefix(FILE)}" for each in made.pieces}
-    _copy_all([(folder / name, part if name == FILE else target) for name, target in targets.items()])
+    targets = {each.name: path.parent / f"{part.name}{each.name.removeprefix(FILE)}" for each in made.pieces}
+    _copy_all([(folder / name, target) for name, target in targets.items()])
     with contextlib.closing(_opened(part)) as connection:
         transact(connection, lambda: connection.execute(SQL["disown_workers"]))
+    for beside in list(_beside(part)):
+        beside.replace(path.parent / f"{path.name}{beside.name.removeprefix(part.name)}")
     part.replace(path)  # the file comes last: before this line there is no store
 
 
@@ -161,7 +164,7 @@ def _undone(path: Path) -> Iterator[None]:
     except BaseException:
         for beside in _beside(path):
             shutil.rmtree(beside, ignore_errors=True)
-        _part(path).unlink(missing_ok=True)
+        _clear_parts(path)
         raise
 
 

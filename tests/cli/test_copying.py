@@ -70,4 +70,6 @@ def test_what_applications_keep_is_copied_and_brought_back_where_nothing_is(term
     assert not (there / "tenants" / "lab").exists()
     said("restore", str(folder), "--data-dir", str(terminal.folder / "third"))
     assert (terminal.folder / "third" / session.relative_to(here)).read_text() == "one\n"
+    for name in ("tsuzuki.db", "commits.db", "tenants"):
+        assert (terminal.folder / "third" / name).stat().st_mode & 0o077 == 0, f"{name} is for its owner alone"
     assert {CACHE, JOBS} < set(copying.OURS), "what language models keep is kept"

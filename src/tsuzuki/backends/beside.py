@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tsuzuki import privacy
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Piece
 from tsuzuki.backends.sqlite.file import copy_all
@@ -40,6 +41,8 @@ class Beside:
         for name in sorted(set(names) - set(left)):
             part = self.folder / f"{name}.part"
             _remove(part)  # of a restore that was cut off
+            alone = any(each.name == f"{FOLDER}/{name}" for each in pieces)
+            (privacy.make_file if alone else privacy.make_folder)(part)
             for piece in (each for each in pieces if Path(each.name).parts[1] == name):
                 target = part.joinpath(*Path(piece.name).parts[2:])
                 target.parent.mkdir(parents=True, exist_ok=True)

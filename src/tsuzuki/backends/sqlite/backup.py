@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from tsuzuki import privacy
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Manifest
 from tsuzuki.backends.sqlite import wheels
@@ -122,7 +123,7 @@ def restore(folder: Path, path: Path) -> Manifest:
     if taken:
         raise PlaceTaken(f"{taken[0]} is there already; restore to another place, or move it away first")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        privacy.make_folder(path.parent)
         with _undone(path), _faults(path, path):
             _clear_parts(path)
             _put(folder, path, made)
@@ -148,6 +149,11 @@ def _put(folder: Path, path: Path, made: Manifest) -> None:
     """Copies everything under names that no store has, and then gives it its own."""
     part = _part(path)
     targets = {each.name: path.parent / f"{part.name}{each.name.removeprefix(FILE)}" for each in made.pieces}
+    privacy.make_file(part)
+    for beside in sorted(
+        {path.parent / target.relative_to(path.parent).parts[0] for target in targets.values()} - {part}
+    ):
+        privacy.make_folder(beside)
     _copy_all([(folder / name, target) for name, target in targets.items()])
     with contextlib.closing(_opened(part)) as connection:
         transact(connection, lambda: connection.execute(SQL["disown_workers"]))

@@ -9,15 +9,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-import nats
-
 from bench.operate.comparing import items, names
 from bench.process import Figures, peak_mb
+from bench.wheels.ours import upload
+from tests.wheels.making import make_wheel
 from tsuzuki import Runs, Worker, flow
 from tsuzuki.backends import copying
 from tsuzuki.examination import examine
 
-OBJECTS: Final = 20
+WHEELS: Final = 20
 SUBMITTED_AT_ONCE: Final = 64
 MEGABYTE: Final = 1 << 20
 
@@ -25,11 +25,6 @@ MEGABYTE: Final = 1 << 20
 @flow
 async def no_op(number: int) -> int:
     return number
-
-
-@flow
-async def large(number: int) -> str:
-    return f"{number} {os.urandom(MEGABYTE // 2).hex()}"
 
 
 def on_nats(folder: Path, runs: int, megabytes: int) -> Figures:
@@ -40,11 +35,7 @@ def on_nats(folder: Path, runs: int, megabytes: int) -> Figures:
 
 async def _on_nats(folder: Path, here: str, there: str, count: int, megabytes: int) -> Figures:
     await _runs(here, count)
-    client = await nats.connect(here)
-    shelf = await client.jetstream().create_object_store("tsuzuki_wheels")
-    for number in range(OBJECTS):
-        await shelf.put(f"package{number}-1.0-py3-none-any.whl", os.urandom(megabytes * MEGABYTE // OBJECTS))
-    await client.close()
+    await _wheels(here, folder, megabytes)
     figures = await _timed(folder / "backup", here, there)
     streams = await names(here)
     assert streams == await names(there)
@@ -57,14 +48,14 @@ async def _on_nats(folder: Path, here: str, there: str, count: int, megabytes: i
 
 
 def on_sqlite(folder: Path, runs: int, megabytes: int) -> Figures:
-    """Fills a file and its blobs, backs it up, restores it elsewhere, and compares all rows and files."""
+    """Fills a file and the wheels beside it, backs it up, restores it elsewhere, and compares all rows and files."""
     return asyncio.run(_on_sqlite(folder, runs, megabytes))
 
 
 async def _on_sqlite(folder: Path, count: int, megabytes: int) -> Figures:
     here, there = folder / "here" / "runs.db", folder / "there" / "runs.db"
     await _runs(f"sqlite:{here}", count)
-    await _runs(f"sqlite:{here}", megabytes, large)
+    await _wheels(f"sqlite:{here}", folder, megabytes)
     figures = await _timed(folder / "backup", f"sqlite:{here}", f"sqlite:{there}")
     one, other = _contents(here), _contents(there)
     assert one == other, "they differ"
@@ -76,21 +67,29 @@ def _contents(file: Path) -> dict[str, set[Any]]:
     with closing(sqlite3.connect(file)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         rows = {name: set(connection.execute(f"SELECT * FROM {name}")) for name in tables if name != "workers"}  # noqa: S608 - its own names
-    beside = {path.relative_to(file.parent) for path in file.parent.rglob("*-blobs/**/*") if path.is_file()}
+    beside = {path.relative_to(file.parent) for path in file.parent.glob(f"{file.name}-*/**/*") if path.is_file()}
     return {**rows, "files": {(str(path), (file.parent / path).read_bytes()) for path in beside}}
 
 
-async def _runs(url: str, count: int, done: Any = no_op) -> None:
+async def _wheels(url: str, folder: Path, megabytes: int) -> None:
+    """Uploads real wheels that have so much together."""
+    async with Runs.open(url) as runs:
+        for number in range(WHEELS):
+            content = {f"package{number}/content.bin": os.urandom(megabytes * MEGABYTE // WHEELS)}
+            await upload(runs.backend, make_wheel(folder, f"package{number}", "1.0", content, packed=False))
+
+
+async def _runs(url: str, count: int) -> None:
     """Submits runs and executes them all."""
     async with Runs.open(url) as runs:
         gate = asyncio.Semaphore(SUBMITTED_AT_ONCE)
 
         async def submit(number: int) -> None:
             async with gate:
-                await runs.submit(done, {"number": number})
+                await runs.submit(no_op, {"number": number})
 
         await asyncio.gather(*(submit(number) for number in range(count)))
-        async with Worker(runs.backend, [done], concurrency=50) as worker:
+        async with Worker(runs.backend, [no_op], concurrency=50) as worker:
             working = asyncio.create_task(worker.run())
             while (await runs.backend.counts()).keys() - {"COMPLETED"}:
                 await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Backup and restore at the size of a small team's store: 10,000 runs and 100 MB beside them, on both backends."""
+"""Backup and restore at the size of a small team's store: 10,000 runs and 100 MB of wheels, on both backends."""
 
 from typing import Final
 
@@ -35,4 +35,4 @@ def _row(bench: Bench, kind: str) -> Row:
     seen = {name: bench.middle(f"operate {kind}", name) for name in (*TIMES, "mb", "compared", "peak_mb")}
     times = ", ".join(f"{name} {seen[name]:.1f} s" for name in TIMES)
     rest = f"{seen['mb']:.0f} MB, {seen['compared']:,.0f} items the same, {seen['peak_mb']:.0f} MB of memory"
-    return Row(f"backup of {runs:,} runs and {megabytes} MB, {kind}", f"{times}; {rest}")
+    return Row(f"backup of {runs:,} runs and {megabytes} MB of wheels, {kind}", f"{times}; {rest}")

@@ -30,7 +30,7 @@ async def _measured(store: str, folder: Path, count: int) -> Figures:
     backend = await open_backend(store)
     try:
         for number in range(count):
-            await _upload(backend, make_wheel(folder, f"many{number}", "1.0", {f"many{number}.py": "X = 1\n"}))
+            await upload(backend, make_wheel(folder, f"many{number}", "1.0", {f"many{number}.py": "X = 1\n"}))
         sync = WheelSync(backend, ["default"], lambda: (Goods(FlowSet()), ()), folder=folder / "w", interval=1e-9)
         first = perf_counter()
         assert await sync.look()
@@ -52,7 +52,7 @@ async def _timed(sync: WheelSync) -> float:
     return perf_counter() - began
 
 
-async def _upload(backend: Backend, path: Path) -> None:
+async def upload(backend: Backend, path: Path) -> None:
     content = path.read_bytes()
     with path.open("rb") as file:
         arrived = Arrived(path.name, file, len(content), hashlib.sha256(content).hexdigest())

@@ -53,6 +53,8 @@ class Application:
     command: "Callable[[], click.Command] | None" = None
     """Gives the command, mostly a group of commands."""
     pages: Pages | None = None
+    keeps: tuple[str, ...] = ()
+    """What it keeps in the data folder, files or folders by name: they go into backups."""
 
 
 def names() -> list[str]:

@@ -1,9 +1,10 @@
-"""What `doctor` looks at on every store alike: journals, rows, versions, workers, and runs that nobody will take.
+"""What `doctor` looks at on every store alike: journals, rows, wheels, versions, workers, runs that nobody will take.
 
 What a store knows of itself it examines itself (`Backend.examine`).
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,11 +14,13 @@ from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Check, Query, WorkerRecord
+from tsuzuki.backends.shelf import Wheel, Wheels
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
-from tsuzuki.errors import MoveRefused
+from tsuzuki.errors import MoveRefused, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, Status, as_submitted, fold_all
 from tsuzuki.runs import Runs
 from tsuzuki.version import VERSION
+from tsuzuki.wheelerrors import WheelNotFound
 
 PAGE: Final = 500
 AT_ONCE: Final = 16
@@ -28,13 +31,13 @@ _NO_PROGRESS: Final = Raw(b"[]")
 
 
 async def examine(runs: Runs, *, quick: bool = False) -> list[Check]:
-    """Examines a store and all that follows from it; `quick` does not read the journals."""
+    """Examines a store and all that follows from it; `quick` does not read the journals and the wheels."""
     checks = list(await runs.examine())
     if not quick:
-        checks += await _journals(runs)
+        checks += [*await _journals(runs), await _wheel_contents(runs.backend.wheels)]
     workers = await Crew(runs).list(everyone=True, hidden=True, limit=None)
     living = [worker.record for worker in workers if worker.state in ALIVE]
-    return [*checks, _workers(workers), _versions(living), await _waiting(runs, living)]
+    return [*checks, _workers(workers), _wheel_sync(living), _versions(living), await _waiting(runs, living)]
 
 
 # Journals and rows
@@ -117,6 +120,50 @@ def _bare(row: Run) -> Run:
     return replace(row, progress=_NO_PROGRESS, heartbeat_at=None, updated_at=0.0)
 
 
+# Wheels
+
+
+async def _wheel_contents(shelf: Wheels) -> Check:
+    """Reads every wheel, and compares it with what was uploaded."""
+    found = await shelf.all()
+    wrong = [wheel.name for wheel in found if not await _whole(shelf, wheel)]
+    if not wrong:
+        text = f"every one of {len(found)} is what was uploaded" if found else "there are no wheels"
+        return Check("wheel files", ok=True, text=text)
+    return Check(
+        "wheel files",
+        ok=False,
+        text=f"lost or damaged: {_named(wrong)}",
+        do=f"tsuzuki wheels delete {wrong[0]}, and upload it again; or restore a backup",
+    )
+
+
+async def _whole(shelf: Wheels, wheel: Wheel) -> bool:
+    digest = hashlib.sha256()
+    try:
+        async for piece in shelf.read(wheel):
+            digest.update(piece)
+    except StoreUnavailable:
+        raise
+    except (WheelNotFound, StoreError):
+        return await shelf.get(wheel.name) != wheel  # deleted meanwhile, or lost
+    return digest.hexdigest() == wheel.sha256
+
+
+def _wheel_sync(living: Sequence[WorkerRecord]) -> Check:
+    told = {record.id: record.wheel_sync or {} for record in living}
+    failing = {worker: sync["last_error"] for worker, sync in told.items() if sync.get("last_result") == "error"}
+    if not failing:
+        return Check("wheel sync", ok=True, text=f"{sum(map(bool, told.values()))} workers sync wheels, none fails")
+    worker, why = next(iter(failing.items()))
+    return Check(
+        "wheel sync",
+        ok=False,
+        text=f"fails on {_named(list(failing))}; {worker} says: {why}",
+        do="mend the cause, or delete or replace that wheel (tsuzuki wheels); they try again by themselves",
+    )
+
+
 # Workers, their versions, and the runs that wait for them
 
 
@@ -124,9 +171,7 @@ def _workers(workers: Sequence[SeenWorker]) -> Check:
     states = [worker.state for worker in workers]
     living = sum(state in ALIVE for state in states)
     silent = [worker.record.id for worker in workers if worker.state.value == "DISCONNECTED"]
-    text = f"{living} live" + (
-        f", {len(silent)} fell silent without leaving: {', '.join(silent[:NAMED])}" if silent else ""
-    )
+    text = f"{living} live" + (f", {len(silent)} fell silent without leaving: {_named(silent)}" if silent else "")
     return Check("workers", ok=True, text=text)
 
 
@@ -165,8 +210,11 @@ def _serves(record: WorkerRecord, row: Run) -> bool:
 
 
 def _kinds(kinds: Iterable[tuple[str, str]]) -> str:
-    told = [f"{flow} (tag {tag})" for tag, flow in kinds]
-    return ", ".join(told[:NAMED]) + (f" and {len(told) - NAMED} more" if len(told) > NAMED else "")
+    return _named([f"{flow} (tag {tag})" for tag, flow in kinds])
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def _those(numbers: Sequence[int]) -> str:

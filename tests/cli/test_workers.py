@@ -6,6 +6,11 @@ import time
 from tests.cli.conftest import Terminal
 from tsuzuki import Runs
 from tsuzuki.backends import WorkerRecord, WorkerState
+from tsuzuki.cli.overseeing import _worker as row_over_http
+from tsuzuki.cli.remote import facts_of
+from tsuzuki.cli.workers import _row as row_here
+from tsuzuki.crew import SeenWorker
+from tsuzuki.gateway.examples import SNAPSHOT, WORKER
 from tsuzuki.testing import FakeClock
 
 
@@ -79,3 +84,11 @@ def test_a_store_without_workers_says_so(terminal: Terminal) -> None:
     terminal.submit_shared()
     assert terminal.tsuzuki("workers").stderr.startswith("no workers")
     assert terminal.json("workers") == []
+
+
+def test_wheels_that_a_worker_cannot_install_and_those_a_run_had_are_shown() -> None:
+    failing = {"enabled": True, "last_result": "error", "last_error": "no room"}
+    record = WorkerRecord(id="w1", state=WorkerState.IDLE.value, wheel_sync=failing)
+    assert row_here(SeenWorker(record, WorkerState.IDLE))[1] == "IDLE, wheel sync fails"
+    assert row_over_http(WORKER | {"state": "IDLE", "wheel_sync": failing})[1] == "IDLE (wheel sync fails)"
+    assert dict(facts_of(SNAPSHOT))["wheels"] == "crawling-1.2.0-py3-none-any.whl"

@@ -75,9 +75,12 @@ def test_a_server_is_started_looked_at_written_down_for_systemd_and_ended(server
     assert f"nats-server --config {server.dir}/nats.conf" in unit
     assert "Restart=on-failure\n" in unit
     assert "User=nats\n" in unit
+    assert f"nats down --confirm --dir {server.dir}\n" in server.nats("service"), "it would find its ports taken"
     assert "say --confirm" in server.nats("down", code=1)
     assert f"process {pid} has ended" in server.nats("down", "--confirm")
+    assert f"→ start the servers: tsuzuki nats up --dir {server.dir}" in server.nats("doctor", code=1)
     assert "NOT OK  process" in server.nats("doctor", code=1)
+    assert "nats down" not in server.nats("service"), "nothing has to be ended first"
     assert "nothing was ended" in server.nats("down", "--confirm", code=1)
 
 
@@ -98,6 +101,7 @@ def test_a_pid_that_is_somebody_elses_by_now_is_not_ended(server: Server) -> Non
 def test_what_keeps_a_server_from_starting_is_told(server: Server) -> None:
     with socket.create_server(("127.0.0.1", server.ports["--http-port"])):
         assert "choose another with --http-port" in server.up(code=1)
+    assert not server.dir.exists(), "nothing was written"
     assert "set TSUZUKI_NATS_USER" in server.up("--host", "0.0.0.0", code=1)  # noqa: S104 - it is refused
     bad = server.room.folder / "bad.conf"
     bad.write_text("max_payload: nonsense\n")
@@ -125,5 +129,6 @@ def test_a_user_and_a_password_are_asked_for_where_they_are_set(server: Server) 
     server.up(TSUZUKI_NATS_USER="team", TSUZUKI_NATS_PASSWORD="something-long")  # noqa: S106 - of this test
     assert (server.dir / "nats.conf").stat().st_mode & 0o077 == 0
     assert "it asks who we are" in server.said("list", "--backend", server.url, code=1)
+    assert "say who you are" in server.nats("doctor", code=1), "it runs: to start it would not help"
     known = f"nats://team:something-long@{server.url.partition('//')[2]}"
     assert "something-long" not in server.said("list", "--backend", known)

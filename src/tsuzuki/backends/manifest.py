@@ -3,9 +3,11 @@
 The manifest is written last: a folder without one is no backup, however much lies in it.
 """
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,8 @@ NAME: Final = "manifest.json"
 FORMAT: Final = 1
 SQLITE: Final = "sqlite"
 NATS: Final = "nats"
+_PART: Final = f"{NAME}.part"
+"""What the manifest is called until it is whole: there from the first moment, it tells that a backup was begun."""
 _AT_ONCE: Final = 1 << 20
 
 
@@ -51,19 +55,56 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     pieces: tuple[Piece, ...]
     streams: tuple[Stream, ...] = ()
     counts: dict[str, int] = {}
+    beside: tuple[Piece, ...] = ()
+    """Files that lie beside a store in the data folder, and are not of it: those of applications."""
+    purged: tuple[str, ...] = ()
+    """The runs of a NATS store that were purged while it was copied: a restore leaves them out."""
+    lacking: tuple[str, ...] = ()
+    """What the store itself has lost, and a backup can therefore not have."""
     format: int = FORMAT
 
     @property
     def size(self) -> int:
         """How many bytes all files have."""
-        return sum(piece.size for piece in self.pieces)
+        return sum(piece.size for piece in self.files)
+
+    @property
+    def files(self) -> tuple[Piece, ...]:
+        """All files."""
+        return (*self.pieces, *self.beside)
 
 
-def begin(folder: Path) -> None:
-    """Makes the folder of a backup; one with something in it is refused."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PlaceTaken(f"{folder} is there already and not empty; name a new folder for the backup")
+@contextlib.contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Makes the folder of a backup; where that does not become whole, nothing of it stays."""
+    _refuse_taken(folder)
+    fresh = not folder.exists()
     privacy.make_folder(folder)
+    try:
+        (folder / _PART).touch()
+        yield
+    except BaseException:
+        _clear(folder)
+        if fresh:
+            with contextlib.suppress(OSError):  # it is empty, and in nobody's way
+                folder.rmdir()
+        raise
+
+
+def _refuse_taken(folder: Path) -> None:
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if (folder / _PART).exists() and not (folder / NAME).exists():
+        raise PlaceTaken(f"{folder} has a backup that is being made, or was cut off; delete it, or name a new folder")
+    raise PlaceTaken(f"{folder} is there already and not empty; name a new folder for the backup")
+
+
+def _clear(folder: Path) -> None:
+    for each in folder.iterdir():
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
 
 
 def piece(folder: Path, name: str) -> Piece:
@@ -74,7 +115,7 @@ def piece(folder: Path, name: str) -> Piece:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Writes the manifest, once everything else is on the disk."""
-    part = folder / f"{NAME}.part"
+    part = folder / _PART
     with part.open("wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
         file.flush()
@@ -94,7 +135,7 @@ def read(folder: Path, kind: str = "") -> Manifest:
         raise NotABackup(f"{folder} was made by a newer Tsuzuki (format {manifest.format}); upgrade tsuzuki")
     if kind and manifest.kind != kind:
         raise NotABackup(f"{folder} is a backup of a {manifest.kind} store, not of a {kind} one; give such an address")
-    for each in manifest.pieces:
+    for each in manifest.files:
         if Path(each.name).is_absolute() or ".." in Path(each.name).parts:
             raise NotABackup(f"{folder} names {each.name!r}, which leads out of it; use another backup")
     return manifest
@@ -107,7 +148,7 @@ def flaws(folder: Path, pieces: Iterable[Piece]) -> list[str]:
 
 def refuse_flawed(folder: Path, manifest: Manifest) -> None:
     """Refuses a backup whose files are not what they were."""
-    found = flaws(folder, manifest.pieces)
+    found = flaws(folder, manifest.files)
     if found:
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         raise NotABackup(f"{folder} is damaged: {found[0]}{more}; nothing was restored: use another backup")

@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import click
 
+from tsuzuki import application, settings
 from tsuzuki.backends import Check, amount, copying
+from tsuzuki.backends.beside import Beside
 from tsuzuki.backends.manifest import Manifest
 from tsuzuki.cli import render
 from tsuzuki.cli.keeping import tell
@@ -17,6 +19,8 @@ from tsuzuki.redact import redact
 from tsuzuki.runs import Runs
 
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+OURS: Final = ("llm_cache.db", "llm_jobs.db", "tenants")
+"""What the data folder holds beside a store: of language models, and of the tenants of applications."""
 AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 
 
@@ -38,9 +42,26 @@ def backup(store: Store, *, folder: Path, as_json: bool) -> int:
 
 def backed_up(url: str, folder: Path, *, as_json: bool) -> int:
     """Backs a store up, and tells what there was."""
-    made = asyncio.run(copying.backup(url, folder))
-    _tell(f"backed {_what(made)} up into {folder}; tsuzuki verify {folder} looks whether it is whole", made, as_json)
+    made = asyncio.run(copying.backup(url, folder, _beside()))
+    if made.lacking:
+        click.echo(
+            f"warning: the store has lost {', '.join(made.lacking)}, and the backup cannot have it; "
+            "tsuzuki doctor tells more",
+            err=True,
+        )
+    _tell(f"copied {_what(made)} into {folder}; tsuzuki verify {folder} looks whether it is whole", made, as_json)
     return 0
+
+
+def _beside() -> Beside:
+    """Names what applications keep in the data folder."""
+    names = list(OURS)
+    for name, found in application.applications():
+        if isinstance(found, Exception):
+            click.echo(f"warning: its files are left out: {application.told(name, found)}", err=True)
+        else:
+            names += found.keeps
+    return Beside(settings.data_dir(), names)
 
 
 @click.command(short_help="Say whether a backup is whole.")
@@ -79,24 +100,27 @@ def restore(store: Store, *, folder: Path, as_json: bool) -> int:
 
 def restored(url: str, folder: Path, *, as_json: bool) -> int:
     """Restores a store, and tells what is wrong with it, if anything is."""
-    made, checks = asyncio.run(_restored(url, folder))
+    made, left, checks = asyncio.run(_restored(url, folder))
     wrong = [check for check in checks if not check.ok]
+    if left:
+        there = f"in {settings.data_dir()} there is already, and was left as it is: {', '.join(left)}"
+        click.echo(f"warning: {there}; the backup has it in {folder / 'beside'}", err=True)
     _tell(f"restored {_what(made)} of {made.taken_at} to {redact(url)}", made, as_json)
     return tell(wrong, as_json=False) if wrong and not as_json else int(bool(wrong))
 
 
-async def _restored(url: str, folder: Path) -> tuple[Manifest, list[Check]]:
+async def _restored(url: str, folder: Path) -> tuple[Manifest, list[str], list[Check]]:
     """Restores, and looks the store over once: what a backup has too much of is seen to as after a crash."""
-    made = await copying.restore(folder, url)
+    made, left = await copying.restore(folder, url, Beside(settings.data_dir(), ()))
     async with Runs.open(url) as runs:
         # Whoever waits for a worker waits rightly: there are none yet.
-        return made, [check for check in await examine(runs, quick=True) if check.name != "waiting"]
+        return made, left, [check for check in await examine(runs, quick=True) if check.name != "waiting"]
 
 
 def _what(made: Manifest) -> str:
-    counts = ", ".join(f"{count:,} {name}" for name, count in made.counts.items())
+    counts = ", ".join(render.counted(count, name.removesuffix("s")) for name, count in made.counts.items())
     streams = f"{len(made.streams)} streams, " if made.streams else ""
-    return f"{streams}{counts}, {render.counted(len(made.pieces), 'file')}, {amount(made.size)}"
+    return f"{streams}{counts}, {render.counted(len(made.files), 'file')}, {amount(made.size)}"
 
 
 def _tell(text: str, made: Manifest, as_json: bool) -> None:
@@ -107,8 +131,8 @@ def _tell(text: str, made: Manifest, as_json: bool) -> None:
 
 
 def _plain(made: Manifest) -> dict[str, Any]:
-    named = {name: getattr(made, name) for name in ("kind", "store", "taken_at", "version", "counts")}
-    return {**named, "files": len(made.pieces), "bytes": made.size, "streams": [each.name for each in made.streams]}
+    named = {name: getattr(made, name) for name in ("kind", "store", "taken_at", "version", "counts", "lacking")}
+    return {**named, "files": len(made.files), "bytes": made.size, "streams": [each.name for each in made.streams]}
 
 
 COMMANDS: Final = (backup, verify, restore)

@@ -15,7 +15,7 @@ from tsuzuki.backends import Check, Query
 from tsuzuki.cli import render
 from tsuzuki.cli.looking import pages
 from tsuzuki.cli.store import Store, on_runs, store_options
-from tsuzuki.errors import BadUsage, StoreError
+from tsuzuki.errors import BadUsage, NewerStore, NotAStore, StoreError
 from tsuzuki.examination import examine
 from tsuzuki.lifecycle import TERMINAL, stamp
 from tsuzuki.runs import Runs
@@ -86,11 +86,11 @@ def _agreed(those: str) -> bool:
 @click.command(short_help="Examine the store.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 @click.option("--rebuild", is_flag=True, help="Fold every run's row anew from its journal first.")
-@click.option("--quick", is_flag=True, help="Do not read all journals.")
+@click.option("--quick", is_flag=True, help="Do not read all journals and wheels.")
 @click.option("--compact", is_flag=True, help="Give unused space back to the disk; others who write wait meanwhile.")
 @store_options
 def doctor(store: Store, *, as_json: bool, **options: bool) -> int:
-    """Examine everything: store, journals, rows, what belongs to no run, room, versions, workers, runs that wait.
+    """Examine everything: store, journals, rows, wheels, what belongs to no run, room, workers, runs that wait.
 
     What is not ok is told with what to do. The exit code is 1 if something is not ok.
 
@@ -119,14 +119,23 @@ def tell(checks: Sequence[Check], *, as_json: bool) -> int:
 async def _examined(store: Store, *, rebuild: bool, compact: bool, quick: bool) -> list[Check]:
     """Examines a store; one that cannot even be opened is told of in the same way."""
     if store.missing:
-        return [Check("store", ok=False, text=store.absence)]
+        return [Check("store", ok=False, text=store.absence, do="name the folder of the store with --data-dir")]
     try:
         async with store.open() as runs:
             mended = [_mended(await runs.rebuild())] if rebuild else []
             compacted = [await runs.compact()] if compact else []
             return [*mended, *compacted, *await examine(runs, quick=quick)]
     except StoreError as error:
-        return [Check("store", ok=False, text=f"{error} [{error.error_id}]")]
+        return [Check("store", ok=False, text=f"{error} [{error.error_id}]", do=_remedy(error))]
+
+
+def _remedy(error: StoreError) -> str:
+    """Says what to do about a store that cannot be opened."""
+    if isinstance(error, NewerStore):
+        return "upgrade tsuzuki on this machine"
+    if isinstance(error, NotAStore):
+        return "move it away, and bring a backup back in its place: tsuzuki restore FOLDER"
+    return "see to what it says, and look again"
 
 
 def _mended(wrong: int) -> Check:

@@ -1,6 +1,7 @@
 """The commands about NATS servers: those that look, and the group of all."""
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from tsuzuki.cli.keeping import tell
 from tsuzuki.cli.servers import PLACE
 from tsuzuki.cli.store import debug_option
 from tsuzuki.errors import BadUsage, StoreError
+from tsuzuki.servers import process
 from tsuzuki.servers.place import Place
 
 AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
@@ -100,10 +102,15 @@ def doctor(*, backend: str | None, place: Place, as_json: bool) -> int:
     try:
         checks += examining.examined(asyncio.run(looking.look(_address(backend, place), place.told())))
     except (StoreError, BadUsage) as error:
-        checks.append(
-            Check("store", ok=False, text=f"{error} [{error.error_id}]", do="start the servers: tsuzuki nats up")
-        )
+        checks.append(Check("store", ok=False, text=f"{error} [{error.error_id}]", do=_remedy(place)))
     return tell(checks, as_json=as_json)
+
+
+def _remedy(place: Place) -> str:
+    """Says what to do about a store that cannot be looked at."""
+    if process.running(place) is None:
+        return f"start the servers: tsuzuki nats up --dir {shlex.quote(str(place.folder))}"
+    return "see to what it says; TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD say who you are"
 
 
 @click.command("backup", short_help="Copy every stream of a store, while it is in use.")

@@ -164,7 +164,8 @@ def workers_there(
 
 def _worker(worker: Any) -> tuple[str, ...]:
     run, last = worker["current_run_id"] or "", worker["last_run_status"] or ""
-    state = worker["state"] + (" (hidden)" if worker["hidden"] else "")
+    failing = (worker.get("wheel_sync") or {}).get("last_result") == "error"
+    state = worker["state"] + (" (hidden)" if worker["hidden"] else "") + (" (wheel sync fails)" if failing else "")
     return worker["worker_id"], state, ",".join(worker["tags"]), run, last, render.local(worker["last_seen_at"])
 
 

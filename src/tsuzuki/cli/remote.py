@@ -191,6 +191,8 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     for name, key in (("created", "created_at"), ("started", "started_at"), ("finished", "finished_at")):
         if snapshot.get(key):
             yield name, render.local(snapshot[key]) + (f", attempt {snapshot['attempt']}" if name == "started" else "")
+    if snapshot.get("wheels"):
+        yield "wheels", ", ".join(sorted(snapshot["wheels"]))
     yield "items", render.counts_of(snapshot.get("counts") or {})
     yield from _cancel_of(snapshot)
     for step in snapshot.get("progress") or ():

@@ -96,6 +96,7 @@ def _started(
             f"on {told.host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and "
             "where it is used, or say --allow-unauthenticated"
         )
+    process.refuse_taken(told)
     place.furnish(told, user, password, more.read() if more else "")
     pid = process.start(place, told, timeout)
     click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
@@ -147,6 +148,8 @@ def service(*, output: str | None, user: str, place: Place) -> int:
     file = Path(output) if output else place.folder / "tsuzuki-nats.service"
     file.write_text(text, encoding="utf-8")
     click.echo(f"wrote {file}; to use it:")
+    if process.running(place) is not None:  # otherwise the unit finds its ports taken, again and again
+        click.echo(f"  {ourselves()} nats down --confirm --dir {shlex.quote(str(place.folder))}")
     click.echo(f"  sudo cp {shlex.quote(str(file))} /etc/systemd/system/{file.name}")
     click.echo(f"  sudo systemctl daemon-reload && sudo systemctl enable --now {file.name}")
     return 0

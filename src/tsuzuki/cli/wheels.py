@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tsuzuki.backends import amount
 from tsuzuki.cli import render
 from tsuzuki.cli.remote import output_option, over_http, show
 from tsuzuki.cli.worker import split
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 _HEAD: Final = ("WHEEL", "TAGS", "SIZE", "CAME", "SHA256")
 _HISTORY: Final = ("AT", "WHAT", "WHEEL", "TAGS", "BY", "FROM")
 _SHORT: Final = 12
-_KILO: Final = 1024
 
 
 @click.group(short_help="Look after the wheels that workers install.", invoke_without_command=True)
@@ -44,7 +44,7 @@ def list_wheels(client: "Client", *, output: str) -> int:
 
 
 def _row(wheel: Any) -> tuple[str, ...]:
-    size = f"{wheel['size_bytes'] / _KILO:,.0f} KB"
+    size = amount(wheel["size_bytes"])
     came = render.local(wheel["modified"])
     return wheel["name"], ",".join(wheel["tags"]), size, came, wheel["sha256_hex"][:_SHORT]
 

@@ -81,9 +81,11 @@ async def workers(
 
 def _row(worker: SeenWorker) -> tuple[str, ...]:
     record = worker.record
+    failing = (record.wheel_sync or {}).get("last_result") == "error"
+    said = {"hidden": record.hidden, "wheel sync fails": failing}
     return (
         record.id,
-        f"{worker.state}, hidden" if record.hidden else worker.state.value,
+        ", ".join([worker.state.value, *(words for words, true in said.items() if true)]),
         (record.current_run_id or "")[:_ID],
         render.local(record.heartbeat_at),
         ", ".join(record.tags),

@@ -54,8 +54,7 @@ def _command(pid: int) -> list[str]:
 
 def start(place: Place, told: Told, seconds: float) -> int:
     """Starts the server, and waits until it is ready; gives its pid. One that is not ready in time is ended again."""
-    for option, port in _ports(told).items():
-        _refuse_taken("127.0.0.1" if option == "--http-port" else told.host, port, option)
+    refuse_taken(told)
     place.pid_file.unlink(missing_ok=True)
     with place.log.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - the program of our own dependency
@@ -72,6 +71,12 @@ def start(place: Place, told: Told, seconds: float) -> int:
         process.wait()
         raise
     return process.pid
+
+
+def refuse_taken(told: Told) -> None:
+    """Refuses ports on which somebody listens, before anything is written."""
+    for option, port in _ports(told).items():
+        _refuse_taken("127.0.0.1" if option == "--http-port" else told.host, port, option)
 
 
 def _ports(told: Told) -> dict[str, int]:

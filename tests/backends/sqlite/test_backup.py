@@ -2,7 +2,11 @@
 
 import asyncio
 import contextlib
+import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,10 +14,12 @@ from msgspec.structs import replace
 
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import copying, manifest
+from tsuzuki.backends.shelf import DELETE
 from tsuzuki.backends.sqlite import backup as copies
 from tsuzuki.errors import NewerStore, NotABackup, PlaceTaken
 from tsuzuki.examination import examine
 from tsuzuki.flow import Flow
+from tsuzuki.testing.contract.wheels import CONTENT, a_wheel, an_event, content_of, put
 
 LARGE = 300_000
 HALF = 120
@@ -180,3 +186,74 @@ async def test_a_backup_that_is_not_whole_restores_nothing(tmp_path: Path, monke
     manifest.write(folder, replace(made, version=99))
     with pytest.raises(NewerStore, match="newer Tsuzuki"):
         await copying.restore(folder, f"sqlite:{there}")
+
+
+async def test_a_wheel_that_is_deleted_while_it_is_copied_is_not_in_the_copy_and_one_that_is_lost_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, folder, copied = tmp_path / "runs.db", tmp_path / "backup", copies._copied  # noqa: SLF001 - the moment between
+    async with Runs.open(f"sqlite:{store}") as runs:
+        kept, deleted, lost = [await put(runs.backend, a_wheel(package=name)) for name in ("kept", "deleted", "lost")]
+        (store.with_name("runs.db-wheels") / f"{lost.nuid}.whl").unlink()
+
+        def deleting(path: Path, target: Path) -> object:
+            answer = copied(path, target)
+            asyncio.run(_delete(store, deleted.name))
+            return answer
+
+        monkeypatch.setattr(copies, "_copied", deleting)
+        made = await copying.backup(f"sqlite:{store}", folder)
+    assert made.lacking == (f"the wheel {lost.name}",)
+    await copying.restore(folder, f"sqlite:{tmp_path / 'again.db'}")
+    async with Runs.open(f"sqlite:{tmp_path / 'again.db'}") as runs:
+        assert [wheel.name for wheel in await runs.backend.wheels.all()] == [kept.name, lost.name]
+        assert await content_of(runs.backend, kept) == CONTENT
+
+
+async def _delete(store: Path, wheel: str) -> None:
+    async with Runs.open(f"sqlite:{store}") as runs:
+        assert await runs.backend.wheels.remove(wheel, an_event(DELETE))
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tsuzuki.backends import copying
+from tsuzuki.backends.sqlite import backup
+
+copy = backup._copy
+
+def and_die(source, target, *, gone):
+    copy(source, target, gone=gone)
+    if target.suffix == ".whl":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+backup._copy = and_die
+{what}
+"""
+
+
+async def test_backups_and_restores_that_were_killed_are_known_as_such(tmp_path: Path) -> None:
+    store, folder, there = tmp_path / "runs.db", tmp_path / "backup", tmp_path / "there" / "runs.db"
+    async with Runs.open(f"sqlite:{store}") as runs:
+        wheel = await put(runs.backend, a_wheel())
+    await _killed(f"asyncio.run(copying.backup('sqlite:{store}', Path({str(folder)!r})))")
+    with pytest.raises(NotABackup, match="was cut off"):
+        await copying.verify(folder)
+    with pytest.raises(PlaceTaken, match="was cut off; delete it"):
+        await copying.backup(f"sqlite:{store}", folder)
+    shutil.rmtree(folder)
+    await copying.backup(f"sqlite:{store}", folder)
+
+    await _killed(f"asyncio.run(copying.restore(Path({str(folder)!r}), 'sqlite:{there}'))")
+    assert {each.name for each in there.parent.iterdir()} - {"runs.db.part"} == {"runs.db.part-wheels"}
+    await copying.restore(folder, f"sqlite:{there}")
+    async with Runs.open(f"sqlite:{there}") as runs:
+        assert await content_of(runs.backend, wheel) == CONTENT
+    assert not list(there.parent.glob("*.part*"))
+
+
+async def _killed(what: str) -> None:
+    program = [sys.executable, "-c", KILLED.replace("{what}", what)]
+    ended = await asyncio.to_thread(subprocess.run, program, check=False)
+    assert ended.returncode == -signal.SIGKILL

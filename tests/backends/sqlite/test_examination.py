@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tsuzuki import Runs, Worker, flow, task
-from tsuzuki.backends import Check, Query
+from tsuzuki.backends import Check, Query, WorkerRecord
 from tsuzuki.examination import examine
+from tsuzuki.testing.contract.wheels import CONTENT, a_wheel, put
 
 LARGE = 300_000
 
@@ -98,3 +99,19 @@ async def test_runs_that_no_living_worker_would_take_are_told_with_the_command_t
         checks = {check.name: check for check in await examine(runs)}
     assert wrong(checks) == {"waiting"}
     assert "tsuzuki worker --tags gpu --flows" in checks["waiting"].do
+
+
+async def test_wheels_that_are_lost_or_damaged_or_cannot_be_installed_are_found(file: Path) -> None:
+    async with Runs.open(f"sqlite:{file}") as runs:
+        wheels = [await put(runs.backend, a_wheel(package=name)) for name in ("damaged", "lost", "whole")]
+        damaged, lost, _ = (file.with_name("runs.db-wheels") / f"{wheel.nuid}.whl" for wheel in wheels)
+        damaged.write_bytes(CONTENT[:-1] + b"!")
+        lost.unlink()
+        sync = {"enabled": True, "last_result": "error", "last_error": "pip cannot install what it requires"}
+        now = runs.now()
+        record = WorkerRecord(id="w1", host="elsewhere", heartbeat_at=now, started_at=now, wheel_sync=sync)
+        await runs.backend.beat(record)
+        checks = {check.name: check for check in await examine(runs)}
+    assert wrong(checks) == {"wheel files", "wheel sync"}
+    assert checks["wheel files"].text == f"lost or damaged: {wheels[0].name}, {wheels[1].name}"
+    assert checks["wheel sync"].text == "fails on w1; w1 says: pip cannot install what it requires"

@@ -43,4 +43,5 @@ application: Final = Application(
     routes=_routes,
     command=_command,
     pages=Pages(_PAGES) if (_PAGES / "main.js").exists() else None,
+    keeps=("commits.db",),
 )

@@ -49,4 +49,5 @@ application: Final = Application(
     paths={"projects": _projects, "ollama": _ollama},
     command=_command,
     pages=Pages(_PAGES) if (_PAGES / "main.js").exists() else None,
+    keeps=("glossary",),
 )

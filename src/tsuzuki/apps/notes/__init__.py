@@ -84,4 +84,5 @@ application: Final = Application(
     routes=_routes,
     command=_command,
     pages=Pages(_PAGES) if (_PAGES / "main.js").exists() else None,
+    keeps=("notes",),
 )

@@ -3,16 +3,20 @@
 import asyncio
 import contextlib
 import logging
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Manifest, Stream
-from tsuzuki.backends.nats import administration, options, snapshots, topology
+from tsuzuki.backends.nats import administration, burials, options, snapshots, topology
 from tsuzuki.backends.nats.faults import NOT_FOUND, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.snapshots import Copied
+from tsuzuki.backends.nats.streams import refuse_half_restored, restoring
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import SystemClock
@@ -33,20 +37,24 @@ async def backup(url: str, folder: Path, defaults: dict[str, str]) -> Manifest:
         streams = names.belonging(await _present(wire))
         if names.journal not in streams:
             raise StoreUnavailable(f"there is no store at {chosen.url}; check the address and prefix=")
-        manifest.begin(folder)
+        refuse_half_restored(chosen, (await wire.api(topology.stream_info(names.journal)))["config"])
         taken = [await _saved(wire, name, folder) for name in streams]
         journal = taken[0]
-        made = Manifest(
+        return Manifest(
             kind=manifest.NATS,
             store=chosen.url,
             taken_at=stamp(SystemClock().now()),
             version=int(journal.config.get("metadata", {}).get(topology.LAYOUT_MARK, 1)),
             pieces=tuple([await asyncio.to_thread(manifest.piece, folder, each.file) for each in taken]),
             streams=tuple(taken),
-            counts={"messages": sum(int(each.state["messages"]) for each in taken)},
+            counts={"messages": sum(_least(each) for each in taken)},
+            purged=tuple(await burials.since(wire, names, journal.state)),
         )
-        manifest.write(folder, made)
-        return made
+
+
+def _least(each: Stream) -> int:
+    """Gives how many messages a copy has at least: some may have gone while it was made."""
+    return min(int(each.state["messages"]), int((each.after or each.state)["messages"]))
 
 
 async def _saved(wire: Wire, name: str, folder: Path) -> Stream:
@@ -67,15 +75,41 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
     async with _connected(url, defaults) as (wire, chosen):
         names = Topology(chosen)
         _refuse_other_names(made, names, chosen)
-        present = set(await _present(wire))
-        taken = set(names.belonging(present)) | (present & {each.name for each in made.streams})
-        if taken:
-            raise PlaceTaken(
-                f"{chosen.url} is not empty: it has {', '.join(sorted(taken))}; restore into servers that have none of "
-                "them (tsuzuki nats up --dir NEW starts one)"
-            )
-        await _load_all(wire, made, folder, chosen)
-    return made
+        await _make_room(wire, names, made, chosen)
+        messages = await _load_all(wire, names, made, folder, chosen)
+    return replace(made, counts={"messages": messages})
+
+
+async def _make_room(wire: Wire, names: Topology, made: Manifest, chosen: Options) -> None:
+    """Makes sure that nothing is there; what a restore left that was cut off is removed, and a store never used."""
+    present = set(await _present(wire))
+    taken = set(names.belonging(present)) | (present & {each.name for each in made.streams})
+    if not taken:
+        return
+    cut = names.journal in present and await _restored_by(wire, names)
+    if not cut and not await _unused(wire, names, taken):
+        raise PlaceTaken(
+            f"{chosen.url} is not empty: it has {', '.join(sorted(taken))}; restore into servers that have none of "
+            "them (tsuzuki nats up --dir NEW starts one)"
+        )
+    if cut:
+        logger.warning("%s is only half restored, by a restore that was cut off: it is begun anew", chosen.url)
+    await _remove(wire, [*sorted(taken - {names.journal}), names.journal])
+
+
+async def _unused(wire: Wire, names: Topology, streams: set[str]) -> bool:
+    """Tells whether a store was only looked at so far, which makes one: it never held anything, and nobody works."""
+    if names.state in streams:
+        told = await wire.api(topology.stream_info(names.state), subjects_filter=names.all_workers)
+        if told["state"].get("subjects"):
+            return False
+    infos = [await wire.api(topology.stream_info(name)) for name in sorted(streams - {names.state})]
+    return all(info["state"]["last_seq"] == 0 for info in infos)
+
+
+async def _restored_by(wire: Wire, names: Topology) -> str:
+    """Tells which restore the journal comes from, as long as that one has not ended."""
+    return restoring((await wire.api(topology.stream_info(names.journal)))["config"])
 
 
 def _refuse_other_names(made: Manifest, names: Topology, chosen: Options) -> None:
@@ -86,23 +120,49 @@ def _refuse_other_names(made: Manifest, names: Topology, chosen: Options) -> Non
         )
 
 
-async def _load_all(wire: Wire, made: Manifest, folder: Path, chosen: Options) -> None:
+async def _load_all(wire: Wire, names: Topology, made: Manifest, folder: Path, chosen: Options) -> int:
+    """Makes all streams, the journal first, which says until the end that they are not all there; counts messages."""
     begun: list[str] = []
+    mark, messages, whole = uuid.uuid4().hex, 0, {}
     try:
         for each in made.streams:
             begun.append(each.name)
             config = {**each.config, "num_replicas": chosen.replicas}
+            if each.name == names.journal:
+                whole, config = config, _marked(config, mark)
             copied = Copied(config, each.state, each.after or each.state)
             await snapshots.load(wire, folder / each.file, copied)
-            await _settled(wire, each.name, copied)
+            messages += await _settled(wire, each.name, copied)
+        await burials.repeat(wire, names, made.purged)
+        await wire.api(topology.update_stream(names.journal), SETTLING, **whole)
     except BaseException:
         # Cut off in the middle, the server may keep a part of a stream: what is not whole is not left behind.
-        await asyncio.shield(_undo(wire, begun))
+        await asyncio.shield(_undo(wire, names, mark, begun))
         raise
+    return messages
 
 
-async def _undo(wire: Wire, begun: list[str]) -> None:
-    for name in begun:
+def _marked(config: dict[str, Any], mark: str) -> dict[str, Any]:
+    said = {topology.LAYOUT_MARK: topology.RESTORING, topology.RESTORING_MARK: mark}
+    return {**config, "metadata": {**(config.get("metadata") or {}), **said}}
+
+
+async def _undo(wire: Wire, names: Topology, mark: str, begun: list[str]) -> None:
+    """Removes what a restore has made, unless another one has begun anew meanwhile."""
+    try:
+        if await _restored_by(wire, names) != mark:
+            return
+    except ApiError:  # not even the journal is there
+        pass
+    except Unclear as error:
+        logger.warning("%s may be left half restored; restore again: %s", names.journal, error)
+        return
+    await _remove(wire, begun[::-1])
+
+
+async def _remove(wire: Wire, streams: list[str]) -> None:
+    """Deletes streams; the journal comes last, so that whatever is left is known to be no store."""
+    for name in streams:
         try:
             await wire.api(topology.delete_stream(name))
         except ApiError as error:
@@ -112,16 +172,18 @@ async def _undo(wire: Wire, begun: list[str]) -> None:
             logger.warning("a part of the stream %s may be left behind; delete it: %s", name, error)
 
 
-async def _settled(wire: Wire, name: str, copied: Copied) -> None:
-    """Waits until the stream tells what it holds, and makes sure that this is what was copied."""
+async def _settled(wire: Wire, name: str, copied: Copied) -> int:
+    """Waits until the stream tells what it holds, and makes sure that this is what was copied; counts its messages."""
     until = SystemClock().monotonic() + SETTLING
     while True:
+        found: dict[str, Any] = {}
         try:
-            wrong = snapshots.differences(copied, (await wire.api(topology.stream_info(name)))["state"])
+            found = (await wire.api(topology.stream_info(name)))["state"]
+            wrong = snapshots.differences(copied, found)
         except Unclear as error:
             wrong = [str(error)]
         if not wrong:
-            return
+            return int(found["messages"])
         if SystemClock().monotonic() > until:
             raise StoreError(
                 f"the stream {name} is not what was backed up: {'; '.join(wrong)}; what was restored is removed again. "

@@ -119,7 +119,7 @@ def admin(names: Topology, inbox: str) -> Permissions:
     return (
         gateway(names, inbox)
         | worker(names, inbox)
-        | _sorted([*makes, topology.update_stream(names.work), *everything])
+        | _sorted([*makes, *(topology.update_stream(stream) for stream in (names.journal, names.work)), *everything])
         | _sorted([administration.account_info(), administration.stream_names()])
     )
 

@@ -34,14 +34,11 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     if tuple(map(int, wire.server.split(".")[:2])) < OLDEST:
         raise StoreUnavailable(f"{options.url} is nats-server {wire.server}; Tsuzuki needs 2.11 or newer")
     wanted = names.streams()
-    try:
-        async with asyncio.TaskGroup() as making:
-            found = {name: making.create_task(_made(wire, options, name, wanted[name])) for name in wanted}
-    except ExceptionGroup as errors:
-        error = errors.exceptions[0]
-        raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
-    kept = {name: task.result() for name, task in found.items()}
+    # The journal says whether the others may be made: in a store that is not for us nothing is.
+    kept = await _all_made(wire, options, {names.journal: wanted[names.journal]})
+    refuse_half_restored(options, kept[names.journal])
     _refuse_newer(options, kept[names.journal])
+    kept |= await _all_made(wire, options, {name: wanted[name] for name in wanted if name != names.journal})
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
         kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
@@ -50,6 +47,16 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     if wide:
         await _narrow(wire, names, kept[names.work])
     return max(int(config.get("num_replicas", 1)) for config in kept.values())
+
+
+async def _all_made(wire: Wire, options: Options, wanted: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    try:
+        async with asyncio.TaskGroup() as making:
+            found = {name: making.create_task(_made(wire, options, name, wanted[name])) for name in wanted}
+    except ExceptionGroup as errors:
+        error = errors.exceptions[0]
+        raise (fault(error, options.url) if isinstance(error, ApiError | Unclear) else error) from error
+    return {name: task.result() for name, task in found.items()}
 
 
 async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -122,6 +129,20 @@ def _check(options: Options, name: str, wanted: dict[str, Any], found: dict[str,
                 f"{options.url}: the stream {name} has {setting}={found.get(setting)!r}, not {wanted[setting]!r}; "
                 "it is not ours, or was changed: choose another prefix, or set it right"
             )
+
+
+def restoring(config: dict[str, Any]) -> str:
+    """Tells by which restore a store was begun that has not become whole; empty: it is."""
+    return str((config.get("metadata") or {}).get(topology.RESTORING_MARK, ""))
+
+
+def refuse_half_restored(options: Options, journal: dict[str, Any]) -> None:
+    """Refuses a store that a restore is just making, or was cut off in: what it lacks would seem never to have been."""
+    if restoring(journal):
+        raise StoreUnavailable(
+            f"{options.url} is only half restored: a restore is at work, or was cut off; "
+            "in that case restore again, which begins anew"
+        )
 
 
 def _refuse_newer(options: Options, journal: dict[str, Any]) -> None:

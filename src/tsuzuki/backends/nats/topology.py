@@ -37,6 +37,10 @@ LAYOUT: Final = 1
 """How a store is laid out; raised when an older version would do harm to it, and refuses it then."""
 LAYOUT_MARK: Final = "tsuzuki.layout"
 """Where the journal's stream says it."""
+RESTORING: Final = "restoring"
+"""What it says instead while a store is being restored: no layout, so that every version refuses it."""
+RESTORING_MARK: Final = "tsuzuki.restoring"
+"""Where it says which restore that is."""
 _TICKET_WORDS: Final = 4
 _JOURNAL: Final = "-journal"
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")

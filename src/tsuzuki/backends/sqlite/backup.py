@@ -12,11 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from tsuzuki import privacy
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Manifest
+from tsuzuki.backends.sqlite import wheels
 from tsuzuki.backends.sqlite.blobs import PART, Blobs
 from tsuzuki.backends.sqlite.faults import fault, file_fault
-from tsuzuki.backends.sqlite.file import connect, inspect
+from tsuzuki.backends.sqlite.file import connect, copy_all, inspect
 from tsuzuki.backends.sqlite.migrations import NEWEST, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
@@ -25,6 +27,8 @@ from tsuzuki.errors import NewerStore, NotAStore, PlaceTaken, StoreUnavailable
 
 AT_ONCE: Final = 16
 """How many files are copied at the same time."""
+_WRITING: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY})
+"""What only whoever writes is told."""
 FILE: Final = "tsuzuki.db"
 """What the file is called in a backup, whatever it was called before."""
 
@@ -34,34 +38,28 @@ def backup(path: Path, folder: Path, taken_at: str) -> Manifest:
     path = path.expanduser().resolve()
     if not path.exists():
         raise StoreUnavailable(f"there is no store at {path}; check the address")
-    try:
-        inspect(path)
-        manifest.begin(folder)
-        with _faults(path):
-            counts, schema = _copied(path, folder / FILE)
-            for beside in _beside(path):
-                _copy_tree(beside, folder / f"{FILE}{beside.name.removeprefix(path.name)}")
-            _drop_purged(path, folder / FILE)
+    inspect(path)
+    with _faults(path, folder):
+        counts, schema = _copied(path, folder / FILE)
+        for beside in _beside(path):
+            _copy_tree(beside, folder / f"{FILE}{beside.name.removeprefix(path.name)}")
+        lacking = [*_drop_purged(path, folder / FILE), *_drop_deleted(path, folder / FILE)]
         _drop_strangers(folder / FILE)
-        made = Manifest(
+        return Manifest(
             kind=manifest.SQLITE,
             store=f"sqlite:{path}",
             taken_at=taken_at,
             version=schema,
             pieces=tuple(manifest.piece(folder, name) for name in _names(folder)),
             counts=counts,
+            lacking=tuple(lacking),
         )
-        manifest.write(folder, made)
-    except OSError as error:
-        raise file_fault(error, folder) from error
-    return made
 
 
 def _copied(path: Path, target: Path) -> tuple[dict[str, int], int]:
     """Copies the file in one read transaction, which holds up nobody; gives what it has and its schema."""
     with contextlib.closing(connect(path)) as source, contextlib.closing(sqlite3.connect(target)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE").fetchall()  # one file, with no log beside it
+        copy_all(source, copy)
         runs, _, facts = copy.execute(SQL["totals"]).fetchall()[0]
         found = [row[0] for row in copy.execute("PRAGMA quick_check(1)").fetchall()]
         if found != ["ok"]:
@@ -69,8 +67,11 @@ def _copied(path: Path, target: Path) -> tuple[dict[str, int], int]:
         return {"runs": runs, "facts": facts}, version(copy)
 
 
-def _drop_purged(path: Path, copy: Path) -> None:
-    """Removes from the copy the runs that were purged while their large values were being copied."""
+def _drop_purged(path: Path, copy: Path) -> list[str]:
+    """Removes from the copy the runs that were purged while their large values were being copied.
+
+    Gives those whose large values the store itself has lost.
+    """
     with contextlib.closing(connect(path)) as live, contextlib.closing(_opened(copy)) as copied:
         blobs = Blobs(copy)
         lacking = sorted({run for run, blob in copied.execute(SQL["references"]) if not blobs.has(run, blob)})
@@ -78,6 +79,21 @@ def _drop_purged(path: Path, copy: Path) -> None:
         purged = [(run,) for run in lacking if run not in known]
         if purged:
             transact(copied, lambda: copied.executemany(SQL["forget_run"], purged))
+        return [f"large values of run {run}" for run in lacking if run in known]
+
+
+def _drop_deleted(path: Path, copy: Path) -> list[str]:
+    """Removes from the copy the wheels that were deleted while wheels were being copied; gives those that are lost."""
+    folder = wheels.folder_of(copy)
+    with contextlib.closing(connect(path)) as live, contextlib.closing(_opened(copy)) as copied:
+        present = wheels.recorded(live)
+        lacking = {
+            name: each for name, each in wheels.recorded(copied).items() if not wheels.file_of(folder, each).exists()
+        }
+        deleted = [(wheels.KIND, name) for name, each in lacking.items() if present.get(name) != each]
+        if deleted:
+            transact(copied, lambda: copied.executemany(SQL["drop_record"], deleted))
+        return [f"the wheel {name}" for name, each in lacking.items() if present.get(name) == each]
 
 
 def _drop_strangers(copy: Path) -> None:
@@ -107,20 +123,42 @@ def restore(folder: Path, path: Path) -> Manifest:
     if taken:
         raise PlaceTaken(f"{taken[0]} is there already; restore to another place, or move it away first")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _undone(path), _faults(path):
+        privacy.make_folder(path.parent)
+        with _undone(path), _faults(path, path):
+            _clear_parts(path)
             _put(folder, path, made)
     except OSError as error:
         raise file_fault(error, path) from error
     return made
 
 
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _clear_parts(path: Path) -> None:
+    """Removes what a restore has not brought to its end, this one or one that was cut off."""
+    for each in path.parent.glob(f"{path.name}.part*"):
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
+
+
 def _put(folder: Path, path: Path, made: Manifest) -> None:
-    part = path.with_name(f"{path.name}.part")
-    targets = {each.name: path.parent / f"{path.name}{each.name.removeprefix(FILE)}" for each in made.pieces}
-    _copy_all([(folder / name, part if name == FILE else target) for name, target in targets.items()])
+    """Copies everything under names that no store has, and then gives it its own."""
+    part = _part(path)
+    targets = {each.name: path.parent / f"{part.name}{each.name.removeprefix(FILE)}" for each in made.pieces}
+    privacy.make_file(part)
+    for beside in sorted(
+        {path.parent / target.relative_to(path.parent).parts[0] for target in targets.values()} - {part}
+    ):
+        privacy.make_folder(beside)
+    _copy_all([(folder / name, target) for name, target in targets.items()])
     with contextlib.closing(_opened(part)) as connection:
         transact(connection, lambda: connection.execute(SQL["disown_workers"]))
+    for beside in list(_beside(part)):
+        beside.replace(path.parent / f"{path.name}{beside.name.removeprefix(part.name)}")
     part.replace(path)  # the file comes last: before this line there is no store
 
 
@@ -130,9 +168,9 @@ def _undone(path: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        path.with_name(f"{path.name}.part").unlink(missing_ok=True)
         for beside in _beside(path):
             shutil.rmtree(beside, ignore_errors=True)
+        _clear_parts(path)
         raise
 
 
@@ -146,7 +184,8 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+    found = (each for each in folder.glob(f"{FILE}*") for each in (each, *each.rglob("*")) if each.is_file())
+    return sorted(each.relative_to(folder).as_posix() for each in found)
 
 
 def _copy_tree(source: Path, target: Path) -> None:
@@ -183,8 +222,10 @@ def _copy(source: Path, target: Path, *, gone: bool) -> None:
 
 
 @contextlib.contextmanager
-def _faults(path: Path) -> Iterator[None]:
+def _faults(source: Path, target: Path) -> Iterator[None]:
+    """Says of which of the two an error is: what cannot be written is the target."""
     try:
         yield
     except sqlite3.Error as error:
-        raise fault(error, path) from error
+        writing = getattr(error, "sqlite_errorcode", 0) & 0xFF in _WRITING
+        raise fault(error, target if writing else source) from error

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -128,7 +129,7 @@ class SqliteWheels:
         return rows[0][0] if rows else ""
 
     def _path(self, wheel: Wheel) -> Path:
-        return self.folder / f"{wheel.nuid}.whl"
+        return file_of(self.folder, wheel)
 
 
 async def _on_disk(path: Path, do: Callable[..., Answer], *values: Any) -> Answer:
@@ -142,6 +143,16 @@ async def _on_disk(path: Path, do: Callable[..., Answer], *values: Any) -> Answe
 def folder_of(store: Path) -> Path:
     """Gives the folder of the wheels of a store."""
     return store.with_name(f"{store.name}-wheels")
+
+
+def file_of(folder: Path, wheel: Wheel) -> Path:
+    """Gives the file of a wheel in the folder of a store."""
+    return folder / f"{wheel.nuid}.whl"
+
+
+def recorded(connection: sqlite3.Connection) -> dict[str, Wheel]:
+    """Gives the wheels that a store has by name, whoever has opened it."""
+    return {name: _wheel(body) for name, body in connection.execute(SQL["records"], (KIND,)).fetchall()}
 
 
 def sweep(folder: Path, known: Callable[[], list[bytes]], now: float) -> int:

@@ -11,7 +11,7 @@ import { CommandLine } from "../parts/command.js";
 import { Confirm, tell } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
-import { Empty, Stale, Waiting, problemText } from "../parts/states.js";
+import { Empty, Explained, Stale, Waiting } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 
 
@@ -46,21 +46,21 @@ function Upload({ done }) {
   const [tags, setTags] = useState("");
   const [over, setOver] = useState(false);
   const [busy, setBusy] = useState("");
-  const [wrong, setWrong] = useState("");
+  const [wrong, setWrong] = useState(/** @type {Problem|null} */ (null));
   const send = async (/** @type {File|undefined} */ file) => {
     if (!file || busy) return;
     const form = new FormData();
     form.set("tags", tags);
     form.set("wheel", file, file.name);
     setBusy(file.name);
-    setWrong("");
+    setWrong(null);
     try {
       const kept = await ask("/wheels", { method: "POST", body: form });
       tell(t("wheels.done", { name: kept.name }));
       done();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      setWrong(problemText(error));
+      setWrong(error);
     }
     setBusy("");
   };
@@ -83,7 +83,7 @@ function Upload({ done }) {
       <input ref=${input} type="file" accept=".whl" hidden aria-label=${t("wheels.choose")}
         onChange=${(/** @type {any} */ event) => (send(event.currentTarget.files[0]), (event.currentTarget.value = ""))} />
     </div>
-    ${wrong && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" />${wrong}</p>`}
+    ${wrong && html`<${Explained} problem=${wrong} />`}
   </section>`;
 }
 

@@ -440,6 +440,8 @@ export default {
   "error.0017": "These filters make no sense together. Clear them.",
   "error.0018": "That makes no sense as it is. Mend what is said below.",
   "error.0020": "There is no such worker any more. Look at the list again.",
+  "error.0022": "This version cannot be taken in: versions of a package only go up. Build it with a higher one.",
+  "error.0023": "There is no such wheel any more. Look at the list again.",
   "error.0105": "The workflow calls a function that is not there, or that workers do not allow (--allow-callables).",
   "error.0110": "It would break a rule, and nothing was changed. Look at the run as it is now.",
   "error.0111": "Another active run holds this key. Wait for it, cancel it, or take another key.",

@@ -13,7 +13,7 @@ OPENING = """# Command reference
 <!-- Made of the commands by `make docs`; a test compares them. -->
 
 Every command with all it takes, as `tsuzuki COMMAND --help` says it. What they print, and what they are good for, is
-in [cli.md](../cli.md). Every command also takes `-h` and `--help`, and `--debug` where an error has a traceback to show.
+in [cli.md](../cli.md). Every command takes `-h` and `--help`, and most take `--debug`: the traceback of an error.
 """
 SHARED = ("--debug", "--help")
 """Told once, in the opening."""

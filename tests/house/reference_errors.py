@@ -5,12 +5,14 @@ import importlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+from tests.house import rules
 from tests.house.tables import cell, table
 from tsuzuki.errors import TsuzukiError
 
-PACKAGE = Path(__file__).parents[2] / "src/tsuzuki"
+ROOT = Path(__file__).parents[2]
 ID = re.compile(r"ERR-TSUZUKI-\d{4}")
 OPENING = """# Errors
 
@@ -57,6 +59,7 @@ def said(kind: type[TsuzukiError]) -> str:
     return cell((kind.__doc__ or "").strip().splitlines()[0]).rstrip(".")
 
 
+@cache
 def by_id() -> dict[str, list[type[TsuzukiError]]]:
     """Gives the classes of each id, those that others come from first."""
     found: dict[str, list[type[TsuzukiError]]] = defaultdict(list)
@@ -75,9 +78,9 @@ def classes() -> Iterator[type[TsuzukiError]]:
 def defined() -> list[tuple[str, str]]:
     """Finds the error classes in the source: those whose bases are error classes, wherever they stand."""
     bases: dict[tuple[str, str], list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = ".".join(("tsuzuki", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-        for node in ast.parse(path.read_text()).body:
+    for path in rules.modules(ROOT):
+        module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        for node in rules.parse(path).body:
             if isinstance(node, ast.ClassDef):
                 bases[module, node.name] = [ast.unparse(one).rpartition(".")[2] for one in node.bases]
     known = {"TsuzukiError"}
@@ -91,4 +94,4 @@ def defined() -> list[tuple[str, str]]:
 
 
 def ids_in_the_source() -> set[str]:
-    return {number for path in PACKAGE.rglob("*.py") for number in ID.findall(path.read_text())}
+    return {number for path in rules.modules(ROOT) for number in ID.findall(path.read_text())}

@@ -131,7 +131,7 @@ def plain(schema: Json) -> str:
         case None:
             return "any value"
         case word:
-            return WORDS.get(word, word)
+            return WORDS.get(word, str(word))
 
 
 def bounds(schema: Json) -> str:

@@ -67,6 +67,8 @@ class Shell:
             "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}",
             "PYTHONPATH": str(ROOT / "src"),
             "NO_COLOR": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those of this project take a second to load
+            "PYTEST_ADDOPTS": "-p pytest_asyncio.plugin",
         }
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(

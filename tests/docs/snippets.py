@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import networks
 from tests.acceptance.processes import ROOT
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -61,6 +62,7 @@ class Shell:
     """A shell in a folder, in a network of its own, with the command on its path; what is said there goes to a file."""
 
     def __init__(self, folder: Path) -> None:
+        networks.installed()
         self._folder, self._said, self._count, self._read = folder, folder.with_suffix(".said"), 0, 0
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
         environment |= {

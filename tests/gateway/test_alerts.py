@@ -15,8 +15,9 @@ SELECTED = re.compile(r"\b(tsuzuki_\w+)(?:\{(\w+)=\"(\w+)\"\})?")
 
 
 async def test_every_alert_can_be_read_and_looks_at_what_is_told(small: House) -> None:
-    [rules] = [part.text for part in parts_of(PAGE) if isinstance(part, File) and part.name == "alerts.yml"]
-    expressions = [rule["expr"] for group in yaml.safe_load(rules)["groups"] for rule in group["rules"]]
+    files = {part.name: yaml.safe_load(part.text) for part in parts_of(PAGE) if isinstance(part, File)}
+    assert files["prometheus.yml"]["rule_files"] == ["alerts.yml"]
+    expressions = [rule["expr"] for group in files["alerts.yml"]["groups"] for rule in group["rules"]]
     told = (await small.client.get("/metrics")).text
     samples = {
         (sample.name, *pair)

@@ -1,8 +1,9 @@
-"""What documents name as evidence: files of the package, and tests by file and name."""
+"""What documents lead to: files and tests that they name as evidence, and headings that they link to."""
 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.house import rules
@@ -48,3 +49,22 @@ def rows_with_evidence(text: str) -> Iterator[str]:
         head, *rows = ROW.findall(part) or [""]
         if head.rstrip().endswith("shown by"):
             yield from rows
+
+
+def lost_headings(root: Path) -> list[str]:
+    """A link to a heading of a document leads to one that is there."""
+    return [
+        f"{path.relative_to(root)}: links to {target}, and there is no such heading"
+        for path in rules.files(root, ".md")
+        for target in rules.LINK.findall(rules.FENCE.sub("", rules.text_of(path)))
+        for name, mark, heading in [target.partition("#")]
+        if mark and not re.match(r"[a-z]+:", name) and (name.endswith(".md") or not name)
+        if heading not in headings(path.parent / name if name else path)
+    ]
+
+
+@cache
+def headings(path: Path) -> set[str]:
+    """Gives the headings of a document as links name them."""
+    found = re.findall(r"^#+ (.+)$", rules.FENCE.sub("", rules.text_of(path)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", said.lower()).replace(" ", "-") for said in found}

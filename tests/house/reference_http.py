@@ -35,7 +35,7 @@ def page() -> str:
     groups = dict.fromkeys([FIRST, *(tag for _, _, operation in operations for tag in operation["tags"])])
     parts = [OPENING]
     for group in groups:
-        parts.append(f"\n## {group[0].upper()}{group[1:]}\n")
+        parts.append(f"\n## Routes: {group}\n")
         parts += [told(*each) for each in operations if group in each[2]["tags"]]
     parts.append("\n## Shapes\n\nWhat bodies and answers are made of, by name.\n")
     parts += [shape(name, shapes[name]) for name in sorted(shapes)]

@@ -1,5 +1,6 @@
 """What the documents promise is shown by tests that are there, and the numbers in them are those of the code."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ HELD_TO = (
 
 def test_what_documents_name_as_evidence_is_there() -> None:
     assert not evidence.missing(ROOT)
+
+
+def test_links_to_headings_lead_to_headings(tmp_path: Path) -> None:
+    assert not evidence.lost_headings(ROOT)
+    (tmp_path / "a.md").write_text("## One heading\n\n[here](#one-heading) [gone](#another) [out](https://a/b.md#c)")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    assert evidence.lost_headings(tmp_path) == ["a.md: links to #another, and there is no such heading"]
 
 
 def test_every_promise_names_what_shows_it() -> None:

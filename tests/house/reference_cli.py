@@ -14,14 +14,28 @@ OPENING = """# Command reference
 
 Every command with all it takes, as `tsuzuki COMMAND --help` says it. What they print, and what they are good for, is
 in [cli.md](../cli.md). Every command takes `-h` and `--help`, and most take `--debug`: the traceback of an error.
+Two groups of options are told once, here:
+
 """
 SHARED = ("--debug", "--help")
 """Told once, in the opening."""
+GROUPS = {"of a store": ("--data-dir", "--backend"), "of a gateway": ("--server", "--api-key")}
+"""Options that many commands have, and what they are called together."""
+STORE = "serve"
+"""A command that has the options of a store."""
 
 
 def page() -> str:
     context = click.Context(main, info_name="tsuzuki")
-    return OPENING + "".join(told(command, each) for command, each in commands(main, context))
+    return "".join((OPENING, shared(context), *(told(command, each) for command, each in commands(main, context))))
+
+
+def shared(context: click.Context) -> str:
+    rows = []
+    for name, command in (("of a gateway", main), ("of a store", main.commands[STORE])):
+        found = [one for one in command.params if isinstance(one, click.Option) and one.opts[0] in GROUPS[name]]
+        rows += [(name, *row) for one in found if (row := parameter(one, context))]
+    return table(("options", "takes", "means"), rows)
 
 
 def commands(group: click.Group, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
@@ -41,9 +55,14 @@ def told(command: click.Command, context: click.Context) -> str:
     depth = "#" * min(3, 1 + len(context.command_path.split()))
     usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
     parts = [f"\n{depth} {context.command_path}\n\n```\n{usage}\n```\n", prose(command.help or "")]
-    rows = [row for one in command.get_params(context) if (row := parameter(one, context))]
+    parameters = command.get_params(context)
+    groups = [name for name, words in GROUPS.items() if {word for one in parameters for word in one.opts} >= set(words)]
+    apart = {word for name in groups for word in GROUPS[name]}
+    rows = [row for one in parameters if not apart & set(one.opts) and (row := parameter(one, context))]
     if rows:
         parts.append("\n" + table(("takes", "means"), rows))
+    if groups:
+        parts.append(f"\nAlso the options {' and '.join(groups)}.\n")
     return "".join(parts)
 
 
@@ -59,12 +78,13 @@ def prose(text: str) -> str:
 
 def parameter(one: click.Parameter, context: click.Context) -> tuple[str, str] | None:
     if isinstance(one, click.Argument):
-        return f"`{one.make_metavar(context)}`", repeated(one, "")
+        said = repeated(one, "")
+        return (f"`{cell(one.make_metavar(context))}`", said) if said else None
     if not isinstance(one, click.Option) or one.hidden or set(one.opts) & set(SHARED):
         return None
     names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
     value = "" if one.is_flag or one.count else f" `{one.make_metavar(context)}`"
-    return f"{names}{value}".replace("|", "\\|"), repeated(one, defaulted(one))
+    return cell(f"{names}{value}"), repeated(one, defaulted(one))
 
 
 def defaulted(one: click.Option) -> str:

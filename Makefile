@@ -21,7 +21,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check fix bench chaos screenshots browser without-apps clean
+.PHONY: help up demo glossary-demo test check fix docs bench chaos screenshots browser without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -30,6 +30,7 @@ help:
 	@echo "make test    all tests, in parallel"
 	@echo "make check   formatting, lint, types, layers"
 	@echo "make fix     format, and fix what the linter can"
+	@echo "make docs    write the pages anew that are made of code: references and configuration"
 	@echo "make bench   measure, and print the ratios"
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
@@ -60,6 +61,9 @@ check: $(DEV) $(NODE)
 fix: $(DEV)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+docs: $(DEV)
+	$(BIN)/python -m tests.house.references
 
 bench: $(DEV)
 	$(BIN)/python -m bench $(ARGS)

@@ -56,6 +56,8 @@ class Presence:
             return
         folder = Path(tempfile.gettempdir()) / f"tsuzuki-{os.getuid()}"
         folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat(follow_symlinks=False).st_uid != os.getuid():
+            return  # whoever put it there could take our lock away: let heartbeats alone tell that we live
         self.path = str(folder / f"{quote(worker, safe='')}-{hashlib.sha256(store.encode()).hexdigest()[:8]}.alive")
         self._file = Path(self.path).open("a", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
         try:

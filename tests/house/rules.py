@@ -251,8 +251,9 @@ def settings_missing_in_the_docs(root: Path) -> list[str]:
 
 
 def user_docs(root: Path) -> str:
-    """What users read: the README and docs/, without the decision records."""
-    pages = [path for path in files(root, ".md") if path.is_relative_to(root / "docs") and path.parent.name != "adr"]
+    """What users read: the README and docs/, without decision records, and references, which are made of the code."""
+    docs, apart = root / "docs", ("adr", "reference")
+    pages = [path for path in files(root, ".md") if path.is_relative_to(docs) and path.parent.name not in apart]
     return "\n".join(text_of(path) for path in (root / "README.md", *pages))
 
 

@@ -128,6 +128,7 @@ def test_the_name_of_the_contract_is_another_name_of_the_same(server: Server) ->
 def test_a_user_and_a_password_are_asked_for_where_they_are_set(server: Server) -> None:
     server.up(TSUZUKI_NATS_USER="team", TSUZUKI_NATS_PASSWORD="something-long")  # noqa: S106 - of this test
     assert (server.dir / "nats.conf").stat().st_mode & 0o077 == 0
+    assert '"sync_interval": "always"' in (server.dir / "nats.conf").read_text()
     assert "it asks who we are" in server.said("list", "--backend", server.url, code=1)
     assert "say who you are" in server.nats("doctor", code=1), "it runs: to start it would not help"
     known = f"nats://team:something-long@{server.url.partition('//')[2]}"

@@ -103,6 +103,7 @@ def minimal(task: str = "callable: f", top: str = "", flow: str = "") -> str:
         (minimal(top="runtime: {expose_env: HOME}"), "`expose_env` is a list"),
         (minimal(top="runtime: {expose_env: [a b]}"), "'a b' cannot be the name of a variable"),
         (minimal(top="runtime: {expose_env: [TSUZUKI_BACKEND]}"), "TSUZUKI_BACKEND belongs to the worker itself"),
+        (minimal(top="runtime: {expose_env: [OPENAI_API_KEY]}"), "OPENAI_API_KEY belongs to the worker itself"),
         (minimal("callable: f, input: {}"), "task 'a' has no key 'input'; did you mean 'inputs'?"),
         (minimal("inputs: {}"), "task 'a' needs `callable:`"),
         (minimal("callable: 'a b:c'"), "'a b:c' names no function"),

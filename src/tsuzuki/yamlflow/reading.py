@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from typing import Any, Final, cast
 
+from tsuzuki.defaults import KEYS
 from tsuzuki.errors import BadUsage, BadWorkflow
 from tsuzuki.retry import Retry
 from tsuzuki.yamlflow.document import Fields, Items, Node, Text
@@ -29,6 +30,8 @@ _FORBIDDEN: Final = {
 _CALLABLE: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*|[^\s:]+")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS: Final = "TSUZUKI_"
+_OURS_TOO: Final = frozenset(key.name for key in KEYS)
+"""Keys of providers: whoever may submit a workflow is not shown them by it."""
 
 
 class Reader:
@@ -129,7 +132,7 @@ class Reader:
         for name, item in names:
             if _VARIABLE.fullmatch(name) is None:
                 self.flaws.add(item.place, f"{shown(name)} cannot be the name of a variable")
-            elif name.startswith(_OURS):
+            elif name.startswith(_OURS) or name in _OURS_TOO:
                 self.flaws.add(item.place, f"{name} belongs to the worker itself and cannot be exposed")
         self.expose_env = frozenset(name for name, _ in names)
 

@@ -14,6 +14,7 @@ import pytest
 from tests.backends.sqlite.conftest import Start, answer
 from tsuzuki.backends import Query
 from tsuzuki.backends.sqlite import SqliteBackend, migrations
+from tsuzuki.backends.sqlite.file import connect
 from tsuzuki.errors import NewerStore, NotAStore, StoreUnavailable
 from tsuzuki.testing import builders as b
 
@@ -31,6 +32,9 @@ async def test_a_new_file_is_marked_as_ours_and_synced_on_every_commit(path: Pat
         assert other.execute("PRAGMA application_id").fetchone() == (migrations.MARK,)
         assert other.execute("PRAGMA user_version").fetchone() == (migrations.NEWEST,)
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with closing(connect(path)) as ours:
+        full = 2
+        assert ours.execute("PRAGMA synchronous").fetchone() == (full,)
 
 
 async def test_the_address_opens_the_store_again(path: Path) -> None:

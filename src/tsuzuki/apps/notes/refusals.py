@@ -6,7 +6,7 @@ from tsuzuki.errors import BadRequest, Conflict, TsuzukiError
 class BadExport(BadRequest):
     """エクスポートを読み取れません / the export cannot be read: ask for a new one, or unpack it and name the folder."""
 
-    error_id = "ERR-TSUZUKI-0401"
+    error_id = "ERR-TSUZUKI-0501"
     http_status = 400
 
 
@@ -17,13 +17,13 @@ class UnknownFormat(BadExport):
 class NoInput(BadExport):
     """[Error] No input files: name an export (ZIP, folder or file) that is there."""
 
-    error_id = "ERR-TSUZUKI-0402"
+    error_id = "ERR-TSUZUKI-0502"
 
 
 class SessionNotFound(TsuzukiError):
     """[Error] Session not found"""
 
-    error_id = "ERR-TSUZUKI-0403"
+    error_id = "ERR-TSUZUKI-0503"
     http_status = 404
 
     def __init__(self, session_id: str) -> None:
@@ -33,20 +33,20 @@ class SessionNotFound(TsuzukiError):
 class ItemNotFound(TsuzukiError):
     """この会話はセッションにありません / there is no such conversation in the session: `tsuzuki notes status` tells."""
 
-    error_id = "ERR-TSUZUKI-0404"
+    error_id = "ERR-TSUZUKI-0504"
     http_status = 404
 
 
 class SessionBusy(Conflict):
     """セッションは実行中です / the session is being worked on already: wait for its end, or cancel it."""
 
-    error_id = "ERR-TSUZUKI-0405"
+    error_id = "ERR-TSUZUKI-0505"
 
 
 class NothingFailed(BadRequest):
     """失敗した会話はありません / no conversation of that session has failed: there is nothing to retry."""
 
-    error_id = "ERR-TSUZUKI-0406"
+    error_id = "ERR-TSUZUKI-0506"
     http_status = 400
 
 
@@ -57,16 +57,16 @@ class Unreachable(Exception):
 class EmptyAnswer(TsuzukiError):
     """要約または本文が空です。再試行してください / no summary or no content in the answer: retry it."""
 
-    error_id = "ERR-TSUZUKI-0407"
+    error_id = "ERR-TSUZUKI-0507"
 
 
 class ChunksMissing(TsuzukiError):
     """分割の一部が失敗しています / chunks of this conversation have failed: retry them, then it is merged."""
 
-    error_id = "ERR-TSUZUKI-0408"
+    error_id = "ERR-TSUZUKI-0508"
 
 
 class Crashed(TsuzukiError):
     """取り込みが途中で止まりました / the import stopped on the way: `tsuzuki notes resume` goes on."""
 
-    error_id = "ERR-TSUZUKI-0409"
+    error_id = "ERR-TSUZUKI-0509"

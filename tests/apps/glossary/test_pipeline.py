@@ -137,6 +137,14 @@ async def test_synonyms_are_defined_once_with_notes_and_all_their_places(study: 
     (prompt,) = model.double.prompts
     assert texts(prompt, "synonym") == ["量子計算機", "QC"]
     assert text_in(prompt, "user_notes") == "short for it"
+    for term in project.terms.list():
+        if term.term_text == "量子コンピュータ":
+            project.terms.remove(term.id)
+    await study.run(project, "generate")
+    kept = {entry.term_name: entry.aliases for entry in project.provisional.list()}
+    assert kept["量子コンピュータ"] == ["量子計算機", "QC"], (
+        "a primary term that was not found stands in for its synonyms"
+    )
 
 
 async def test_faults_of_single_questions_stay_with_them(study: Study, model: Model) -> None:

@@ -5,17 +5,23 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from tsuzuki import current, llm, settings
 from tsuzuki.apps.glossary.prompts import RULES
+from tsuzuki.apps.glossary.refusals import ModelUnavailable, sanitised
+from tsuzuki.errors import ProviderRefused, ProviderUnavailable, ProviderUnclear, StepFailure
 
 Model = TypeVar("Model", bound=BaseModel)
 Item = TypeVar("Item")
 ProgressCallback = Callable[[int, int, str], None]
 """Takes how many are done, of how many, and the term."""
+_SILENT: Final = frozenset(kind.__name__ for kind in (ProviderUnavailable, ProviderUnclear, ProviderRefused))
+"""What says that nobody is there to answer, rather than that an answer cannot be used."""
+PATIENCE: Final = 5
+"""After so many questions in a row that nobody answered a step ends: the rest would only take time."""
 
 
 class CancelEvent(Protocol):
@@ -48,12 +54,48 @@ class Asked:
 
 async def answer(schema: type[Model], prompt: str, asked: Asked, debug: str = "") -> Model:
     """Asks one question; in a run its answer is a fact."""
-    given = await llm.ask(
-        schema, prompt, system=RULES, provider=asked.provider, base_url=asked.base_url, model=asked.model
-    )
+    try:
+        given = await llm.ask(
+            schema, prompt, system=RULES, provider=asked.provider, base_url=asked.base_url, model=asked.model
+        )
+    except StepFailure as failure:
+        if failure.error_type in _SILENT:  # so that who counts faults can tell them apart
+            raise ModelUnavailable(str(failure)) from failure
+        raise
     if debug:
         _write_down(Path(debug), prompt, given)
     return given
+
+
+class Faults:
+    """Counts the questions of a step that failed: some may, but a step without any answer is not done."""
+
+    def __init__(self) -> None:
+        self._answered = 0
+        self._silent = 0
+        self._last = ""
+
+    def answered(self) -> None:
+        """Notes an answer."""
+        self._answered += 1
+        self._silent = 0
+
+    def failed(self, failure: Any) -> str:
+        """Notes a question that failed, and gives why."""
+        self._last = sanitised(failure.error)
+        self._silent = self._silent + 1 if failure.error_type == ModelUnavailable.__name__ else 0
+        return self._last
+
+    def is_set(self) -> bool:
+        """Tells whether nobody is there to answer."""
+        return self._silent >= PATIENCE
+
+    def settle(self) -> None:
+        """Raises where the answers of a step make no result: what was there before stays."""
+        if self.is_set() or (self._last and not self._answered):
+            raise ModelUnavailable(
+                f"言語モデルから回答がありません（{self._last}） / the language model gave no answer: {self._last}"
+            )
 
 
 def _write_down(folder: Path, prompt: str, given: BaseModel) -> None:
@@ -77,10 +119,10 @@ def is_set(event: CancelEvent | None) -> bool:
     return event is not None and event.is_set()
 
 
-def until(event: CancelEvent | None, items: Iterable[Item]) -> Iterator[Item]:
-    """Gives items until a run is to end: none is begun after that."""
+def until(event: CancelEvent | None, faults: Faults, items: Iterable[Item]) -> Iterator[Item]:
+    """Gives items until a run is to end, or nobody answers: none is begun after that."""
     for item in items:
-        if is_set(event):
+        if is_set(event) or faults.is_set():
             return
         yield item
 

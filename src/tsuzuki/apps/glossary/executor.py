@@ -119,7 +119,9 @@ class PipelineExecutor:
         )
         check_cancellation(context)
         terms.become(found.terms, found.common_nouns, context.run_id)
-        self._log(context, "info", f"{len(found.terms)} terms, {len(found.common_nouns)} common nouns left out")
+        count, common = len(found.terms), len(found.common_nouns)
+        told = f"用語 {count} 件（一般名詞 {common} 件を除外） / {count} terms, {common} common nouns left out"
+        self._log(context, "info", told)
 
     @cancellable
     async def _generate(self, project: ProjectFile, context: ExecutionContext) -> None:
@@ -145,7 +147,8 @@ class PipelineExecutor:
         check_cancellation(context)
         # From here to the end of the step nothing is awaited: finished work is saved, whatever is asked meanwhile.
         project.provisional.become(glossary.entries, context.run_id)
-        self._log(context, "info", f"{glossary.term_count} definitions")
+        count = glossary.term_count
+        self._log(context, "info", f"定義 {count} 件 / {count} definitions")
         return Glossary(project.provisional.list())
 
     @cancellable
@@ -165,7 +168,7 @@ class PipelineExecutor:
             self._log(context, "info", "Review cancelled")
             raise PipelineCancelledException
         project.issues.become(issues, context.run_id)
-        self._log(context, "info", f"{len(issues)} issues")
+        self._log(context, "info", f"指摘 {len(issues)} 件 / {len(issues)} issues")
         return issues
 
     @cancellable
@@ -186,7 +189,8 @@ class PipelineExecutor:
         else:
             tell(glossary.term_count, glossary.term_count, "")
         project.refined.become(refined.entries, context.run_id)
-        self._log(context, "info", f"{refined.term_count} refined entries")
+        count = refined.term_count
+        self._log(context, "info", f"最終用語集 {count} 件 / {count} refined entries")
 
     # What steps need
 

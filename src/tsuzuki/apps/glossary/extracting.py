@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from tsuzuki import current, task
 from tsuzuki.apps.glossary.answers import GlossaryTermClasses
-from tsuzuki.apps.glossary.asking import Asked, CancelEvent, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, Faults, answer, digest, is_set, told, until
 from tsuzuki.apps.glossary.candidates import MOST, find_candidates
 from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences
 from tsuzuki.apps.glossary.prompts import classify_prompt
 from tsuzuki.apps.glossary.records import Category, Document, Term
-from tsuzuki.apps.glossary.refusals import sanitised
 
 BATCH: Final = 20
 """How many candidates are classified at once."""
@@ -64,9 +63,10 @@ class TermExtractor:
         batches = [pairs[at : at + BATCH] for at in range(0, len(pairs), BATCH)]
         told(progress_callback, 0, len(batches))
         classes: dict[str, str] = {}
+        faults = Faults()
         done = 0
         async for outcome in classify_batch.stream(
-            until(cancel_event, batches),
+            until(cancel_event, faults, batches),
             key=lambda batch: f"{batch[0][0]} … {digest(batch)}",
             on_error="collect",
             concurrency=self._asked.lanes,
@@ -74,20 +74,25 @@ class TermExtractor:
             debug=self._debug,
         ):
             done += 1
-            self._gather(outcome, classes)
+            self._gather(outcome, classes, faults)
             told(progress_callback, done, len(batches))
-        return Extraction() if is_set(cancel_event) else self._extraction([pair[0] for pair in pairs], classes)
+        if is_set(cancel_event):
+            return Extraction()
+        faults.settle()
+        return self._extraction([pair[0] for pair in pairs], classes)
 
     def _candidates(self, documents: Callable[[], Iterable[Document]]) -> Batch:
         found = [each.text for each in find_candidates(documents(), MOST) if each.text not in self._excluded]
         places = find_occurrences(documents(), TermIndex({text: text for text in found}))
         return [(text, places[text][0].context[:_CONTEXT] if places.get(text) else "") for text in found]
 
-    def _gather(self, outcome: Any, classes: dict[str, str]) -> None:
+    def _gather(self, outcome: Any, classes: dict[str, str], faults: Faults) -> None:
         """Takes what a batch said: the first word on a term counts, unknown categories do not."""
         if not isinstance(outcome, list):
-            current().log.warning("a batch of candidates is left out: %s", sanitised(outcome.error))
+            why = faults.failed(outcome)
+            current().log.warning("候補の一部を飛ばしました（%s） / a batch of candidates is left out: %s", why, why)
             return
+        faults.answered()
         for term, category in outcome:
             if category in set(Category):
                 classes.setdefault(term, category)

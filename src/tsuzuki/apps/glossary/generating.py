@@ -1,16 +1,26 @@
 """GlossaryGenerator: a definition for every term, out of where it stands."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tsuzuki import current, task
 from tsuzuki.apps.glossary.answers import GlossaryDefinition
-from tsuzuki.apps.glossary.asking import Asked, CancelEvent, ProgressCallback, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.asking import (
+    Asked,
+    CancelEvent,
+    Faults,
+    ProgressCallback,
+    answer,
+    digest,
+    is_set,
+    told,
+    until,
+)
 from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.prompts import MOST_CONTEXTS, Subject, define_prompt
 from tsuzuki.apps.glossary.records import Document, Entry, Glossary, Occurrence, SynonymGroup, Term
-from tsuzuki.apps.glossary.refusals import sanitised
 
 
 @task(name="glossary_define")
@@ -37,8 +47,7 @@ class Subjects:
         documents: Callable[[], Iterable[Document]],
     ) -> None:
         self._aliases = {group.primary_term_text: group.aliases for group in groups}
-        secondary = {alias for aliases in self._aliases.values() for alias in aliases}
-        self._terms = [term for term in terms if term.term_text not in secondary]
+        self._terms = _primary(terms, {alias: first for first, aliases in self._aliases.items() for alias in aliases})
         self._notes = notes
         self.occurrences: dict[str, list[Occurrence]] = find_occurrences(documents(), TermIndex(self.names()))
 
@@ -74,6 +83,16 @@ class Subjects:
         return Entry(term, definition, confidence, list(self.aliases(term)), self.occurrences.get(term, []))
 
 
+def _primary(terms: Sequence[Term], firsts: Mapping[str, str]) -> list[Term]:
+    """Gives each term under its primary one, once; one that was not found itself stands in for its synonyms."""
+    own = {term.term_text: term for term in terms}
+    named: dict[str, Term] = {}
+    for term in terms:
+        first = firsts.get(term.term_text, term.term_text)
+        named.setdefault(first, own.get(first) or replace(term, id=0, term_text=first))
+    return list(named.values())
+
+
 class GlossaryGenerator:
     """Defines terms, each by a question of its own."""
 
@@ -92,10 +111,11 @@ class GlossaryGenerator:
             return Glossary()
         asked = subjects.list()
         entries: list[Entry] = []
+        faults = Faults()
         number = 0
         told(term_progress_callback, 0, len(asked), "")
         async for outcome in define_term.stream(
-            until(cancel_event, asked),
+            until(cancel_event, faults, asked),
             key=subject_key,
             on_error="collect",
             concurrency=self._asked.lanes,
@@ -105,8 +125,12 @@ class GlossaryGenerator:
             term = asked[number].term
             number += 1
             if isinstance(outcome, dict):
+                faults.answered()
                 entries.append(subjects.entry(term, outcome["definition"], outcome["confidence"]))
             else:
-                current().log.warning("%s is left out: %s", term, sanitised(outcome.error))
+                why = faults.failed(outcome)
+                current().log.warning("%s を定義できませんでした（%s） / %s is left out: %s", term, why, term, why)
             told(term_progress_callback, number, len(asked), term)
+        if not is_set(cancel_event):
+            faults.settle()
         return Glossary(entries)

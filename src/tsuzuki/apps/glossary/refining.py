@@ -6,11 +6,20 @@ from typing import Any
 
 from tsuzuki import current, task
 from tsuzuki.apps.glossary.answers import GlossaryRefinement
-from tsuzuki.apps.glossary.asking import Asked, CancelEvent, ProgressCallback, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.asking import (
+    Asked,
+    CancelEvent,
+    Faults,
+    ProgressCallback,
+    answer,
+    digest,
+    is_set,
+    told,
+    until,
+)
 from tsuzuki.apps.glossary.generating import Subjects
 from tsuzuki.apps.glossary.prompts import Subject, refine_prompt
 from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue
-from tsuzuki.apps.glossary.refusals import sanitised
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +61,11 @@ class GlossaryRefiner:
         excluded = {each.term_name for each in issues if each.should_exclude} - self._required
         asked = list(_weak(glossary, issues, subjects, excluded))
         better: dict[str, dict[str, Any]] = {}
+        faults = Faults()
         number = 0
         told(progress_callback, 0, len(asked), "")
         async for outcome in refine_term.stream(
-            until(cancel_event, asked),
+            until(cancel_event, faults, asked),
             key=lambda each: f"{each.subject.term} {digest(each.definition, each.issues, each.subject.contexts)}",
             on_error="collect",
             concurrency=self._asked.lanes,
@@ -65,10 +75,14 @@ class GlossaryRefiner:
             term = asked[number].subject.term
             number += 1
             if isinstance(outcome, dict):
+                faults.answered()
                 better[term] = outcome
             else:
-                current().log.warning("%s stays as it was: %s", term, sanitised(outcome.error))
+                why = faults.failed(outcome)
+                current().log.warning("%s は元のままです（%s） / %s stays as it was: %s", term, why, term, why)
             told(progress_callback, number, len(asked), term)
+        if not is_set(cancel_event):
+            faults.settle()
         kept = [entry for entry in glossary.entries if entry.term_name not in excluded]
         return Glossary([_refined(entry, better.get(entry.term_name)) for entry in kept])
 

@@ -5,10 +5,9 @@ from typing import Any, Final
 
 from tsuzuki import current, task
 from tsuzuki.apps.glossary.answers import GlossaryReview
-from tsuzuki.apps.glossary.asking import Asked, CancelEvent, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, Faults, answer, digest, is_set, told, until
 from tsuzuki.apps.glossary.prompts import review_prompt
 from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, IssueType
-from tsuzuki.apps.glossary.refusals import sanitised
 
 REVIEW_BATCH_SIZE: Final = 10
 _LONGEST: Final = 2000
@@ -53,8 +52,9 @@ class GlossaryReviewer:
         batches = self._batches(glossary)
         told(batch_progress_callback, 0, len(batches))
         issues: list[GlossaryIssue] = []
+        faults = Faults()
         async for outcome in review_batch.stream(
-            until(cancel_event, self._begun(batches, batch_progress_callback)),
+            until(cancel_event, faults, self._begun(batches, batch_progress_callback)),
             key=lambda batch: f"{batch[0][0]} … {digest(batch)}",
             on_error="collect",
             concurrency=self._asked.lanes,
@@ -62,10 +62,17 @@ class GlossaryReviewer:
             debug=self._debug,
         ):
             if isinstance(outcome, list):
+                faults.answered()
                 issues += checked(outcome, glossary)
             else:
-                current().log.warning("a batch of the review is skipped: %s", sanitised(outcome.error))
-        return None if is_set(cancel_event) else issues
+                why = faults.failed(outcome)
+                current().log.warning(
+                    "レビューの一部を飛ばしました（%s） / a batch of the review is skipped: %s", why, why
+                )
+        if is_set(cancel_event):
+            return None
+        faults.settle()
+        return issues
 
     def _batches(self, glossary: Glossary) -> list[Batch]:
         rows = [(e.term_name, e.definition, e.confidence, self._notes.get(e.term_name, "")) for e in glossary.entries]

@@ -127,4 +127,14 @@ def test_a_glossary_without_a_server_and_without_a_model(tmp_path: Path, docs: P
     run(tmp_path, "projects", "remove", "third", "--yes")
     assert "name a project" in run(tmp_path, "terms", code=1)[1]
     assert "there is no folder" in run(tmp_path, "generate", "-i", "nowhere", "-o", "x.md", code=1)[1]
+    assert run(tmp_path, "projects", "list")[0].count("\n") == 3
+    (tmp_path / "nothing").mkdir()
+    assert "no document that can be read" in run(tmp_path, "generate", "-i", "nothing", "-o", "x.md", code=1)[1]
+    for wrong, why in {
+        ("-o", "nowhere/x.md"): "there is no folder nowhere",
+        ("-o", "x.md", "--provider", "nobody"): "there is no provider",
+        ("-o", "x.md", "--provider", "openai"): "needs a key",
+    }.items():
+        assert why in run(tmp_path, "generate", "-i", "docs", *wrong, code=1, environment={"OPENAI_API_KEY": ""})[1]
+    assert run(tmp_path, "projects", "list")[0].count("\n") == 3, "nothing is begun that cannot come to an end"
     assert "name it .md" in run(tmp_path, "generate", "-i", "docs", "-o", "x.pdf", code=1)[1]

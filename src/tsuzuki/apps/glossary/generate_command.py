@@ -1,11 +1,11 @@
 """`tsuzuki glossary generate`: from a folder to a glossary in this process; killed and started again, it goes on."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from tsuzuki import Run, Runs
+from tsuzuki import Run, Runs, llm
 from tsuzuki.apps.glossary import flows
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.documents import read_folder
@@ -16,6 +16,9 @@ from tsuzuki.cli.here import Progress, begin_here, with_progress
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 
+LLM: Final = ("llm_provider", "llm_model", "llm_base_url")
+"""What a project knows of the model that answers it."""
+
 
 @click.command()
 @click.option(
@@ -25,7 +28,9 @@ from tsuzuki.errors import BadUsage
 @click.option(
     "--format", "kind", type=click.Choice(sorted(FORMATS)), help="By default what the name of the file ends in."
 )
-@click.option("--provider", help="Who answers [default: TSUZUKI_LLM_PROVIDER].")
+@click.option(
+    "--provider", help="Who answers, from now on [default: the last one that was named, else TSUZUKI_LLM_PROVIDER]."
+)
 @click.option("--model", help="Which model answers.")
 @click.option("--base-url", help="Where the provider is.")
 @click.option("--llm-debug", is_flag=True, help="Keep each question and answer in a file that only you can read.")
@@ -43,10 +48,13 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     form = kind or output.suffix.lstrip(".").lower()
     if form not in FORMATS:
         raise BadUsage(f"{output.name}: name it .md, .csv, .json or .tbx, or say --format")
+    top = folder.resolve()
+    if not output.resolve().parent.is_dir():
+        raise BadUsage(f"there is no folder {output.parent} for the glossary: make it first")
 
     async def work(runs: Runs, progress: Progress) -> ProjectFile:
         desk = desk_of(runs)
-        project = _prepared(desk, folder, options, progress)
+        project = await _prepared(desk, top, options, progress)
         await desk.reconcile(project.project.id)
         debug = bool(options["llm_debug"])
         if not _extracted(project):
@@ -61,19 +69,36 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     return 0
 
 
-def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress: Progress) -> ProjectFile:
-    """Gives the project of a folder with what the folder has now."""
-    top = str(folder.resolve())
-    project = desk.registry.at(top) or desk.registry.add(_free_name(desk, folder.resolve().name), doc_root=top)
-    said = {f"llm_{name}": options[name] for name in ("provider", "model", "base_url") if options[name] is not None}
-    if said and any(getattr(project, name) != value for name, value in said.items()):
-        project = desk.registry.change(project.id, **said)
+async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress: Progress) -> ProjectFile:
+    """Gives the project of a folder with what the folder has now; nothing is made where nothing could come of it."""
     documents, skipped = read_folder(folder)
     for each in skipped:
         progress.say(f"left out: {each}")
+    if not documents:
+        raise BadUsage(f"{folder.name} has no document that can be read: .txt or .md, in UTF-8, at most 3 MB each")
+    project = desk.registry.at(str(folder))
+    said = _said(options)
+    kept = {} if project is None else {name: getattr(project, name) for name in LLM}
+    await _check({**kept, **said}, progress)
+    project = project or desk.registry.add(_free_name(desk, folder.name), doc_root=str(folder))
+    if any(getattr(project, name) != value for name, value in said.items()):
+        project = desk.registry.change(project.id, **said)
     file = desk.project(project.id)
     file.documents.become(documents)
     return file
+
+
+def _said(options: dict[str, Any]) -> dict[str, str]:
+    """Gives what is said about the model; another provider has neither the model nor the address of the one before."""
+    said = {f"llm_{name}": options[name] for name in ("provider", "model", "base_url") if options[name] is not None}
+    return {**dict.fromkeys(LLM, ""), **said} if "llm_provider" in said else said
+
+
+async def _check(chosen: dict[str, str], progress: Progress) -> None:
+    """Says who answers; refuses one that there is not, or whose key is missing, before anything is begun."""
+    address = llm.Address(*(chosen.get(name, "") for name in ("llm_provider", "llm_base_url", "llm_model"))).filled()
+    await llm.opened(address).close()
+    progress.say(f"asking {address.provider} {address.model}".strip())
 
 
 def _free_name(desk: Desk, name: str) -> str:
@@ -83,12 +108,12 @@ def _free_name(desk: Desk, name: str) -> str:
 
 
 def _extracted(project: ProjectFile) -> bool:
-    """Tells whether the terms are those of the documents as they are now."""
-    said = project.documents.digest()
+    """Tells whether the terms are those of the documents and the model as they are now."""
+    now = project.origin("")
     for row in project.runs():
         origin = project.run_origin(row.id) if row.scope == "extract" else None
         if origin is not None:
-            return row.status == "completed" and origin.documents == said
+            return row.status == "completed" and (origin.documents, origin.address) == (now.documents, now.address)
     return False
 
 

@@ -161,6 +161,9 @@ async def test_documents_are_added_all_or_none(house: House) -> None:
     assert added["file_name"] == "caf\u00e9.md"
     await ended(house, at, added["extract_run_id"])
     await house.post(f"{at}/files", one, 409)
+    waiting = await house.post(f"{at}/files?extract=false", {"file_name": "more.md", "content": "z"}, 201)
+    assert (waiting["extract_started"], waiting["extract_run_id"]) == (False, None), "more are to come"
+    assert (await house.client.delete(f"{at}/files/{waiting['id']}")).status_code == 204
     new = {"file_name": "new.md", "content": "y"}
     await house.post(f"{at}/files/bulk", {"files": [new, one]}, 409)
     await house.post(f"{at}/files/bulk", {"files": [new, new]}, 400)

@@ -22,6 +22,14 @@ def test_most_of_the_first_twenty_candidates_are_terms(language: str, least: flo
     assert sum(term in gold(language) for term in found[:20]) / 20 >= least, found[:20]
 
 
+def test_nouns_that_look_like_other_words_are_terms_and_what_somebody_does_is_none() -> None:
+    text = "Royal jelly is dear. Bees eat royal jelly. A run belongs to a tenant, and a run waits. The run of others."
+    found = [each.text for each in find_candidates([Document("a.md", text)])]
+    assert "royal jelly" in found
+    assert {"run belong", "run wait", "other"}.isdisjoint(found)
+    assert "毎日測" not in [each.text for each in find_candidates([Document("a.md", "酒度を毎日測って記録する。")])]
+
+
 def test_code_and_addresses_have_no_terms() -> None:
     text = (
         "```\nfetch_everything fetch_everything\n```\nThe `secret_name` is at https://host.example/secret/place.\n" * 5
@@ -91,6 +99,21 @@ def test_an_occurrence_has_its_line_and_its_neighbours() -> None:
         ("key", "| word | meaning |\n| key | what one run may hold |", "what one run may hold."),
         ("lease", "- **lease**: how long a claim lives", "how long a claim lives."),
         ("山廃酛", "生酛のうち、山卸を廃したものを山廃酛という。", "生酛のうち、山卸を廃したものを山廃酛という。"),
+        ("初添", "一回目を初添、二回目を仲添という。", "一回目を初添、二回目を仲添という。"),
+        (
+            "並行複発酵",
+            "糖化と発酵が同時に進む。これを並行複発酵という。",
+            "糖化と発酵が同時に進む。これを並行複発酵という。",
+        ),
+        (
+            "apiary",
+            "It should be dry; an apiary is the place of hives.",
+            "It should be dry; an apiary is the place of hives.",
+        ),
+        ("propolis", "They use propolis, a resin that they find.", "They use propolis, a resin that they find."),
+        ("failure", "Failures. Structured answers.", NOTHING),
+        ("wheel", "## Wheels\n\nHow they come is in wheels.md. A wheel holds code.", "A wheel holds code."),
+        ("model", "- **model**: `FakeLLM`\n\nA model answers every question.", "A model answers every question."),
         ("nothing", "unrelated text", NOTHING),
     ],
 )
@@ -115,4 +138,9 @@ def test_exports_say_the_same_in_every_format() -> None:
     root = ET.fromstring(tbx_basic("t", entries).encode())  # noqa: S314 - our own text
     space = "{urn:iso:std:iso:30042:ed-2}"
     assert [each.text for each in root.iter(f"{space}term")] == ["=b<i>", "別の名", "a"]
+    assert [each.text for each in root.iter(f"{space}termNote")][:2] == ["noun", "preferredTerm-admn-sts"]
+    empty = ET.fromstring(tbx_basic("t", []).encode())  # noqa: S314 - our own text
+    assert list(empty.iter(f"{space}body")) == [], "a body has at least one concept"
+    assert "and 2 more" in text
+    assert "ほか多数" in markdown("題", [Entry("語", "意味", 0.5, [], [place] * 20)]), "more are not kept"
     assert root.find(f".//{space}descrip").text == 'say "x" & y,\nz'  # type: ignore[union-attr]

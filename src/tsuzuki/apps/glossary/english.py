@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from tsuzuki.apps.glossary.words import COMMON_ENGLISH, DETERMINERS, FUNCTION_WORDS, VERB_SIGNS
+from tsuzuki.apps.glossary.words import COMMON_ENGLISH, DETERMINERS, FUNCTION_WORDS, NOUNS, SINGLE, VERB_SIGNS
 
 _BREAK: Final = re.compile(
     r"[.,;:!?()\[\]{}\"“”|=<>…•·→*#\n\t]+(?=\s|$)|[()\[\]{}\"“”|=<>…•·→*#\n\t;]+|--+|\s[–—-]\s|—"
@@ -43,6 +43,11 @@ def singular(word: str) -> str:
 def special(word: str) -> bool:
     """Tells whether a word is spelled as no ordinary one: JetStream, NATS, HTTP2."""
     return bool(_ACRONYM.fullmatch(word) or _CAMEL.fullmatch(word) or (word != word.lower() and not word.isalpha()))
+
+
+def no_noun(word: str) -> bool:
+    """Tells whether a word ends as adverbs and adjectives do, and is no noun that happens to."""
+    return bool(_NO_NOUN.fullmatch(word)) and word not in NOUNS
 
 
 def key_of(words: list[str]) -> str:
@@ -99,6 +104,9 @@ class Phrases:
         self._read.clear()
 
     def _take(self, words: list[str], left: str, times: int, *, begins: bool) -> None:
+        if left in SINGLE and len(words) > 1 and singular(words[-1]) != words[-1].lower():  # a run belongs to
+            self.as_verb[singular(words[-1])] += times
+            words = words[:-1]
         if left in DETERMINERS and len(words) == 1:  # of more words the last may be a verb: the worker waits
             self.as_noun[singular(words[-1])] += times
         elif left in VERB_SIGNS:
@@ -143,7 +151,7 @@ class Phrases:
 
     def _weight(self, key: str, words: list[str], count: int, marks: float) -> float:
         last, form = words[-1], self.form(key, count)
-        if "'" in key or "’" in key or _NO_NOUN.fullmatch(last) or (not last.isalnum() and not special(form)):
+        if "'" in key or "’" in key or no_noun(last) or (not last.isalnum() and not special(form)):
             return 0.0
         if any(len(word) < _SHORTEST and not special(shown) for word, shown in zip(words, form.split(), strict=False)):
             return 0.0
@@ -151,12 +159,15 @@ class Phrases:
         if len(words) == 1:
             if special(form):
                 return 1.0
+            if last in FUNCTION_WORDS:  # others
+                return 0.0
             weight = 0.5 if marks else 0.3
             weight *= 0.15 if last in COMMON_ENGLISH else 1.0
             weight *= 0.3 if _PARTICIPLE.fullmatch(last) else 1.0
         else:
             weight *= 0.3 + 0.7 * min(self.alone.get(key, 0) / count, 1.0)
-            weight *= 0.3 if _NO_NOUN.fullmatch(words[0]) and words[0].endswith("ly") else 1.0
+            weight *= 0.3 if no_noun(words[0]) and words[0].endswith("ly") else 1.0
+            weight *= 0.25 if any(self._plural(word) for word in words[:-1]) else 1.0  # bees leave
             weight *= 0.4 if _PARTICIPLE.fullmatch(last) and not last.endswith("ing") else 1.0
             weight *= 0.5 if all(word in COMMON_ENGLISH for word in words) else 1.0
             first_verb, first_noun = self.as_verb.get(singular(words[0]), 0), self.as_noun.get(singular(words[0]), 0)
@@ -167,6 +178,10 @@ class Phrases:
         elif not noun and not marks:
             weight *= 0.5
         return weight
+
+    def _plural(self, word: str) -> bool:
+        one = singular(word)
+        return one != word and one in self.counts
 
 
 def _singular_form(form: str, key: str) -> str:

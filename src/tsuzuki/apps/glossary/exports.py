@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Final
 from xml.sax.saxutils import escape
 
+from tsuzuki.apps.glossary.occurrences import MOST
 from tsuzuki.apps.glossary.plaintext import HAS_CJK
 from tsuzuki.apps.glossary.records import Entry
 
@@ -25,6 +26,7 @@ _WORDS: Final = {
         "confidence": "信頼度",
         "occurrences": "出現箇所",
         "more": "ほか {} 件",
+        "many": "ほか多数",
     },
     "en": {
         "definition": "Definition",
@@ -32,6 +34,7 @@ _WORDS: Final = {
         "confidence": "Confidence",
         "occurrences": "Occurrences",
         "more": "and {} more",
+        "many": "and many more",
     },
 }
 
@@ -61,7 +64,9 @@ def markdown(title: str, entries: Sequence[Entry]) -> str:
             lines += [f"**{words['occurrences']}**:", ""]
             places = [f"{_plain(place.document_path)}:{place.line_number}" for place in entry.occurrences]
             lines += [f"- `{place.replace('`', '')}`" for place in places[:_SHOWN]]
-            lines += [f"- {words['more'].format(len(places) - _SHOWN)}"] if len(places) > _SHOWN else []
+            if len(places) > _SHOWN:
+                more = words["many"] if len(places) >= MOST else words["more"]
+                lines += [f"- {more.format(len(places) - _SHOWN)}"]
             lines += [""]
     return "\n".join(lines)
 
@@ -89,6 +94,8 @@ def tbx_basic(title: str, entries: Sequence[Entry]) -> str:
     """Gives a glossary as TBX-Basic (ISO 30042:2019, style dca), for tools of translators."""
     language = _language(" ".join(entry.definition for entry in entries[:50]))
     concepts = "\n".join(_concept(number, entry) for number, entry in enumerate(entries, 1))
+    # A body has at least one concept; constraints are the dialect's own since 2019, so no file of them is named.
+    body = f"\n    <body>\n{concepts}\n    </body>\n  " if entries else ""
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <tbx type="TBX-Basic" style="dca" xml:lang="{language}" xmlns="urn:iso:std:iso:30042:ed-2">
   <tbxHeader>
@@ -96,13 +103,8 @@ def tbx_basic(title: str, entries: Sequence[Entry]) -> str:
       <titleStmt><title>{_xml(title)}</title></titleStmt>
       <sourceDesc><p>Tsuzuki glossary</p></sourceDesc>
     </fileDesc>
-    <encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>
   </tbxHeader>
-  <text>
-    <body>
-{concepts}
-    </body>
-  </text>
+  <text>{body}</text>
 </tbx>
 """
 
@@ -114,6 +116,7 @@ def _concept(number: int, entry: Entry) -> str:
     ]
     terms = "\n".join(
         f"          <termSec><term>{_xml(name)}</term>"
+        '<termNote type="partOfSpeech">noun</termNote>'
         f'<termNote type="administrativeStatus">{status}</termNote></termSec>'
         for name, status in names
     )

@@ -24,25 +24,47 @@ _ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _PARTIAL: Final = re.compile(r"[a-z、。)）」,;:|]")
 """How something begins whose beginning stands elsewhere."""
-_ENDED: Final = re.compile(r"[.。!?！？:：)）」]$")
+_ENDED: Final = re.compile(r"[.。!?！？)）」]$")
+_LEANING: Final = re.compile(r"(?:これ|それ|このよう|そのよう|こうし|そうし)|(?:This|That|These|Those|It|They)\b")
+"""How a sentence begins that means the one before it."""
+_POINTING: Final = re.compile(r"(?:How|See|When|Where|What|Which|Below|Here|The following)\b")
+"""How a sentence begins that says where something is told."""
+_TELLING: Final = 3
+"""So many words of its own a sentence has that tells something; in Japanese twice as many characters."""
 
 
 _TERM: Final = "\ue000"
 """Stands for the term while a sentence is looked at, so that the forms below are the same for all."""
 _NAME: Final = f"[「『*_`]*{_TERM}[」』*_`]*(?:[（(][^）)]*[）)])?"
 _ARTICLE: Final = "(?:(?:the|an?|each|every|all) )?"
+_OVER: Final = r"(?=[.,;:)]|$| (?:and|or|is|are|when|which|that|by|in|for)\b)"
+"""What follows a name that has ended: a longer name is another term."""
+_ACTS: Final = (
+    "can cannot may must will should would do not only also then leave tell bring feed give come go run take make stand"
+)
+_DOES: Final = rf"(?=,? (?:[a-z]+(?:s|ed)|{_ACTS.replace(' ', '|')})\b)"
+"""What follows a name in a sentence that says what it does."""
+_WITH: Final = (
+    r"(?=,? (?:that|which|who|whose|of|in|on|with|by|to|for|from|and|or|without|once)\b|[,(])"
+    r".*\b(?:is|are|was|were|has|have|can|cannot|may|must|will|does|do|should)\b"
+)
+"""What follows a name of which more is said before the verb comes."""
 _FORMS: Final = tuple(
     (re.compile(form, re.IGNORECASE), score)
     for form, score in (
         (rf"^{_NAME}とは", 0.95),
-        (rf"^{_ARTICLE}{_NAME} (?:is|are) (?:an?|the|one|any|what|how|where|who|when)\b", 0.9),
+        (rf"(?:^|; ){_ARTICLE}{_NAME} (?:is|are) (?:an?|the|one|any|what|how|where|who|when)\b", 0.9),
         (rf"^{_ARTICLE}{_NAME} (?:means?|refers? to|stands? for|denotes?|describes?)\b", 0.9),
         (rf"^{_NAME}は.*(?:である|です|をいう|を指す|のこと|という|と呼ぶ|ものだ)", 0.85),
         (rf"(?:を|は){_NAME}(?:と呼ぶ|という|と呼ばれる|と言う)", 0.85),
-        (rf"(?:called|known as|named) {_ARTICLE}{_NAME}", 0.75),
+        (rf"(?:を|は){_NAME}、.*(?:と呼ぶ|という|と呼ばれる|と言う)", 0.8),
+        (rf"(?:called|known as|named) {_ARTICLE}{_NAME}{_OVER}", 0.75),
         (rf"^{_NAME}(?:は|が)", 0.65),
         (rf"^{_ARTICLE}{_NAME} (?:is|are|has|have|holds?|keeps?|gives?|lets?)\b", 0.6),
-        (rf"^{_ARTICLE}{_TERM}", 0.45),
+        (rf"{_NAME}, an? [\w-]+(?: [\w-]+)? (?:that|which|who|of|for|to|with)\b", 0.55),
+        (rf"^{_NAME}(?=[をにでとのもやへ、（])", 0.45),
+        (rf"^{_ARTICLE}{_NAME}{_DOES}", 0.45),
+        (rf"^{_ARTICLE}{_NAME}{_WITH}", 0.45),
         (_TERM, 0.3),
     )
 )
@@ -74,7 +96,9 @@ def _ended(text: str) -> str:
 def _any_of(names: Sequence[str]) -> re.Pattern[str]:
     """Gives what finds a term in whatever spelling, ASCII ones as whole words."""
     forms = sorted({form for name in names for form in spellings(name)}, key=len, reverse=True)
-    bounded = [rf"(?<![A-Za-z0-9_]){re.escape(f)}(?![A-Za-z0-9_])" if f.isascii() else re.escape(f) for f in forms]
+    bounded = [
+        rf"(?<![A-Za-z0-9_]){re.escape(f)}(?![A-Za-z0-9_]|\.[A-Za-z])" if f.isascii() else re.escape(f) for f in forms
+    ]
     return re.compile("|".join(bounded))
 
 
@@ -89,16 +113,29 @@ def _statements(context: str, names: Sequence[str], term: re.Pattern[str]) -> li
         if heading and heading[1].strip(" *`「」").lower() in lowered and at + 1 < len(lines):
             said = llm.text.sentences(_flowing(lines[at + 1 :]))
             if said and len(said[0]) >= _SENTENCE and not _PARTIAL.match(said[0]):
-                about = any(name in said[0].lower() for name in lowered)
-                found.append((said[0], 0.6 if about else 0.35))
+                about = term.search(said[0]) is not None
+                found.append((said[0], 0.2 if _POINTING.match(said[0]) else 0.6 if about else 0.35))
     prose = _flowing([line.replace("**", "") for line in lines if not _HEADING.match(line) and "|" not in line])
+    before = ""
     for sentence in llm.text.sentences(prose):
         text = _clean(sentence)
         marked = term.sub(_TERM, text)
-        score = next((score for form, score in _FORMS if form.search(marked)), 0.0)
+        score = next((score for form, score in _FORMS if form.search(marked)), 0.0) if _tells(marked) else 0.0
         if score:
-            found.append((text, score * (0.5 if _PARTIAL.match(text) or not _ENDED.search(text) else 1.0)))
+            whole = _joined(before, text) if _LEANING.match(text) and before else text
+            found.append((whole, score * (0.5 if _PARTIAL.match(text) or not _ENDED.search(text) else 1.0)))
+        before = text
     return found
+
+
+def _tells(marked: str, more: int = 0) -> bool:
+    """Tells whether a sentence says anything beside the term itself."""
+    rest, least = marked.replace(_TERM, " "), _TELLING + more
+    return len(re.findall(r"[A-Za-z0-9]+", rest)) >= least or len(HAS_CJK.findall(rest)) >= 2 * least
+
+
+def _joined(before: str, text: str) -> str:
+    return f"{before}{text}" if HAS_CJK.search(before) else f"{before} {text}"
 
 
 def _telling_lines(lines: list[str]) -> list[str]:
@@ -112,20 +149,22 @@ def _cells(line: str, names: set[str]) -> list[tuple[str, float]]:
     if line.count("|") > 1:
         cells = [_clean(cell) for cell in line.strip().strip("|").split("|")]
         first = cells[0].strip("`* ").lower()
-        if first in names and len(cells) > 1 and len(cells[1]) >= _SENTENCE:
-            return [(cells[1], 0.55)]
+        if first in names and len(cells) > 1 and len(cells[1]) >= _SENTENCE and _tells(cells[1], 2):
+            return [(cells[1], 0.2 if cells[1].startswith("`") else 0.4)]
         return []
     plain = _clean(_ITEM.sub("", line))
     head, colon, rest = plain.partition("：" if "：" in plain else ": ")
-    return [(rest.strip(), 0.7)] if colon and head.strip("`* 「」").lower() in names and rest.strip() else []
+    if not colon or head.strip("`* 「」").lower() not in names or not rest.strip():
+        return []
+    return [(rest.strip(), 0.25 if rest.strip().startswith("`") else 0.7)]
 
 
 def _flowing(lines: Sequence[str]) -> str:
-    """Puts lines together: an item of a list begins anew, Japanese has no space between lines."""
+    """Puts lines together: paragraphs and items begin anew, Japanese has no space between lines."""
     text = ""
     for line in lines:
         part = _ITEM.sub("", line).strip()
-        if not text or _ITEM.match(line):
+        if not text or not part or text.endswith("\n\n") or _ITEM.match(line):
             text += f"\n\n{part}"
         else:
             text += part if HAS_CJK.search(text[-1:]) and HAS_CJK.search(part[:1]) else f" {part}"

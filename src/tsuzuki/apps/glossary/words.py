@@ -10,6 +10,18 @@ DETERMINERS: Final = frozenset(
 )
 """Words after which a noun stands."""
 
+SINGLE: Final = frozenset("a an each every another one".split())
+"""Words after which one thing stands: what then ends in s is what it does."""
+
+NOUNS: Final = frozenset(
+    """
+    ally anomaly archive assembly belly bully butterfly derivative directive drive executive family fish fly folly
+    gully handful homily incentive initiative jelly lily missive monopoly motive narrative native objective olive
+    perspective primitive rally reply representative supply tally variable wish
+    """.split()
+)
+"""Nouns that end as words of other kinds do."""
+
 VERB_SIGNS: Final = frozenset(
     "to can cannot will would must may might should could not they it we you i who he she let".split()
 )
@@ -87,7 +99,12 @@ COMMON_JAPANESE: Final = frozenset(
 )
 """Nouns that everybody knows."""
 
-LEADING_JAPANESE: Final = frozenset("本 各 同 当 全 両 毎 各種 上記 下記 以下 以上 次 前 後 約 他 第 その この".split())
+LEADING_JAPANESE: Final = frozenset(
+    """
+    本 各 同 当 全 両 毎 毎日 毎回 毎週 毎月 毎年 毎朝 毎晩 各種
+    上記 下記 以下 以上 次 前 後 約 他 第 その この
+    """.split()
+)
 TRAILING_JAPANESE: Final = frozenset(
     """
     等 後 前 中 時 間 毎 内 外 上 下 以上 以下 以外 以降 以前 場合 際 的 方 分 目 ごと 自体 同士 全体 全般 向け 付き

@@ -165,6 +165,7 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene]) -> No
     expect(page.get_by_label("メモ 精米歩合", exact=True)).to_be_visible()
     page.get_by_role("button", name="実行", exact=True).click()
     _completed(window, 2)
+    expect(window.find(".log-frame")).to_contain_text("最終用語集 ")
     page.locator('[data-tab="provisional"]').click()
     page.get_by_label("編集 精米", exact=True).press("Enter")
     expect(page.get_by_label("定義 精米", exact=True)).to_be_focused()
@@ -178,6 +179,24 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene]) -> No
     page.get_by_role("link", name=text.name).click()
     window.find('[data-line="7"]').get_by_role("link", name="精米歩合").first.click()
     expect(window.find("dialog")).to_contain_text("7 行")
+    page.keyboard.press("Escape")
+    _shows_what_a_stopped_run_has(window)
+
+
+def _shows_what_a_stopped_run_has(window: Window) -> None:
+    page = window.page
+    send = """([method, path, body]) =>
+      fetch(path, {method, headers: {'content-type': 'application/json'}, body: JSON.stringify(body)})"""
+    page.evaluate(f"each => ({send})(each).then(() => null)", ["PATCH", "/api/projects/1", {"llm_provider": "gemini"}])
+    page.evaluate(f"each => ({send})(each).then(() => null)", ["POST", "/api/projects", {"name": "空"}])
+    window.go("/apps/glossary/projects/1/provisional")
+    page.get_by_role("button", name="実行", exact=True).click()
+    expect(window.find('[data-run="3"] [data-state="FAILED"]')).to_be_visible(timeout=LONG)
+    page.get_by_role("button", name="途中の結果").click()
+    expect(window.find("dialog")).to_contain_text("まだ定義はありません。")
+    window.go("/apps/glossary/projects/2/files")
+    page.get_by_role("button", name="実行", exact=True).click()
+    expect(window.find(".notice")).to_contain_text("先に文書を追加してください", timeout=LONG)
 
 
 DROP = """([name, text]) => {
@@ -208,6 +227,15 @@ def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callabl
     page.locator('input[type=file][aria-label="Choose files"]').set_input_files(broken)
     window.sees(".note", "no text in UTF-8")
     expect(window.find("tbody tr")).to_have_count(0)
+    many = [tmp_path / f"{number}.md" for number in range(3)]
+    for file in many:
+        file.write_text("A term is a word.\n" * 100_000)
+    with page.expect_response(lambda answer: "extract=true" in answer.url) as last:
+        page.locator('input[type=file][aria-label="Choose files"]').set_input_files([broken, *many])
+    assert last.value.json()["extract_started"], (
+        "more than a request takes is sent in parts, and the last looks for terms"
+    )
+    expect(window.find("tbody tr")).to_have_count(3)
     page.evaluate(DROP, ["dropped.md", "A term is a word."])
     expect(page.get_by_role("link", name="dropped.md")).to_be_visible()
     expect(window.find('[data-run="1"] [data-state="PENDING"]')).to_be_visible()

@@ -1,6 +1,9 @@
 // Documents: dropped or chosen, one or many, listed and removed; adding them lets terms be looked for.
-import { Card, Confirm, Empty, Icon, Table, Time, Waiting, ask, html, number, t, tell, useAsked, useRef, useState } from "../../static/parts.js";
-import { Some, act, said, sent, to } from "./frame.js";
+import { Card, Confirm, Empty, Icon, Table, Time, Waiting, ask, html, number, t, useAsked, useRef, useState } from "../../static/parts.js";
+import { add, dropped, named } from "./adding.js";
+import { Some, sent, to } from "./frame.js";
+
+/** @typedef {import("./adding.js").Found} Found */
 
 /** @param {{id: string, at: string, active: boolean, changed: () => void}} props */
 export function Files({ id, at, active, changed }) {
@@ -23,37 +26,24 @@ export function Files({ id, at, active, changed }) {
     ${removing && html`<${Confirm} title=${removing.file_name} button=${t("glossary.remove")} danger send=${remove} close=${() => setRemoving(null)}><p>${t("glossary.removeFile")}</p><//>`}`;
 }
 
-/** A document as it is sent; null where it is no text. @param {File} file */
-async function read(file) {
-  try {
-    const content = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    return { file_name: file.webkitRelativePath || file.name, content };
-  } catch {
-    tell(t("glossary.noText", { name: file.name }), "bad");
-    return null;
-  }
-}
-
 /** @param {{at: string, done: () => void}} props */
 function Drop({ at, done }) {
   const [over, setOver] = useState(false);
   const [busy, setBusy] = useState(false);
-  const send = async (/** @type {File[]} */ files) => {
-    if (!files.length || busy) return;
+  const send = async (/** @type {Promise<Found[]>|Found[]} */ found) => {
+    if (busy) return;
     setBusy(true);
-    const texts = await Promise.all(files.map(read));
-    const documents = texts.filter((each) => each !== null);
-    if (documents.length === files.length) {
-      const added = await act(() => documents.length === 1 ? ask(`${at}/files`, { method: "POST", body: documents[0] }) : ask(`${at}/files/bulk`, { method: "POST", body: { files: documents } }), t("glossary.addedFiles", { n: documents.length }));
-      if (added && !added.extract_started) tell(`${t("glossary.notLooked")} ${said(added.extract_skipped_reason ?? "")}`, "bad");
+    try {
+      await add(at, await found);
+    } finally {
+      setBusy(false);
+      done();
     }
-    setBusy(false);
-    done();
   };
   const drop = (/** @type {DragEvent} */ event) => {
     event.preventDefault();
     setOver(false);
-    void send([...(event.dataTransfer?.files ?? [])]);
+    if (event.dataTransfer) void send(dropped(event.dataTransfer));
   };
   const enter = (/** @type {DragEvent} */ event) => (event.preventDefault(), setOver(true));
   return html`<section class=${`card drop-zone${over ? " over" : ""}`} data-drop="documents" aria-label=${t("glossary.add")} aria-busy=${busy} onDragOver=${enter} onDragLeave=${() => setOver(false)} onDrop=${drop}>
@@ -66,13 +56,13 @@ function Drop({ at, done }) {
   </section>`;
 }
 
-/** A button that chooses files, or those of a folder that are documents. @param {{label: string, busy: boolean, send: (files: File[]) => void, folder?: boolean, primary?: boolean}} props */
+/** A button that chooses files, or those of a folder that are documents. @param {{label: string, busy: boolean, send: (found: Found[]) => void, folder?: boolean, primary?: boolean}} props */
 function Choose({ label, busy, send, folder = false, primary = false }) {
   const input = useRef(/** @type {HTMLInputElement|null} */ (null));
   const chosen = (/** @type {any} */ event) => {
     const files = /** @type {File[]} */ ([...event.currentTarget.files]);
     event.currentTarget.value = "";
-    send(folder ? files.filter((file) => /\.(txt|md)$/i.test(file.name)) : files);
+    send(named(files, folder));
   };
   return html`<button class=${`button${primary ? " primary" : ""}`} disabled=${busy} onClick=${() => input.current?.click()}>${label}</button>
     <input ref=${input} type="file" hidden multiple accept=".txt,.md" webkitdirectory=${folder} aria-label=${label} onChange=${chosen} />`;

@@ -12,10 +12,23 @@ export const to = (path, query) => link(`${HOME}${path}`, query);
 /** The text of a field that was changed. @param {(text: string) => void} set */
 export const typed = (set) => (/** @type {any} */ event) => set(event.currentTarget.value);
 
-/** Refusals are told in both languages, Japanese first: gives the one of who reads. @param {string} text */
+/** What is always said in the same English words, as programs rely on them: where in the dictionary it is. @type {[RegExp, string][]} */
+const KNOWN = [
+  [/^Run already running: (?<n>\d+)$/, "active"], [/^Cannot execute pipeline without documents$/, "noDocuments"],
+  [/^Cannot execute .+ without extracted terms$/, "noTerms"], [/^Cannot execute .+ without provisional glossary$/, "noProvisional"],
+  [/^Review cancelled$/, "reviewCancelled"], [/^Run failed: (?<why>.*)$/s, "failed"], [/^request too large/, "tooLarge"],
+  [/^there is no provider '(?<name>.*?)'/, "noProvider"],
+];
+
+/** What the server says, for who reads: known sentences by the dictionary, refusals by their half, Japanese first. @param {string} text @returns {string} */
 export function said(text) {
+  for (const [form, key] of language.value === "ja" ? KNOWN : []) {
+    const found = form.exec(text);
+    if (found) return t(`glossary.said.${key}`, { ...found.groups, ...(found.groups?.why === undefined ? {} : { why: said(found.groups.why) }) });
+  }
+  const prefix = /^Run failed: /.exec(text)?.[0] ?? "";
   const at = text.indexOf(" / ");
-  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
+  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : prefix + text.slice(at + 3);
 }
 
 /** Does something, and tells where it cannot be done: then it gives null. @param {() => Promise<any>} work @param {string} [done] */

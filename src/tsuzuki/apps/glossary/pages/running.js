@@ -1,6 +1,7 @@
 // Run and stop: which run is the current one, the scope of the next, the steps with the one under way, and the live log.
 import { Bar, Card, Icon, LogPanel, Status, ask, follow, html, number, signal, t, useAsked, useEffect, useState } from "../../static/parts.js";
 import { act, said, typed } from "./frame.js";
+import { Partial, unfinished } from "./partial.js";
 
 const SCOPES = ["full", "extract", "generate", "review", "refine"];
 const STEPS = /** @type {Record<string, string[]>} */ ({ extract: ["extract"], full: ["provisional", "issues", "refined"], generate: ["provisional"], review: ["issues"], refine: ["refined"] });
@@ -37,20 +38,26 @@ export function RunButtons({ at, project, run, active, again }) {
 export function Standing({ at, run, active }) {
   const title = html`<span data-run=${run.id}><${Status} state=${run.status.toUpperCase()} large />${" "}#${run.id} ${t(`glossary.scope.${run.scope}`)}</span>`;
   const toggle = html`<button class="button small" aria-expanded=${opened.value} onClick=${() => (opened.value = !opened.value)}><${Icon} name="terminal" />${t("glossary.log")}</button>`;
-  return html`<${Card} title=${title} actions=${toggle}>
+  const [looking, setLooking] = useState(false);
+  const partial = unfinished(run) && html`<button class="button small" onClick=${() => setLooking(true)}><${Icon} name="runs" />${t("glossary.partial")}</button>`;
+  const stopped = !active && run.status !== "completed" && run.progress_total > 0;
+  return html`<${Card} title=${title} actions=${html`<div class="toolbar">${partial}${toggle}</div>`}>
     <${Steps} run=${run} />
     ${active && html`<${Bar} done=${run.progress_current ?? 0} total=${run.progress_total} label=${t("glossary.progress")} />
       ${run.progress_total > 0 && html`<p class="hint">${number(run.progress_current ?? 0)} / ${number(run.progress_total)}</p>`}`}
+    ${stopped && html`<p class="hint">${t("glossary.stoppedAt", { step: t(`glossary.step.${run.current_step}`), done: number(run.progress_current ?? 0), total: number(run.progress_total) })}</p>`}
     ${run.error_message && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${said(run.error_message)}</span></p>`}
     ${opened.value && html`<div class="glossary-log"><${Log} key=${run.id} at=${at} run=${run.id} /></div>`}
+    ${looking && html`<${Partial} at=${at} run=${run} active=${active} close=${() => setLooking(false)} />`}
   <//>`;
 }
 
 /** The steps of a run: before the current one they are done. @param {{run: any}} props */
 function Steps({ run }) {
   const steps = STEPS[run.scope] ?? [];
-  const here = run.status === "completed" ? steps.length : steps.indexOf(run.current_step);
-  const state = (/** @type {number} */ place) => (place < here ? "done" : place === here && run.status === "running" ? "running" : "waiting");
+  const begun = run.status === "running" ? Math.max(0, steps.indexOf(run.current_step)) : steps.indexOf(run.current_step);
+  const here = run.status === "completed" ? steps.length : begun;
+  const state = (/** @type {number} */ place) => (place < here ? "done" : place !== here ? "waiting" : run.status === "running" ? "running" : run.status === "pending" ? "waiting" : "stopped");
   return html`<ol class="glossary-steps" aria-label=${t("glossary.steps")}>
     ${steps.map((name, place) => html`<li key=${name} class="glossary-step" data-step-state=${state(place)}
       aria-current=${state(place) === "running" ? "step" : undefined}><i aria-hidden="true"></i>${t(`glossary.step.${name}`)}</li>`)}
@@ -86,7 +93,7 @@ export function Log({ at, run }) {
       event: ({ name, data }) => {
         if (name === "complete") return stop(), setLive(false);
         if (!data) return undefined;
-        lines.push({ number: lines.length, at: 0, level: data.level, text: data.traceback ? `${data.message}\n${data.traceback}` : data.message, name: data.step ? t(`glossary.step.${data.step}`) : "", key: "" });
+        lines.push({ number: lines.length, at: 0, level: data.level, text: data.step ? data.message : [said(data.message), data.traceback].filter(Boolean).join("\n"), name: data.step ? t(`glossary.step.${data.step}`) : "", key: "" });
         return setLog({ lines, size: lines.length });
       },
     });

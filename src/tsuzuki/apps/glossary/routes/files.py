@@ -91,22 +91,30 @@ def list_files(project: InProject) -> list[FileView]:
 
 
 @router.post("", summary="Add a document", status_code=201)
-async def add_file(project_id: ProjectId, asked: NewFile, project: InProject, desk: AtDesk) -> AddedFile:
-    """Adds a document and starts to look for terms."""
+async def add_file(
+    project_id: ProjectId, asked: NewFile, project: InProject, desk: AtDesk, *, extract: bool = True
+) -> AddedFile:
+    """Adds a document and starts to look for terms; not with `extract=false`: then more are to come."""
     (added,) = await asyncio.to_thread(project.documents.add, [Document(asked.file_name, asked.content)])
-    return AddedFile(**_view(added), **await _extract(desk, project_id))
+    return AddedFile(**_view(added), **await _extract(desk, project_id, wanted=extract))
 
 
 @router.post("/bulk", summary="Add documents", status_code=201)
-async def add_files(project_id: ProjectId, asked: NewFiles, project: InProject, desk: AtDesk) -> AddedFiles:
-    """Adds documents, all or none, and starts to look for terms."""
+async def add_files(
+    project_id: ProjectId, asked: NewFiles, project: InProject, desk: AtDesk, *, extract: bool = True
+) -> AddedFiles:
+    """Adds documents, all or none, and starts to look for terms; not with `extract=false`: then more are to come."""
     documents = [Document(each.file_name, each.content) for each in asked.files]
     added = await asyncio.to_thread(project.documents.add, documents)
-    return AddedFiles(files=[FileView(**_view(each)) for each in added], **await _extract(desk, project_id))
+    told = await _extract(desk, project_id, wanted=extract)
+    return AddedFiles(files=[FileView(**_view(each)) for each in added], **told)
 
 
-async def _extract(desk: Desk, project_id: int) -> dict[str, Any]:
+async def _extract(desk: Desk, project_id: int, *, wanted: bool) -> dict[str, Any]:
     """Starts an extraction; where none can be started, the documents are there all the same."""
+    if not wanted:
+        told = "追加の文書を待っています / more documents are to come"
+        return {"extract_started": False, "extract_run_id": None, "extract_skipped_reason": told}
     try:
         row = await desk.start(project_id, "extract", "auto")
     except RunActive as error:

@@ -110,13 +110,16 @@ async def test_extraction_keeps_notes_requirements_and_what_a_person_did(study: 
     assert {"by hand", "not in the text"} <= set(by_text)
     assert project.terms.excluded.list() == []
     project.terms.change(by_text["worker"].id, {"user_notes": "a note"})
-    first["journal"] = "common_noun"
+    project.terms.change(by_text["backend"].id, {"user_notes": "not to be lost"})
+    first |= {"journal": "common_noun", "backend": "nonsense", "replay": "nonsense"}
     project.terms.excluded.add("cursor")
     await study.run(project, "extract")
     again = {term.term_text: term for term in project.terms.list()}
     assert again["worker"].user_notes == "a note"
     assert again["by hand"].user_notes == "mine"
-    assert {"journal", "cursor"}.isdisjoint(again)
+    assert again["backend"].user_notes == "not to be lost", "no longer found, but somebody has written about it"
+    assert {"journal", "cursor", "replay"}.isdisjoint(again)
+    assert study.desk.registry.counts(project.project.id).terms == len(again)
     assert {(each.term_text, each.source) for each in project.terms.excluded.list()} == {
         ("journal", "auto"),
         ("cursor", "manual"),

@@ -195,6 +195,9 @@ async def test_terms_lists_and_synonyms(house: House) -> None:
     assert (only["term_text"], only["required"], only["id"] < 0) == ("gamma", True, True)
     patched = await house.client.patch(f"{at}/terms/{only['id']}", json={"user_notes": "now a term"})
     assert patched.json()["id"] > 0
+    again = await house.client.patch(f"{at}/terms/{only['id']}", json={"user_notes": "whoever knows it as it was"})
+    told = {**patched.json(), "user_notes": "whoever knows it as it was"}
+    assert again.json() == await house.get(f"{at}/terms/{only['id']}") == told
     await house.post(f"{at}/synonym-groups", {"primary_term_text": "x", "member_texts": ["y"]}, 422)
     group = await house.post(f"{at}/synonym-groups", {"primary_term_text": "x", "member_texts": ["x", "y"]}, 201)
     await house.post(f"{at}/synonym-groups", {"primary_term_text": "z", "member_texts": ["z", "y"]}, 409)

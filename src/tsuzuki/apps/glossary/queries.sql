@@ -23,9 +23,12 @@ WHERE id = :id;
 -- project_remove: Forgets a project.
 DELETE FROM projects WHERE id = ?;
 
--- counts: How much there is of everything.
-SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM terms), (SELECT count(*) FROM provisional),
-  (SELECT count(*) FROM issues), (SELECT count(*) FROM refined);
+-- counts: How much there is of everything; of terms those that count, as they are listed.
+SELECT (SELECT count(*) FROM documents),
+  (SELECT count(*) FROM (
+    SELECT term_text FROM terms WHERE term_text NOT IN (SELECT term_text FROM excluded_terms)
+    UNION SELECT term_text FROM required_terms)),
+  (SELECT count(*) FROM provisional), (SELECT count(*) FROM issues), (SELECT count(*) FROM refined);
 
 -- documents: All documents, without their text.
 SELECT id, file_name, content_hash, length(content), created_at FROM documents ORDER BY file_name;

@@ -84,4 +84,4 @@ class Synonyms:
 
 
 def _taken(text: str) -> Taken:
-    return Taken(f"別の同義語グループにあります / a term is in one group only, and this is in one: {text!r}")
+    return Taken(f"すでに同義語グループにあります / a term is in one group only, and this is in one: {text!r}")

@@ -85,7 +85,8 @@ class Terms:
         if number < 0:
             found = next((each for each in self.required.list() if each.id == -number), None)
             if found is not None:
-                return Term(number, found.term_text)
+                row = self._ledger.one("term_named", (found.term_text,))
+                return Term(number, found.term_text) if row is None else Term(*row)
         elif (row := self._ledger.one("term", (number,))) is not None:
             return Term(*row)
         raise NotThere(f"用語が見つかりません / there is no term {number}")
@@ -110,8 +111,9 @@ class Terms:
         """Changes a term; notes alone do not make it a person's."""
         term = replace(self.get(number), **changed)
         text, category = checked_term(term.term_text), checked_category(term.category)
-        if number < 0:  # only required so far: now it is a term too
+        if term.id < 0:  # only required so far: now it is a term too
             return self.add(text, category, term.user_notes)
+        number = term.id
         own = term.by_person or bool(changed.keys() - {"user_notes"})
         values = {"id": number, "term_text": text, "category": category, "by_person": int(own)}
         try:
@@ -128,11 +130,12 @@ class Terms:
                 raise NotThere(f"用語が見つかりません / there is no term {number}")
 
     def become(self, found: Iterable[Term], common_nouns: Iterable[str], run_id: int = 0) -> None:
-        """Replaces what an earlier extraction found; notes stay with their terms, common nouns are excluded."""
+        """Replaces what an earlier extraction found, common nouns are excluded; no term goes that has notes."""
         with self._ledger.writing() as connection:
             if not first_time(connection, run_id, "extract"):
                 return
-            notes = build_user_notes_map(records(Term, connection.execute(SQL["terms"]).fetchall()))
+            before = records(Term, connection.execute(SQL["terms"]).fetchall())
+            notes = build_user_notes_map(before)
             required = {row[1] for row in connection.execute(SQL["required"]).fetchall()}
             now = current_utc_iso()
             auto = [(text, "auto", now) for text in dict.fromkeys(common_nouns) if text not in required]
@@ -144,7 +147,8 @@ class Terms:
                 for each in found
                 if each.term_text not in excluded
             ]
-            connection.executemany(SQL["term_add"], rows)
+            noted = [(each.term_text, each.category, each.user_notes, 0) for each in before if each.term_text in notes]
+            connection.executemany(SQL["term_add"], rows + noted)
 
     def notes(self) -> dict[str, str]:
         """Gives the notes of those terms that have some."""

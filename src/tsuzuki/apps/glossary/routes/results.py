@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from typing import Final, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
@@ -135,14 +136,20 @@ def list_refined(project: InProject) -> list[EntryView]:
 @router.get("/refined/export-md", summary="The refined glossary as Markdown", response_class=PlainTextResponse)
 def export_markdown(project: InProject) -> Response:
     """Gives the refined glossary as Markdown."""
-    return Response(markdown(project.project.name, project.refined.list()), media_type="text/markdown; charset=utf-8")
+    return _file(project.project.name, "md", markdown(project.project.name, project.refined.list()))
 
 
 @router.get("/refined/export", summary="The refined glossary as a file", response_class=PlainTextResponse)
 def export_refined(project: InProject, format: Format = "md") -> Response:  # noqa: A002 - the word that callers write
     """Gives the refined glossary as Markdown, CSV, JSON or TBX-Basic."""
     text = export(format, project.project.name, project.refined.list())
-    return Response(text, media_type=f"{FORMATS[format]}; charset=utf-8")
+    return _file(project.project.name, format, text)
+
+
+def _file(name: str, kind: str, text: str) -> Response:
+    """Gives a text as a file, which a browser saves under the name of the project."""
+    named = f"attachment; filename*=UTF-8''{quote(name, safe='')}.{kind}"
+    return Response(text, media_type=f"{FORMATS[kind]}; charset=utf-8", headers={"content-disposition": named})
 
 
 @router.get("/refined/{entry_id}", summary="An entry of the refined glossary")

@@ -97,6 +97,9 @@ def test_a_kill_in_every_step_asks_nothing_again_that_was_answered(tmp_path: Pat
 
 
 def test_a_glossary_without_a_server_and_without_a_model(tmp_path: Path, docs: Path) -> None:
+    assert "no project yet" in run(tmp_path, "terms", code=1)[1]
+    assert "no project yet" in run(tmp_path, "projects", "list")[1]
+    assert not (tmp_path / "data").exists(), "who only looks leaves nothing behind"
     _, told = run(tmp_path, "generate", "-i", "docs", "-o", "glossary.md")
     assert "glossary.md: " in told
     text = (tmp_path / "glossary.md").read_text()

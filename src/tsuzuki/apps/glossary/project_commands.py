@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tsuzuki.apps.glossary.desk import Desk
-from tsuzuki.apps.glossary.terminal import as_json_option, chosen, on_desk, print_table
+from tsuzuki.apps.glossary.terminal import NO_PROJECT, as_json_option, chosen, on_desk, print_table
 from tsuzuki.cli.render import put
 from tsuzuki.cli.store import Store, store_options
 
@@ -25,7 +25,7 @@ def list_projects(store: Store, *, as_json: bool) -> None:
     async def work(desk: Desk) -> list[Any]:
         return [(project, desk.registry.counts(project.id)) for project in desk.registry.projects()]
 
-    found = on_desk(store, work)
+    found = [] if store.missing else on_desk(store, work)
     if as_json:
         return put([{**asdict(project), "counts": asdict(counts)} for project, counts in found])
     rows = [
@@ -33,7 +33,7 @@ def list_projects(store: Store, *, as_json: bool) -> None:
         for p, c in found
     ]
     head = ("id", "name", "documents", "terms", "issues", "refined", "provider")
-    return print_table(head, rows, "no project yet: tsuzuki glossary generate -i DIR -o glossary.md")
+    return print_table(head, rows, NO_PROJECT)
 
 
 @projects.command()
@@ -48,7 +48,7 @@ def add(store: Store, name: str, provider: str, model: str, base_url: str) -> No
     async def work(desk: Desk) -> int:
         return desk.add_project(name, provider, model, base_url).id
 
-    click.echo(on_desk(store, work))
+    click.echo(on_desk(store, work, makes=True))
 
 
 @projects.command()

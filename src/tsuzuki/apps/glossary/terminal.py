@@ -15,6 +15,7 @@ from tsuzuki.errors import BadUsage
 
 Result = TypeVar("Result")
 _NUMBERS: Final = frozenset({"id", "documents", "terms", "issues", "refined", "confidence"})
+NO_PROJECT: Final = "there is no project yet: tsuzuki glossary generate -i DIR -o glossary.md"
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
@@ -30,8 +31,10 @@ def desk_of(runs: Runs, worker: str = "") -> Desk:
     return Desk(runs, submit, here=True)
 
 
-def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
-    """Lets a function work at the desk."""
+def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]], *, makes: bool = False) -> Result:
+    """Lets a function work at the desk; who only looks makes no store."""
+    if store.missing and not makes:
+        raise BadUsage(NO_PROJECT)
 
     async def working() -> Result:
         async with store.open() as runs:
@@ -50,7 +53,7 @@ def chosen(desk: Desk, reference: str) -> ProjectFile:
     if len(projects) == 1:
         return desk.project(projects[0].id)
     if not projects:
-        raise BadUsage("there is no project yet: tsuzuki glossary generate -i DIR -o glossary.md")
+        raise BadUsage(NO_PROJECT)
     names = ", ".join(repr(project.name) for project in projects[:5])
     raise BadUsage(f"name a project, there are {len(projects)}: {names}")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.apps.glossary.sample_texts import SAMPLES
 from tests.dashboard.browsing import PATIENCE, Window
@@ -250,3 +250,19 @@ def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callabl
     page.reload()
     page.locator('[data-tab="settings"]').click()
     expect(page.get_by_label("Model", exact=True)).to_have_value("small")
+    _stands_where_the_gateway_lists_it(window)
+
+
+def _stands_where_the_gateway_lists_it(window: Window) -> None:
+    page = window.page
+    listed = [each for each in page.evaluate("() => fetch('/apps').then((answer) => answer.json())") if each["module"]]
+    window.go("/workers")
+    held: list[Route] = []
+    page.route(f"**{listed[0]['module']}*", lambda route: held.append(route))  # noqa: PLW0108 - it takes no built-in
+    page.reload()
+    links = page.locator('nav a[href*="/apps/"]')
+    expect(links).to_have_count(len(listed) - 1)
+    held[0].continue_()
+    expect(links).to_have_count(len(listed))
+    order = [str(link.get_attribute("href")).rsplit("/", 1)[-1] for link in links.all()]
+    assert order == [each["name"] for each in listed], "whichever module came first"

@@ -21,7 +21,7 @@ export function joinApplications() {
       (/** @type {Api.Application[]} */ found) => {
         if (joined) return;
         joined = true;
-        for (const application of found) if (application.module) void join(application);
+        for (const [place, application] of found.entries()) if (application.module) void join(application, place);
       },
       (error) => {
         if (!(error instanceof Problem)) throw error; // no key yet, or no gateway: there are no pages to add
@@ -30,27 +30,29 @@ export function joinApplications() {
   });
 }
 
-/** @param {Api.Application} application */
-async function join(application) {
+/** @param {Api.Application} application @param {number} place */
+async function join(application, place) {
   learn({ en: { [`app.${application.name}`]: application.title.en }, ja: { [`app.${application.name}`]: application.title.ja } });
   try {
     const module = await import(address(String(application.module)).href);
-    module.register(registry(application));
+    module.register(registry(application, place));
   } catch (error) {
     console.error(`the pages of ${application.name} cannot be shown`, error);
   }
 }
 
-/** Everything of an application lies under its own name. @param {Api.Application} application @returns {Registry} */
-function registry({ name }) {
+/** Everything of an application lies under its own name. @param {Api.Application} application @param {number} place @returns {Registry} */
+function registry({ name }, place) {
   const home = `/apps/${name}`;
   const full = (/** @type {string} */ path) => (path === "/" || path === "" ? home : `${home}${path}`);
   return {
     route: (path, view) => addRoute(full(path), view),
     nav: ({ path, title, icon = "app" }) => {
-      const entry = { path: full(path), title: title || `app.${name}`, icon };
-      const last = entries.value.length - 1; // settings stay last
-      entries.value = [...entries.value.slice(0, last), entry, entries.value[last]];
+      const entry = { path: full(path), title: title || `app.${name}`, icon, place };
+      const own = entries.value.filter((each) => each.place === undefined); // settings stay last
+      const others = entries.value.filter((each) => each.place !== undefined);
+      // In the order of the gateway's list, whichever module came first.
+      entries.value = [...own.slice(0, -1), ...[...others, entry].sort((one, other) => (one.place ?? 0) - (other.place ?? 0)), own[own.length - 1]];
     },
     dictionary: (words) => learn(words),
   };

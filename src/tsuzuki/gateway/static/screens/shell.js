@@ -12,7 +12,7 @@ import { Page } from "../parts/layout.js";
 import { Empty, Reach } from "../parts/states.js";
 import { KeyForm } from "../parts/keyform.js";
 
-/** @typedef {{path: string, title: string, icon: string, figure?: (glance: any) => number}} Entry */
+/** @typedef {{path: string, title: string, icon: string, place?: number, figure?: (glance: any) => number}} Entry */
 
 /** @type {Api.Signal<Entry[]>} */
 export const entries = signal([

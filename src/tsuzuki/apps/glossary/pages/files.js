@@ -1,7 +1,7 @@
 // Documents: dropped or chosen, one or many, listed and removed; adding them lets terms be looked for.
 import { Card, Confirm, Empty, Icon, Table, Time, Waiting, ask, html, number, t, useAsked, useRef, useState } from "../../static/parts.js";
 import { add, dropped, named } from "./adding.js";
-import { Some, sent, to } from "./frame.js";
+import { Some, act, sent, to } from "./frame.js";
 
 /** @typedef {import("./adding.js").Found} Found */
 
@@ -20,10 +20,21 @@ export function Files({ id, at, active, changed }) {
   ];
   const show = (/** @type {any[]} */ rows) => html`<${Card} flush><${Table} label=${t("glossary.tab.files")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.id} /><//>`;
   return html`<${Drop} at=${at} done=${again} />
+    ${!active && html`<${Unread} at=${at} files=${asked.value ?? []} again=${again} />`}
     ${!asked.value ? html`<${Waiting} problem=${asked.problem} again=${asked.again} />`
       : asked.value.length ? html`<${Some} rows=${asked.value} text=${(/** @type {any} */ row) => row.file_name} show=${show} />`
       : html`<${Empty} title=${t("glossary.noFiles")} text=${t("glossary.noFilesText")} />`}
     ${removing && html`<${Confirm} title=${removing.file_name} button=${t("glossary.remove")} danger send=${remove} close=${() => setRemoving(null)}><p>${t("glossary.removeFile")}</p><//>`}`;
+}
+
+/** Says that terms were not looked for in some documents, and lets it be done: they came while something else ran, or that was stopped. @param {{at: string, files: any[], again: () => void}} props */
+function Unread({ at, files, again }) {
+  const runs = useAsked(`${at}/runs`).value;
+  const last = runs?.find((/** @type {any} */ run) => run.scope === "extract" && run.status === "completed")?.created_at ?? "";
+  const count = files.filter((file) => file.created_at > last).length;
+  if (!runs || !count) return null;
+  const look = () => act(() => ask(`${at}/runs`, { method: "POST", body: { scope: "extract" } })).then(again);
+  return html`<p class="notice"><span>${t("glossary.unread", { n: count })}</span>${" "}<button class="button small" onClick=${look}>${t("glossary.scope.extract")}</button></p>`;
 }
 
 /** @param {{at: string, done: () => void}} props */

@@ -67,7 +67,8 @@ async def test_a_cancel_keeps_the_last_good_result_and_the_next_run_asks_only_fo
     await study.until(gate.reached.is_set)
     model.double.delay = 30
     await study.until(lambda: model.double.at_once == 1 and model.asked_for(STEPS[scope]) >= 3)
-    cancelled = await study.desk.cancel(project.project.id, row.id)
+    await study.desk.cancel(project.project.id, row.id)
+    cancelled = await study.ended(project, row)
     assert model.double.at_once == 1, "it has ended while the model was still silent"
     assert (cancelled.status, cancelled.error_message) == ("cancelled", None)
     assert cancelled.finished_at is not None
@@ -91,7 +92,8 @@ async def test_what_was_finished_is_kept_where_nothing_was_before(study: Study, 
     gate = Gate(model, "define", 3)
     row = await study.desk.start(project.project.id, "full")
     await study.until(gate.reached.is_set)
-    cancelled = await study.desk.cancel(project.project.id, row.id)
+    await study.desk.cancel(project.project.id, row.id)
+    cancelled = await study.ended(project, row)
     assert cancelled.status == "cancelled"
     assert 1 <= (cancelled.progress_current or 0) < len(TERMS)
     kept = [entry.term_name for entry in project.provisional.list()]

@@ -40,7 +40,7 @@ export function Standing({ at, run, active }) {
   const toggle = html`<button class="button small" aria-expanded=${opened.value} onClick=${() => (opened.value = !opened.value)}><${Icon} name="terminal" />${t("glossary.log")}</button>`;
   const [looking, setLooking] = useState(false);
   const partial = unfinished(run) && html`<button class="button small" onClick=${() => setLooking(true)}><${Icon} name="runs" />${t("glossary.partial")}</button>`;
-  const stopped = !active && run.status !== "completed" && run.progress_total > 0;
+  const stopped = run.status === "cancelled" && run.progress_total > 0; // of a failed one the count has what failed
   return html`<${Card} title=${title} actions=${html`<div class="toolbar">${partial}${toggle}</div>`}>
     <${Steps} run=${run} />
     ${active && html`<${Bar} done=${run.progress_current ?? 0} total=${run.progress_total} label=${t("glossary.progress")} />

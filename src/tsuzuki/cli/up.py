@@ -254,8 +254,8 @@ def _furnished(parts: Parts, told: Told) -> Place:
     user, password = given.get("user", ""), given.get("password", "")
     if told.public and not user and not parts.allow_unauthenticated:
         raise BadUsage(f"on {told.host} other machines reach NATS: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
-    for host, port, option in ((told.host, told.port, "--nats-port"), ("127.0.0.1", told.http_port, "--nats-http-port")):
-        bound(host, port, option, host_option="--nats-listen-host").close()
+    bound(told.host, told.port, "--nats-port", host_option="--nats-listen-host").close()
+    bound("127.0.0.1", told.http_port, "--nats-http-port").close()
     place = Place((parts.store.file or settings.data_dir() / "tsuzuki.db").parent / "nats")
     place.furnish(told, user, password)
     parts.store = Store(told.url, ("--data-dir", str(settings.data_dir()), "--backend", told.url))

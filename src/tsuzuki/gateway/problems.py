@@ -18,6 +18,7 @@ from tsuzuki.errors import (
     BadParams,
     BadRequest,
     BadWorkersRequest,
+    ItemNotFound,
     KeyHeld,
     KeyRefused,
     KeyRequired,
@@ -36,6 +37,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 INTERNAL: Final = "ERR-TSUZUKI-0001"
 
 SHORT: Final[Mapping[type[TsuzukiError], str]] = {
+    ItemNotFound: "item not found",
     LetterNotFound: "dead letter not found",
     RunNotFound: "run not found",
     WorkerNotFound: "worker not found",

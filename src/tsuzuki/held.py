@@ -14,13 +14,11 @@ from tsuzuki.context import EXECUTING
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.execution import Execution
 from tsuzuki.lifecycle import Status
+from tsuzuki.probing import try_writing
 from tsuzuki.stumbles import Stumbles
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
-PROBE: Final = "probe"
-"""The kind of the record by which a store is tried."""
-PROBE_BYTES: Final = 262_144
 AT_ONCE: Final = 0.2
 """How long what is handed back after the grace period may take to leave (seconds)."""
 
@@ -117,14 +115,11 @@ class Held:
         On a full disk the calls of a run would be made again and again, and none of their results kept.
         """
         try:
-            await self._backend.put_record(PROBE, worker, bytes(PROBE_BYTES))
-            await self._backend.drop_record(PROBE, worker)
+            await try_writing(self._backend, worker)
         except StoreUnavailable as error:
             if not self._unwritable:
                 logger.warning("what a fault has stopped waits until the store takes writes: %s", error)
             self._unwritable = True
-        except StoreError:
-            self._unwritable = False  # it answers, though not to this
         else:
             self._unwritable = False
         return not self._unwritable

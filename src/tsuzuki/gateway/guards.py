@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.errors import KeyRefused
-from tsuzuki.gateway.problems import answer
+from tsuzuki.gateway.problems import READING, answer
 from tsuzuki.listening import is_loopback
 
 POLICY: Final = (
@@ -30,9 +30,6 @@ SECURITY: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"content-security-policy", "; ".join(POLICY).encode()),
 )
-
-
-READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def refusal(scope: Scope, *, only_local: bool) -> str | None:

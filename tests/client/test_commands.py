@@ -47,6 +47,7 @@ def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
     assert said(place, "get", run_id, "-o", "status") == "COMPLETED\n"
     assert "result      8" in said(place, "get", "--run-id", run_id)
     assert parsed(place, "watch", run_id, "-o", "json")["status"] == "COMPLETED"
+    assert 'params={"number":4}' in said(place, "events", run_id)
     assert said(place, "events", run_id, "-o", "jsonl").splitlines()[-1].find("RunCompleted") > 0
     assert "quick" in said(place, "list", "--flow", "quick", "--limit", "3")
     assert run_id in {run["run_id"] for run in parsed(place, "list", "--flow", "quick", "-o", "json")}

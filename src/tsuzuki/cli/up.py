@@ -16,7 +16,7 @@ from tsuzuki import settings
 from tsuzuki.cli.render import counted, ourselves
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
-from tsuzuki.cli.worker import split
+from tsuzuki.cli.worker import checked_tags, split
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.listening import bound, refuse_open_door
@@ -47,7 +47,13 @@ def say(text: str) -> None:
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(0), help="So many worker processes.")
 @click.option("--concurrency", default=10, show_default=True, type=click.IntRange(1), help="Runs at a time in each.")
-@click.option("--tags", multiple=True, metavar="TAG,TAG", help="Take runs of these tags [default: default].")
+@click.option(
+    "--tags",
+    multiple=True,
+    metavar="TAG,TAG",
+    callback=checked_tags,
+    help="Take runs of these tags [default: default].",
+)
 @click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where the flows are [default: a sample].")
 @click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")

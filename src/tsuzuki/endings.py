@@ -1,9 +1,10 @@
-"""What the log of a worker says when a run has left it."""
+"""What the log of a worker says when a run has left it, or comes back as if its workers had not lived to tell."""
 
 import logging
 from typing import Final
 
 from tsuzuki import facts as f
+from tsuzuki.backends import Claim
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.stumbles import Stumbles
@@ -14,6 +15,15 @@ _WORDS: Final = {f.RunCompleted: "COMPLETED", f.RunCancelled: "CANCELLED", f.Rel
 _EXECUTION: Final = "ERR-TSUZUKI-0007"
 _BY_REASON: Final = {"flow_not_found": "ERR-TSUZUKI-0006", "invalid_job": "ERR-TSUZUKI-0012"}
 _CANCEL_TOOK_TOO_LONG: Final = "ERR-TSUZUKI-0021"
+
+
+def suspect(claim: Claim) -> None:
+    """Names a run that was claimed before and recorded nothing since: what ended its worker may end this one, too."""
+    row = claim.run
+    if row.barren > 1:
+        about = {"run_id": row.id, "flow_name": row.flow, "tag": row.tag, "worker_id": claim.worker}
+        text = "run %s of %s was claimed %s times in a row without a new outcome: perhaps it ends its workers"
+        logger.warning(text, row.number, row.flow, row.barren, extra=about)
 
 
 def tell(run: Execution, error: BaseException | None, stumbles: Stumbles) -> None:

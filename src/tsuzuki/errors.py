@@ -17,6 +17,7 @@ TsuzukiError
 │   └── BadUsage          an argument, option or call that makes no sense
 │       └── BadTag        a tag that is none
 ├── RunNotFound           there is no such run
+│   ├── ItemNotFound      the run has no such step or item
 │   └── LetterNotFound    there is no such dead letter
 ├── WorkerNotFound        there is no such worker
 ├── KeyRequired           an API key is needed, and none was sent
@@ -173,6 +174,10 @@ class RunNotFound(TsuzukiError):
 
     error_id = "ERR-TSUZUKI-0005"
     http_status = 404
+
+
+class ItemNotFound(RunNotFound):
+    """The run has no such step or item."""
 
 
 class LetterNotFound(RunNotFound):

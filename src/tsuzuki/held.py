@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import Final
@@ -10,10 +11,13 @@ from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.clock import Clock
 from tsuzuki.context import EXECUTING
-from tsuzuki.errors import ClaimLost, StoreError
+from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.execution import Execution
 from tsuzuki.lifecycle import Status
+from tsuzuki.probing import try_writing
 from tsuzuki.stumbles import Stumbles
+
+logger: Final = logging.getLogger("tsuzuki.worker")
 
 AT_ONCE: Final = 0.2
 """How long what is handed back after the grace period may take to leave (seconds)."""
@@ -31,6 +35,7 @@ class Held:
         """When runs were last taken into the queue, by the monotonic clock."""
         self.freed = asyncio.Event()
         """Set whenever a run has left, and a place is free."""
+        self._unwritable = False
         EXECUTING.add(self)
 
     @property
@@ -93,12 +98,31 @@ class Held:
 
     async def go_on(self, worker: str) -> None:
         """Takes up again what a fault of the store has stopped, where the pause is over and it is still ours."""
-        for claim in self.stumbles.due(self._clock.monotonic()):
+        due = self.stumbles.due(self._clock.monotonic())
+        writable = bool(due) and await self._takes_writes(worker)
+        for claim in due:
             row = await self._backend.get(claim.run.id)
-            if row is not None and (row.holder, row.attempt) == (worker, claim.attempt):
+            if row is None or (row.holder, row.attempt) != (worker, claim.attempt):
+                self.stumbles.forget(claim.run.id)
+            elif writable or row.status is Status.CANCELLING:  # which only has to be settled
                 self.queue.append(Claim(row, worker, claim.attempt, row.fingerprint))
             else:
-                self.stumbles.forget(claim.run.id)
+                self.stumbles.postpone(claim, self._clock.monotonic())
+
+    async def _takes_writes(self, worker: str) -> bool:
+        """Tries whether the store takes as much as a run may want to write: what it does may be paid for.
+
+        On a full disk the calls of a run would be made again and again, and none of their results kept.
+        """
+        try:
+            await try_writing(self._backend, worker)
+        except StoreUnavailable as error:
+            if not self._unwritable:
+                logger.warning("what a fault has stopped waits until the store takes writes: %s", error)
+            self._unwritable = True
+        else:
+            self._unwritable = False
+        return not self._unwritable
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Takes claims into the queue."""

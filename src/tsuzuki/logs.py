@@ -44,7 +44,7 @@ class JsonLines(logging.Formatter):
         }
         told |= self._known | _context(record) | _details(record)
         if record.exc_info and isinstance(record.exc_info[1], BaseException):
-            told = self._exception(record.exc_info[1]) | told
+            told |= {name: value for name, value in self._exception(record.exc_info[1]).items() if name not in told}
         return json.dumps(told, ensure_ascii=False, default=str)
 
     def _exception(self, error: BaseException) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tsuzuki.backends import ALWAYS, Entry, Line, Query, WorkerRecord
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import MoveRefused, RunNotFound
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
+from tsuzuki.probing import try_writing
 from tsuzuki.runs import Runs
 from tsuzuki.spending import usage
 from tsuzuki.tallies import Histogram, Odometer, Tallies
@@ -94,6 +95,10 @@ class Overview:
         self._runs = runs
         self._backend = runs.backend
         self._odometer = Odometer()
+
+    async def try_writing(self) -> None:
+        """Raises `StoreUnavailable` where the store does not take writes."""
+        await try_writing(self._backend, "gateway")
 
     # A run as it goes
 

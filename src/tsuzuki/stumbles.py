@@ -12,6 +12,9 @@ FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 300.0
 """A run may do paid work before it meets the fault again, so it does not try often."""
 
+LOOK_AGAIN: Final = 5.0
+"""How often a store that takes no writes is tried, before any run goes on (seconds)."""
+
 
 class Stumbles:
     """What waits here to be tried again."""
@@ -29,6 +32,10 @@ class Stumbles:
         pause = self._pauses[run_id] = min(self._pauses.get(run_id, FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
         self._waiting[run_id] = claim, now + pause
         return pause
+
+    def postpone(self, claim: Claim, now: float) -> None:
+        """Lets a run wait a while longer: the store does not take writes yet."""
+        self._waiting[claim.run.id] = claim, now + LOOK_AGAIN
 
     def forget(self, run_id: str) -> None:
         """Forgets a run that has ended or left."""

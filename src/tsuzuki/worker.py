@@ -16,7 +16,7 @@ from tsuzuki.appetite import Appetite
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock
-from tsuzuki.endings import tell
+from tsuzuki.endings import suspect, tell
 from tsuzuki.errors import ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
@@ -260,7 +260,9 @@ class Worker:
     def _start_queued(self) -> None:
         room = not self._stopping.is_set() and not self.stock.renewing
         while room and self._queue and len(self._running) < self._concurrency:
-            self._start(self._queue.popleft(), self._ended)
+            claim = self._queue.popleft()
+            suspect(claim)
+            self._start(claim, self._ended)
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
         self._tallies.claims += 1

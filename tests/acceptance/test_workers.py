@@ -132,6 +132,8 @@ async def test_a_run_that_kills_its_workers_ends_after_twenty_claims(tmp_path: P
             with started("work", folder=tmp_path) as victim:
                 assert victim.ended() == -signal.SIGKILL, victim.complained
                 assert made(tmp_path, "end") == number
+                named = f"run 1 of deadly was claimed {number} times in a row without a new" in victim.complained
+                assert named == (number > 1)
         before = ShiftedClock()
         before.jump(-60)  # it rests longer each time: those that follow were a minute ago
         holder = (await runs.get(run.id)).holder or ""

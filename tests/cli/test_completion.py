@@ -33,7 +33,7 @@ def completed(words: str, *paths: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("tsuzuki su", {"submit", "submit-yaml"}),
+        ("tsuzuki su", {"submit", "submit-batch", "submit-yaml"}),
         ("tsuzuki dlq re", {"replay"}),
         ("tsuzuki list --sta", {"--status"}),
         ("tsuzuki list --status can", {"cancelling", "cancelled"}),

@@ -47,6 +47,7 @@ def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
     assert said(place, "get", run_id, "-o", "status") == "COMPLETED\n"
     assert "result      8" in said(place, "get", "--run-id", run_id)
     assert parsed(place, "watch", run_id, "-o", "json")["status"] == "COMPLETED"
+    assert 'params={"number":4}' in said(place, "events", run_id)
     assert said(place, "events", run_id, "-o", "jsonl").splitlines()[-1].find("RunCompleted") > 0
     assert "quick" in said(place, "list", "--flow", "quick", "--limit", "3")
     assert run_id in {run["run_id"] for run in parsed(place, "list", "--flow", "quick", "-o", "json")}
@@ -114,6 +115,41 @@ def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
     said(place, "workers", "--unhide", worker["worker_id"])
     assert "waits" in said(place, "flows")
     assert "tsuzuki_runs_total" in said(place, "metrics")
+
+
+def test_items_are_found_by_how_they_ended_and_the_log_is_followed_over_http_as_on_the_store(place: Place) -> None:
+    run_id = said(place, "submit", "partly", "--watch", code=6).split()[0]
+    here = ("--data-dir", str(place.room.folder / ".tsuzuki"))
+    for arguments, keys in (
+        (("--status", "done"), {"1", "2", "4", "5", "7", "8"}),
+        (("--error", "NO 3", "--step", "maybe"), {"3"}),
+        (("--step", "nothing"), set()),
+    ):
+        assert {item["key"] for item in parsed(place, "items", run_id, *arguments, "-o", "json")} == keys
+        lines = said(place, "items", run_id, *arguments, "--json", *here).splitlines()
+        assert {json.loads(line)["key"] for line in lines} == keys
+    for gate in range(1, 8):
+        (place.room.folder / f"p.{gate}").touch()
+    paces = said(place, "submit", "paces", "--param", "name=p").strip()
+    followed = said(place, "logs", paces, "--follow")
+    assert [line.rpartition("item ")[2] for line in followed.splitlines()] == [f"{n} is through" for n in range(8)]
+    assert said(place, "logs", paces, *here) == followed
+
+
+def test_many_runs_are_submitted_and_one_is_removed(place: Place) -> None:
+    asked = [{"flow_name": "quick", "params": {"number": number}} for number in (1, 2)] + [{"flow_name": ""}]
+    (place.room.folder / "many.jsonl").write_text("\n\n".join(map(json.dumps, asked)))
+    process = ended(place, "submit-batch", "many.jsonl", "--idempotency-key", "night", code=1)
+    first, second = process.out.read_text().split()
+    assert "line 5: invalid request" in process.said
+    assert said(place, "submit-batch", "many.jsonl", "--idempotency-key", "night", code=1).split() == [first, second]
+    said(place, "watch", second)
+    ended(place, "delete", second, code=1)  # nobody is there to be asked
+    assert parsed(place, "delete", second, "--yes", "-o", "json") == {"run_id": second, "deleted": True}
+    assert "tsuzuki list` shows the runs there" in ended(place, "get", second, code=1).said
+    waits = said(place, "submit", "quick", "--not-before", "2999-01-31T08:00:00+00:00", "--priority", "5").strip()
+    shown = parsed(place, "get", waits, "-o", "json")
+    assert (shown["status"], shown["priority"], shown["not_before"] is not None) == ("PENDING", 5, True)
 
 
 def test_a_yaml_flow_is_submitted_or_refused_with_line_and_column(place: Place) -> None:

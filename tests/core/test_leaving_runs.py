@@ -56,6 +56,31 @@ async def test_a_run_that_the_store_refuses_goes_on_under_its_claim_after_pauses
     assert [any(f"goes on in {pause} s" in text for text in told) for pause in ("0.1", "0.2")] == [True, True], told
 
 
+async def test_nothing_is_paid_for_again_while_the_store_takes_no_writes(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, caplog: Records
+) -> None:
+    monkeypatch.setattr(stumbles, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(stumbles, "LOOK_AGAIN", 0.02)
+    monkeypatch.setattr("tsuzuki.worker.LOOK", 0.02)
+    calls: list[int] = []
+
+    @flow
+    async def pays() -> int:
+        return await paid.keyed("once")(calls)
+
+    run = await runs.submit(pays)
+    full = FaultyBackend(runs.backend, fail="put_record", at=2, times=9)  # the first publishes the flow
+    async with Worker(FaultyBackend(full, fail="append", at=1, times=1), [pays]) as worker:
+        working = asyncio.create_task(worker.run())
+        row = await runs.wait(run.id)
+        worker.stop()
+        await working
+    assert (row.status, len(calls)) == (Status.COMPLETED, 2)
+    assert full.calls["put_record"] >= 11
+    assert [record.levelname for record in caplog.records if "waits until the store takes writes" in record.message]
+    assert await runs.backend.records("probe") == []
+
+
 async def test_a_run_that_waits_after_a_fault_can_be_cancelled(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tsuzuki.worker.LOOK", 0.05)
     stopped = asyncio.Event()

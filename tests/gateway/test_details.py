@@ -30,7 +30,8 @@ async def test_one_outcome_is_given_with_its_value_or_what_it_failed_of(house: H
         else:
             assert one["output"] == int(item["key"])
             assert one["traceback"] is None
-    await house.get(f"/runs/{run_id}/items/1", 404)  # a submission is no outcome
+    told = await house.get(f"/runs/{run_id}/items/1", 404)  # a submission is no outcome
+    assert told["detail"].startswith("item not found")
     await house.get(f"/runs/{run_id}/items/999999", 404)
     await house.get(f"/runs/{run_id}/items/0", 422)
 

@@ -253,8 +253,10 @@ async def test_a_full_disk_is_told_loses_nothing_and_passes(serving: Serving) ->
         assert answer.headers["content-type"] == "application/problem+json"
         assert (answer.json()["error_id"], answer.headers["retry-after"]) == ("ERR-TSUZUKI-0003", "1")
         assert accepted
+        assert (await client.get("/health/ready")).status_code == 503
         await all_there(client, accepted)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, UNLIMITED)
+        assert (await client.get("/health/ready")).status_code == 200
         answer = await client.post("/runs", json={"flow_name": "x", "params": {"text": "y" * 100_000}})
         assert answer.status_code == 200, answer.text
         await all_there(client, [*accepted, answer.json()["run_id"]])

@@ -81,6 +81,14 @@ async def test_records_that_are_too_large_are_left_out_and_the_tasks_stay(house:
     assert run["tasks"] == {"big": "SUCCEEDED"}
 
 
+async def test_a_large_result_is_left_out_and_said_to_be(house: House) -> None:
+    await house.work()
+    for size, left_out in ((1000, False), (300_000, True)):
+        run = await house.ended(await house.submit("repeats", {"size": size}))
+        assert (run["result"] is None, run["result_truncated"]) == (left_out, left_out)
+        assert await house.get(f"/runs/{run['run_id']}/result") == "x" * size
+
+
 async def test_a_run_with_large_params_is_shortened_where_it_is_shown_and_whole_where_that_is_asked_for(
     house: House,
 ) -> None:

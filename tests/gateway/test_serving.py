@@ -8,11 +8,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 
 from tests.gateway.processes import PATIENCE, Serving, told
+from tsuzuki import Runs
+from tsuzuki.gateway.options import Options
+from tsuzuki.gateway.server import serve_runs
+from tsuzuki.listening import bound
 
 
 def test_it_serves_until_it_is_told_to_stop_also_while_somebody_watches(serving: Serving) -> None:
@@ -26,6 +32,22 @@ def test_it_serves_until_it_is_told_to_stop_also_while_somebody_watches(serving:
         list(lines)
     assert process.wait(PATIENCE) == 0
     assert time.monotonic() - started < 5
+
+
+def test_a_stop_that_comes_while_it_starts_is_heard(tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def opening(_: float) -> AsyncIterator[Runs]:
+        async with Runs.open(f"sqlite:{tmp_path}/tsuzuki.db") as runs:
+            signal.raise_signal(signal.SIGTERM)
+            yield runs
+
+    served: list[bool] = []
+    reminder = threading.Timer(10, signal.raise_signal, (signal.SIGTERM,))  # ends one that did not hear
+    reminder.start()
+    with bound("127.0.0.1", 0) as listening:
+        serve_runs(opening, Options(), listening, lambda: served.append(True))
+    reminder.cancel()
+    assert not served
 
 
 def test_a_repeated_submission_after_a_crash_gives_the_same_run(serving: Serving) -> None:

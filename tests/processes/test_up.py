@@ -2,16 +2,19 @@
 
 import os
 import re
+import resource
 import shlex
 import signal
 import socket
 import subprocess
 import time
+import uuid
 from pathlib import Path
 
 from tests.rooms import Process, Room
 from tests.terminals import Terminal
 from tsuzuki import Client, Runs, Status
+from tsuzuki.client import HTTPStatusError
 
 
 def children(process: Process) -> dict[int, str]:
@@ -166,7 +169,6 @@ def test_what_it_says_on_a_terminal_is_all_one_has_to_know(room: Room) -> None:
 
 def test_what_cannot_start_is_told_once_and_nothing_is_left_running(room: Room) -> None:
     for arguments, why in (
-        (("--host", "0.0.0.0"), "--allow-unauthenticated"),  # noqa: S104 - that is what is refused
         (("--flows", "nowhere.py"), "nowhere.py"),
         (("--backend", "nats://127.0.0.1:1?timeout=1"), "127.0.0.1:1"),
     ):
@@ -175,3 +177,38 @@ def test_what_cannot_start_is_told_once_and_nothing_is_left_running(room: Room) 
         assert why in process.said
         assert "cannot start: the line above says why" in process.said
         assert "it is started again" not in process.said
+
+
+def test_what_it_may_not_listen_on_is_told_before_anything_is_started(room: Room) -> None:
+    for host, why in (("0.0.0.0", "--allow-unauthenticated"), ("192.0.2.1", "another with --host")):  # noqa: S104
+        allowed = () if host == "0.0.0.0" else ("--allow-unauthenticated",)  # noqa: S104 - that is what is refused
+        process = room.start("up", "--port", "0" if not allowed else "8000", "--host", host, *allowed)
+        assert process.ended() == 1
+        assert why in process.said
+        assert len(process.said.splitlines()) == 1
+        assert process.log == []
+
+
+def test_a_nats_server_that_met_a_full_disk_is_started_anew_once_there_is_room(room: Room) -> None:
+    """By itself it would refuse every write for ever."""
+    process, server = room.up("--flows", "flows.py", "--with-nats", "--nats-port", "0")
+    with Client(server) as client:
+        client.submit_run("quick")
+        [nats] = [pid for pid, command in children(process).items() if "nats-server" in command]
+        resource.prlimit(nats, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        key = uuid.uuid4().hex
+
+        def accepted() -> bool:
+            try:
+                client.submit_run("quick", {"number": 4}, idempotency_key=key)
+            except HTTPStatusError:
+                return False
+            return True
+
+        assert not accepted()
+        resource.prlimit(nats, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        room.until(accepted, "it writes again")
+        assert "nats-server cannot write" in process.said
+        run = client.submit_run("quick", {"number": 4}, idempotency_key=key)
+        *_, last = client.watch_run(run["run_id"])
+    assert last["result"] == 8

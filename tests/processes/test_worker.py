@@ -113,7 +113,7 @@ tasks:
 
 def test_bad_arguments_are_told_in_one_line(room: Room) -> None:
     for arguments, words in (
-        (("--flows", "flows.py", "--tags", "a.b"), "letters, digits, _ and -"),
+        (("--flows", "flows.py", "--tags", "a.b"), "each of --tags is a text of letters, digits, _ and -"),
         (("--flows", "nowhere.py"), "there is no file"),
         (("--flow-resolver", "flows.py:missing"), "has no function 'missing'"),
     ):

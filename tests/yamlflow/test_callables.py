@@ -85,6 +85,7 @@ def test_a_glob_means_what_it_says(glob: str) -> None:
     ("name", "allowed", "told"),
     [
         (f"{HERE}:foreign", "tests.*", "it comes from module pathlib, which is not covered by --allow-callables"),
+        (f"{HERE}:foreign", "tests.*", "Start the worker with --allow-callables 'pathlib.*'"),
         (f"{HERE}:imported", HERE, f"it comes from module {OURS}, which is not covered"),
         (f"{HERE}:sys.exit", "tests.*", "has no function 'sys.exit'"),
         (f"{HERE}:sys", "tests.*", "is module, not a function"),

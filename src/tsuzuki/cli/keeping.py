@@ -1,4 +1,4 @@
-"""The commands that look after the store: purge and doctor."""
+"""The commands that look after the store: purge, delete and doctor."""
 
 import asyncio
 import platform
@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,11 +14,16 @@ from tsuzuki import __version__
 from tsuzuki.backends import Check, Query
 from tsuzuki.cli import render
 from tsuzuki.cli.looking import pages
+from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import BadUsage, NewerStore, NotAStore, StoreError
 from tsuzuki.examination import examine
 from tsuzuki.lifecycle import TERMINAL, stamp
+from tsuzuki.overview import Overview
 from tsuzuki.runs import Runs
+
+if TYPE_CHECKING:
+    from tsuzuki.client import Client
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _NAMES: Final = 10
@@ -58,8 +63,7 @@ async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool, as_j
         _tell_purged(f"would remove {those}" if found else "nothing to remove", found, 0, as_json=as_json)
         return 0
     if not yes and not _agreed(those):
-        click.echo("nothing was removed", err=True)
-        return 1
+        return _kept()
     removed = await runs.purge(older_than=datetime.fromtimestamp(limit, UTC))
     _tell_purged(f"removed {render.counted(removed, 'run')}", found, removed, as_json=as_json)
     return 0
@@ -81,6 +85,50 @@ def _agreed(those: str) -> bool:
     if not sys.stdin.isatty():
         raise BadUsage(f"this would remove {those} for ever; say --yes")
     return click.confirm(f"Remove {those} for ever?", err=True)
+
+
+def _delete_there(client: "Client", *, output: str, reference: str, yes: bool) -> int:
+    """Removes a run of a gateway."""
+    run = client.get_run(reference)
+    name = f"run {run.get('number', '')} of {run['flow_name']}"
+    if not yes and not _agreed(name):
+        return _kept()
+    client.delete_run(run["run_id"])
+    return _tell_deleted(name, run["run_id"], as_json=output in ("json", "jsonl"))
+
+
+def _kept() -> int:
+    click.echo("nothing was removed", err=True)
+    return 1
+
+
+def _tell_deleted(name: str, run_id: str, *, as_json: bool) -> int:
+    if as_json:
+        render.put({"run_id": run_id, "deleted": True})
+    else:
+        click.echo(f"{name} is removed")
+    return 0
+
+
+@click.command(short_help="Remove one run that has ended.")
+@reference
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@here_or_over_http(_delete_there)
+@on_runs
+async def delete(runs: Runs, reference: str, *, yes: bool, as_json: bool) -> int:
+    """Remove one run that has ended, with its journal, log and results.
+
+    \b
+      tsuzuki delete 3
+      tsuzuki delete 3 --yes --server http://127.0.0.1:8000
+    """  # noqa: D301 - click reads \b as: keep these lines
+    row = await runs.get(reference)
+    name = f"run {row.number} of {row.flow}"
+    if not yes and not _agreed(name):
+        return _kept()
+    await Overview(runs).remove(row)
+    return _tell_deleted(name, row.id, as_json=as_json)
 
 
 @click.command(short_help="Examine the store.")
@@ -142,4 +190,4 @@ def _mended(wrong: int) -> Check:
     return Check("rebuild", ok=True, text=f"{wrong} rows were wrong and are mended")
 
 
-COMMANDS: Final = (purge, doctor)
+COMMANDS: Final = (purge, delete, doctor)

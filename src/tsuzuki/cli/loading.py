@@ -44,7 +44,7 @@ def _is_file(place: str) -> bool:
 def _from_file(path: Path) -> ModuleType:
     """Imports a file as `python FILE.py` would, but not as the main program."""
     if not path.is_file():
-        raise BadUsage(f"there is no file {path}; say FILE.py:flow, seen from the current folder")
+        raise BadUsage(f"there is no file {path}, seen from the current folder; check its name")
     path = path.resolve()
     known = sys.modules.get(path.stem)
     if known is not None and getattr(known, "__file__", None) == str(path):
@@ -69,7 +69,8 @@ def _from_name(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise BadUsage(f"there is no module {name} here; say FILE.py:flow or package.module:flow") from error
+            advice = "name a file (FILE.py), or a module that can be imported from this folder"
+            raise BadUsage(f"there is no module {name} here; {advice}") from error
         raise _failed(name, error) from error
     except (Exception, SystemExit) as error:
         raise _failed(name, error) from error

@@ -10,10 +10,10 @@ from typing import IO, Any, Final
 import click
 import msgspec
 
-from tsuzuki.backends import Line, Query, WorkerRecord
+from tsuzuki.backends import Query, WorkerRecord
 from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cut, cut_of
-from tsuzuki.cli.overseeing import get_there, items_there, list_there
+from tsuzuki.cli.overseeing import get_there, items_there, list_there, logs_there
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
@@ -30,6 +30,7 @@ _WAITS: Final = "WAITS FOR"
 _ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
 _NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
 _OUTCOMES: Final = {"ItemDone": "done", "StepDone": "done", "ItemSkipped": "skipped"}
+_ENDS: Final = ("done", "failed", "skipped")
 _PAGE: Final = 200
 _STATUSES: Final = (*Status, render.INTERRUPTED)
 
@@ -210,9 +211,10 @@ def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
 
 
 @click.command()
-@click.argument("reference", metavar="RUN")
+@reference
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
 @json_option
+@here_or_over_http(logs_there)
 @on_runs
 async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> int:
     """Show what a run has logged.
@@ -227,14 +229,8 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
         if as_json:
             render.put(line)
         else:
-            click.echo(_line(line))
+            click.echo(render.log_line(line))
     return 0
-
-
-def _line(line: Line) -> str:
-    place = f"{line.name}[{render.shortened(line.key)}]" if line.key else line.name
-    level = "" if line.level == "info" else f"{line.level.upper()} "
-    return f"{render.local(line.at)}  {f'{place}: ' if place else ''}{level}{line.text}"
 
 
 # --------------------------------------------------------------------------------------------------------------- items
@@ -243,27 +239,41 @@ def _line(line: Line) -> str:
 @click.command(short_help="Show the items of a run.")
 @reference
 @click.option("--failed", is_flag=True, help="Only what failed and has not succeeded since.")
+@click.option("--status", type=click.Choice(_ENDS), help="Only those that ended so; `failed` is --failed.")
+@click.option("--step", metavar="NAME", help="Only those of this task.")
+@click.option("--error", metavar="TEXT", help="Only those with this in their error.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many.")
 @json_option
 @here_or_over_http(items_there)
 @on_runs
-async def items(runs: Runs, reference: str, *, failed: bool, limit: int | None, as_json: bool) -> int:
+async def items(runs: Runs, reference: str, *, failed: bool, limit: int | None, as_json: bool, **wanted: Any) -> int:
     """Show the steps and items of a run: how each ended, after how many tries, and how long it took.
 
     With --json it prints one object per line.
 
     \b
       tsuzuki items 1 --failed
-      tsuzuki items 1 --limit 20
+      tsuzuki items 1 --step fetch --error timeout --limit 20
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
-    found = _first(runs.items(row.id, failed=failed), limit)
+    failed = failed or wanted["status"] == "failed"
+    found = _first(_that_fit(runs.items(row.id, failed=failed), **wanted), limit)
     if as_json:
         async for item in found:
             render.put({**item, "outcome": _OUTCOMES.get(item["kind"], "failed")})
     elif not await _print_items(found):
         click.echo(f"run {row.number} of {row.flow} has no {'failed ' if failed else ''}items", err=True)
     return 0
+
+
+async def _that_fit(
+    found: AsyncIterator[dict[str, Any]], *, status: str | None, step: str | None, error: str | None
+) -> AsyncIterator[dict[str, Any]]:
+    async for item in found:
+        ended = status is None or _OUTCOMES.get(item["kind"], "failed") == status
+        said = error is None or error.casefold() in item.get("error", "").casefold()
+        if ended and said and step in (None, item["task"]):
+            yield item
 
 
 async def _first(found: AsyncIterator[dict[str, Any]], limit: int | None) -> AsyncIterator[dict[str, Any]]:

@@ -1,9 +1,11 @@
 """The commands that look at a gateway: tasks, list-vnext, flows, metrics; and what list, get … do there."""
 
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tsuzuki.backends import Line
 from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cancelled, Cut
 from tsuzuki.cli.remote import LIST, listed, output_option, over_http, reference, show, show_run
@@ -12,6 +14,8 @@ from tsuzuki.lifecycle import TERMINAL, Status
 if TYPE_CHECKING:
     from tsuzuki.client import Client
 
+FOLLOW: Final = 0.5
+"""How often a gateway is asked for new lines of a log (seconds)."""
 _WORKERS: Final = ("WORKER", "STATE", "TAGS", "RUN NOW", "LAST STATUS", "SEEN")
 _FLOWS: Final = ("FLOW", "PARAMS", "TAGS", "WHAT IT DOES")
 _ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
@@ -31,14 +35,41 @@ def list_there(client: "Client", *, output: str, status: tuple[str, ...], limit:
 
 
 def get_there(client: "Client", *, output: str, reference: str) -> int:
-    """Shows a run of a gateway."""
-    return show_run(client.get_run(reference, include=["records", "params"] if output == "json" else None), output)
+    """Shows a run of a gateway, with its result, however large."""
+    snapshot = client.get_run(reference, include=["records", "params"] if output == "json" else None)
+    if output != "status" and snapshot.get("result_truncated"):
+        snapshot |= {"result": client.get_result(reference), "result_truncated": False}
+    return show_run(snapshot, output)
 
 
-def items_there(client: "Client", *, output: str, reference: str, failed: bool, limit: int | None) -> int:
+def items_there(
+    client: "Client", *, output: str, reference: str, failed: bool, status: str | None, limit: int | None, **more: Any
+) -> int:
     """Shows the items of a run of a gateway."""
-    items = client.list_items(reference, status="failed" if failed else None, limit=limit)
-    return show(items, output, _ITEMS, _item, f"run {reference} has no {'failed ' if failed else ''}items")
+    items = client.list_items(reference, status="failed" if failed else status, limit=limit, **more)
+    filtered = status is not None or any(more.values())
+    none = f"run {reference} has no {'failed ' if failed else ''}items{' that fit' if filtered else ''}"
+    return show(items, output, _ITEMS, _item, none)
+
+
+def logs_there(client: "Client", *, output: str, reference: str, follow: bool) -> int:
+    """Shows the log of a run of a gateway."""
+    after, over = 0, not follow
+    while True:
+        page = client.get_log(reference, after=after)
+        for line in page["items"]:
+            if output == "table":
+                click.echo(render.log_line(Line(**line)))
+            else:
+                render.put(line)
+        after = page["next_after"]
+        if page["items"]:
+            continue
+        if over:
+            return 0
+        over = client.get_run(reference)["status"] in TERMINAL  # its last lines may have come since
+        if not over:
+            sleep(FOLLOW)
 
 
 def _item(item: Any) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from tsuzuki import __version__, processes, settings
 from tsuzuki.cli import (
     applications,
     asking,
+    batches,
     config,
     copying,
     dlq,
@@ -178,6 +179,7 @@ for _command in (
     *up.COMMANDS,
     *worker.COMMANDS,
     *submitting.COMMANDS,
+    *batches.COMMANDS,
     *watching.COMMANDS,
     *overseeing.COMMANDS,
     *dlq.COMMANDS,

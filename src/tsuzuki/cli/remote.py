@@ -12,7 +12,7 @@ from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cut
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import API_KEY, SERVER, debug_option
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadUsage, RunNotFound
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -90,9 +90,21 @@ def over_http(command: Callable[..., int]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(server: str | None, api_key: str | None, **options: Any) -> int:
         with connect(server, api_key) as client:
-            return command(client, **options)
+            return _asked(client, lambda: command(client, **options))
 
     return run
+
+
+def _asked(client: "Client", ask: Callable[[], int]) -> int:
+    """Asks a gateway; of a run that is not there it also says where one finds those that are."""
+    from tsuzuki.client import HTTPStatusError  # noqa: PLC0415 - as above
+
+    try:
+        return ask()
+    except HTTPStatusError as error:
+        if error.detail != "run not found":
+            raise
+        raise RunNotFound(f"{error}; {spoken(client, 'list', store=True)} shows the runs there") from error
 
 
 def here_or_over_http(remote: Callable[..., int]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -116,7 +128,7 @@ def here_or_over_http(remote: Callable[..., int]) -> Callable[[Callable[..., Any
             form = output or ("json" if options.pop("as_json") else "table")
             options.pop("as_json", None)
             with connect(server, api_key) as client:
-                return remote(client, output=form, **options)
+                return _asked(client, lambda: remote(client, output=form, **options))
 
         return run
 
@@ -203,7 +215,7 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     if snapshot.get("error"):
         yield "error", snapshot["error"]
     if snapshot["status"] == "COMPLETED":
-        yield "result", _result_of(snapshot)
+        yield "result", render.result_text(msgspec.json.encode(snapshot.get("result")))
 
 
 def _cancel_of(snapshot: Any) -> Iterable[tuple[str, str]]:
@@ -213,12 +225,6 @@ def _cancel_of(snapshot: Any) -> Iterable[tuple[str, str]]:
         yield "cancel", f"asked at {render.local(snapshot['cancel_requested_at'])} by {by}{why}"
     if (cut := Cut.there(snapshot)) is not None:
         yield "cut off", f"{cut}"
-
-
-def _result_of(snapshot: Any) -> str:
-    if snapshot.get("result_truncated") or snapshot.get("result_blob"):
-        return f"(large: GET /runs/{snapshot['run_id']}/result gives it)"
-    return render.result_text(msgspec.json.encode(snapshot.get("result")))
 
 
 def show_run(snapshot: Any, output: str) -> int:

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from tsuzuki import settings
+from tsuzuki.backends import Line
 from tsuzuki.holders import interrupted
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.runs import plain
@@ -80,6 +81,13 @@ def duration(seconds: float) -> str:
         elif parts:
             break
     return " ".join(parts[:2])
+
+
+def log_line(line: Line) -> str:
+    """Gives a line of a run's log."""
+    place = f"{line.name}[{shortened(line.key)}]" if line.key else line.name
+    level = "" if line.level == "info" else f"{line.level.upper()} "
+    return f"{local(line.at)}  {f'{place}: ' if place else ''}{level}{line.text}"
 
 
 def local(stamp: str | float | None) -> str:

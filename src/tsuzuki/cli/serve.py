@@ -1,6 +1,5 @@
 """The command that serves: the gateway alone."""
 
-import socket
 from dataclasses import replace
 from typing import Final
 
@@ -9,6 +8,7 @@ import click
 from tsuzuki import logs
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.errors import BadUsage
+from tsuzuki.listening import bound, refuse_open_door
 
 
 @click.command(short_help="Serve the runs of a store over HTTP.")
@@ -29,7 +29,7 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
     # Only this command needs a web server: the others start without loading one.
     try:
         from tsuzuki.gateway.options import from_environment  # noqa: PLC0415 - an extra
-        from tsuzuki.gateway.server import refuse_open_door, serve_runs  # noqa: PLC0415 - an extra
+        from tsuzuki.gateway.server import serve_runs  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise BadUsage(f"the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]' ({error})") from error
     options = from_environment()
@@ -37,25 +37,12 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
     options = replace(options, only_local=not options.auth and not allow_unauthenticated)
     refuse_open_door(host, auth=options.auth, allowed=allow_unauthenticated)
     logs.configure(logs.GATEWAY)
-    with _listening(host, port) as listening:
+    with bound(host, port) as listening:  # before anything else: a port that is taken is told in one line
         at = f"http://{_shown(host)}:{listening.getsockname()[1]}"
         alone = not click.get_current_context().find_root().params.get("end_with_parent")
         told = f"serving {store.shown} at {at}"
         serve_runs(store.open, options, listening, lambda: click.echo(told, err=True) if alone else None)
     return 0
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Opens the port before anything else, so that a port that is taken is told in one line."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise BadUsage(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port") from error
-    return listening
 
 
 def _shown(host: str) -> str:

@@ -24,7 +24,7 @@ def params_of(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     params: dict[str, Any] = {}
     for kind, text in arguments:
         if kind == "file":
-            params |= _object(_read(text), f"--params-file {text}")
+            params |= _object(read(text), f"--params-file {text}")
         elif kind == "json":
             params |= _object(text.encode(), "--params")
         else:
@@ -49,7 +49,8 @@ def _value(text: str) -> Any:
         return text
 
 
-def _read(file: str) -> bytes:
+def read(file: str) -> bytes:
+    """Reads a file, or stdin where it is called -."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -90,6 +91,9 @@ def _arguments(ctx: click.Context) -> list[str]:
 @click.option("--tag", help="Route it to workers with this tag.")
 @click.option("--tags", "labels", multiple=True, metavar="LABEL", help="Labels to search by; may be repeated.")
 @click.option("--key", help="At most one active run holds a key.")
+@click.option("--priority", type=int, help="Those with a greater one are claimed first.")
+@click.option("--not-before", metavar="TIME", help="Wait until then, for example 2026-01-31T08:00:00+00:00.")
+@click.option("--continues", metavar="RUN", help="Skip the items that this run has done.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
 @click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
 @output_option(*_FORMS)
@@ -137,7 +141,7 @@ def submit_yaml(
     if source is None:
         raise BadUsage("say which file, for example `tsuzuki submit-yaml pipeline.yaml`")
     name = flow_name or (Path(source).stem if source != "-" else "workflow")
-    return _accepted(client, client.submit_run_yaml(_read(source), name, **more), output, watch=watch)
+    return _accepted(client, client.submit_run_yaml(read(source), name, **more), output, watch=watch)
 
 
 def _accepted(client: "Client", run: Any, output: str, *, watch: bool) -> int:

@@ -16,10 +16,12 @@ from tsuzuki import settings
 from tsuzuki.cli.render import counted, ourselves
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
-from tsuzuki.cli.worker import split
+from tsuzuki.cli.worker import checked_tags, split
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
+from tsuzuki.listening import bound, refuse_open_door
 from tsuzuki.processes import Child, Program, tsuzuki
+from tsuzuki.servers.fullness import Fullness
 from tsuzuki.servers.place import Place, Told, program
 
 PATIENCE: Final = 60.0
@@ -29,6 +31,10 @@ HURRY: Final = 0.2
 SAMPLE: Final = "tsuzuki.sample"
 PORT: Final = click.IntRange(0, 65535)
 CLOCK: Final = SystemClock()
+LOOK: Final = 1.0
+"""How often the log of NATS is looked at (seconds)."""
+ANEW: Final = 5.0
+"""How long a NATS server that is started anew is left alone (seconds)."""
 
 
 def say(text: str) -> None:
@@ -41,7 +47,13 @@ def say(text: str) -> None:
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(0), help="So many worker processes.")
 @click.option("--concurrency", default=10, show_default=True, type=click.IntRange(1), help="Runs at a time in each.")
-@click.option("--tags", multiple=True, metavar="TAG,TAG", help="Take runs of these tags [default: default].")
+@click.option(
+    "--tags",
+    multiple=True,
+    metavar="TAG,TAG",
+    callback=checked_tags,
+    help="Take runs of these tags [default: default].",
+)
 @click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where the flows are [default: a sample].")
 @click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
@@ -148,11 +160,12 @@ async def _up(parts: Parts, nats: Told | None) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    refuse_open_door(parts.host, auth=settings.gateway().get("auth", False), allowed=parts.allow_unauthenticated)
     parts.port = parts.port or _free_port(parts.host)
-    async with _kept([] if nats is None else [_nats(parts, nats)]):
+    async with _server(parts, nats):
         if nats is not None:
             await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
-        _refuse_taken(parts.host, parts.port)
+        bound(parts.host, parts.port).close()  # in one line, instead of starting a gateway again and again
         programs = [parts.gateway(), *(parts.worker(number) for number in range(1, parts.workers + 1))]
         parts.children = [Child(program, say, CLOCK.monotonic, refused) for program in programs]
         async with _kept(parts.children):
@@ -165,6 +178,37 @@ async def _up(parts: Parts, nats: Told | None) -> int:
                 grace = f"{settings.grace_period():g} s"
                 say(f"stopping: what is under way has {grace} to finish, then it is handed back; again ends it at once")
     return 1 if parts.refused else 0
+
+
+@asynccontextmanager
+async def _server(parts: Parts, told: Told | None) -> AsyncIterator[None]:
+    """Keeps the NATS server alive meanwhile, where one is wanted, and able to write."""
+    if told is None:
+        yield
+        return
+    place = _furnished(parts, told)
+    command = [program(), "--config", str(place.config), "--log", str(place.log)]
+    child = Child(Program("nats-server", command, ours=False), say, CLOCK.monotonic)
+    async with _kept([child]):
+        watch = asyncio.create_task(_kept_writing(child, Fullness(place), place))
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+
+async def _kept_writing(child: Child, fullness: Fullness, place: Place) -> None:
+    """Starts a server anew that met a full disk, once there is room: by itself it would never write again."""
+    while True:
+        await asyncio.sleep(LOOK)
+        before, helps = fullness.refuses, fullness.look()
+        if fullness.refuses and not before:
+            say(f"nats-server cannot write ({place.log} says why); free some space, and everything goes on by itself")
+        if helps:
+            say("there is room for nats-server to write: it is started anew, without that it would go on refusing")
+            child.signal(signal.SIGTERM)
+            await asyncio.sleep(ANEW)
+            fullness.begin_anew()
 
 
 @asynccontextmanager
@@ -210,19 +254,18 @@ def _tell(parts: Parts) -> None:
     say("  stop       Ctrl-C; what is under way goes on with the next start")
 
 
-def _nats(parts: Parts, told: Told) -> Child:
-    """Gives the NATS server, with its files in the data directory; the parts then speak to it."""
+def _furnished(parts: Parts, told: Told) -> Place:
+    """Makes the folder of the NATS server, in the data directory; the parts then speak to it."""
     given = settings.nats_credentials()
     user, password = given.get("user", ""), given.get("password", "")
     if told.public and not user and not parts.allow_unauthenticated:
         raise BadUsage(f"on {told.host} other machines reach NATS: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
-    _refuse_taken(told.host, told.port, "--nats-port")
-    _refuse_taken("127.0.0.1", told.http_port, "--nats-http-port")
+    bound(told.host, told.port, "--nats-port", host_option="--nats-listen-host").close()
+    bound("127.0.0.1", told.http_port, "--nats-http-port").close()
     place = Place((parts.store.file or settings.data_dir() / "tsuzuki.db").parent / "nats")
     place.furnish(told, user, password)
     parts.store = Store(told.url, ("--data-dir", str(settings.data_dir()), "--backend", told.url))
-    command = [program(), "--config", str(place.config), "--log", str(place.log)]
-    return Child(Program("nats-server", command, ours=False), say, CLOCK.monotonic)
+    return place
 
 
 def _free_port(host: str) -> int:
@@ -230,16 +273,6 @@ def _free_port(host: str) -> int:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _refuse_taken(host: str, port: int, option: str = "--port") -> None:
-    """Says in one line that a port is taken, instead of starting a gateway again and again."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise BadUsage(f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}") from error
 
 
 COMMANDS: Final = (up,)

@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from tsuzuki.cli import render
 from tsuzuki.cli.progress import MOST_LINES, PLAIN, Pace, finished_in, step_line
@@ -144,11 +145,15 @@ def events(client: "Client", *, reference: str, after: int, output: str) -> int:
     for fact in client.events(reference, after=after):
         if output == "table":
             told = {name: value for name, value in fact.items() if name not in ("position", "kind", "at", "traceback")}
-            words = "  ".join(f"{name}={render.shortened(str(value), 60)}" for name, value in told.items())
+            words = "  ".join(f"{name}={render.shortened(_said(value), 60)}" for name, value in told.items())
             click.echo(render.fitted(f"{fact['position']:>6}  {fact['kind']:<13} {words}".rstrip()))
         else:
             render.put(fact)
     return 0
+
+
+def _said(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 COMMANDS: Final = (watch, events)

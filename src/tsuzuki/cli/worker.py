@@ -18,6 +18,7 @@ from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flowset import FlowSet
 from tsuzuki.leaving import run_to_the_end
+from tsuzuki.options import tag
 from tsuzuki.runner import Compile
 from tsuzuki.supply import Goods, Supply
 from tsuzuki.worker import Worker, logger
@@ -30,8 +31,23 @@ def split(texts: Iterable[str]) -> list[str]:
     return [word.strip() for text in texts for word in text.split(",") if word.strip()]
 
 
+def checked_tags(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Reads --tags; refuses what can be no tag before anything is started."""
+    del ctx, parameter
+    words = tuple(split(texts))
+    for word in words:
+        tag("each of --tags", word)
+    return words
+
+
 @click.command(short_help="Execute runs, until told to stop.")
-@click.option("--tags", multiple=True, metavar="TAG,TAG", help="Take runs of these tags [default: default].")
+@click.option(
+    "--tags",
+    multiple=True,
+    metavar="TAG,TAG",
+    callback=checked_tags,
+    help="Take runs of these tags [default: default].",
+)
 @click.option("--concurrency", default=10, show_default=True, type=click.IntRange(1), help="So many runs at a time.")
 @click.option("--worker-id", metavar="NAME", help="How it is called; the default is different every time.")
 @click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where its flows are; may be repeated.")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from tsuzuki import facts as f
-from tsuzuki.errors import BadRequest, RunNotFound
+from tsuzuki.errors import BadRequest, ItemNotFound
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import Item
 from tsuzuki.gateway.runs import RunId
@@ -65,7 +65,7 @@ async def outcome(run_id: RunId, session: InSession, position: Position) -> Resp
     row = await session.run(run_id)
     entries = await session.overview.facts(row.id, after=position - 1, limit=1)
     if not entries or entries[0].position != position or not isinstance(entries[0].fact, f.Outcome):
-        raise RunNotFound(f"run {row.number} has no outcome at position {position}")
+        raise ItemNotFound(f"run {row.number} has no outcome at position {position}")
     fact = entries[0].fact
     fold = await session.gateway.snapshots.fold(row)
     shown = shown_item(entries[0], fact, fact.name or fold.map_names().get(fact.step, ""))

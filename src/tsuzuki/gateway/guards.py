@@ -5,16 +5,14 @@ key without being allowed to, but a request that changes something needs neither
 where nobody is asked for a key also its `Host`, which tells of names that were pointed at this machine.
 """
 
-import contextlib
-import functools
-import ipaddress
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.errors import KeyRefused
-from tsuzuki.gateway.problems import answer
+from tsuzuki.gateway.problems import READING, answer
+from tsuzuki.listening import is_loopback
 
 POLICY: Final = (
     "default-src 'self'",
@@ -34,25 +32,15 @@ SECURITY: Final = (
 )
 
 
-READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-@functools.lru_cache(maxsize=64)  # the same few hosts in every request
-def is_loopback(host: str) -> bool:
-    """Tells whether only this machine can reach an address; a name that is not an address has to be localhost."""
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
-
-
 def refusal(scope: Scope, *, only_local: bool) -> str | None:
     """Says why a request is refused before anything looks at it, if it is."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in (b"host", b"origin")}
     host, origin = headers.get(b"host", ""), headers.get(b"origin")
     if only_local and not is_loopback(_name(host)):
-        return "this gateway asks for no key, and answers only to names of this machine"
+        return (
+            "this gateway asks for no key, and answers only to names of this machine (localhost, 127.0.0.1): set "
+            "TSUZUKI_HTTP_AUTH=api_key, or start it with --allow-unauthenticated"
+        )
     if origin is not None and scope["method"] not in READING and origin.partition("://")[2].lower() != host.lower():
         return "a page from elsewhere may not change anything here"
     return None

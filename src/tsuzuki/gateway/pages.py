@@ -53,9 +53,12 @@ async def health() -> Response:
 @router.head("/health/ready", include_in_schema=False)
 @router.get("/health/ready", summary="Can the gateway do its work?", response_model=Health, responses=problems())
 async def ready(request: Request) -> Response:
-    """Looks into the store, and tells the truth: 503 while it cannot be reached."""
+    """Looks into the store, and tells the truth: 503 while it cannot be reached, or does not take writes."""
     gateway: Gateway = request.app.state.gateway
     await gateway.overview.alive()  # this asks the store itself, on NATS too; counts are remembered there
+    if gateway.writes_refused:  # a disk may be full; nothing is written as long as all is well
+        await gateway.overview.try_writing()
+        gateway.writes_refused = False
     return answer({"status": "ok", "version": __version__})
 
 

@@ -18,6 +18,7 @@ from tsuzuki.errors import (
     BadParams,
     BadRequest,
     BadWorkersRequest,
+    ItemNotFound,
     KeyHeld,
     KeyRefused,
     KeyRequired,
@@ -25,6 +26,7 @@ from tsuzuki.errors import (
     RightMissing,
     RunNotFound,
     StoreError,
+    StoreUnavailable,
     TooBusy,
     TsuzukiError,
     WorkerNotFound,
@@ -34,8 +36,11 @@ logger: Final = logging.getLogger("tsuzuki.gateway")
 
 MEDIA_TYPE: Final = "application/problem+json"
 INTERNAL: Final = "ERR-TSUZUKI-0001"
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods of requests that change nothing."""
 
 SHORT: Final[Mapping[type[TsuzukiError], str]] = {
+    ItemNotFound: "item not found",
     LetterNotFound: "dead letter not found",
     RunNotFound: "run not found",
     WorkerNotFound: "worker not found",
@@ -206,6 +211,8 @@ def install(app: FastAPI) -> None:
         refused = isinstance(error, TooBusy)  # as many as come: a line for each would fill the disk
         if not refused and (isinstance(error, StoreError) or error.http_status >= TsuzukiError.http_status):
             logger.error("%s %s: %s", request.method, request.url.path, error, extra={"err_id": error.error_id})
+        if isinstance(error, StoreUnavailable) and request.method not in READING:
+            request.app.state.gateway.writes_refused = True
         return answer_of(error, nats=nats(request))
 
     @app.exception_handler(RequestValidationError)

@@ -12,9 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tsuzuki.errors import BadUsage
 from tsuzuki.gateway.app import create_app
-from tsuzuki.gateway.guards import is_loopback
 from tsuzuki.gateway.options import STALL, STORE_WAIT, Options
 from tsuzuki.runs import Runs
 
@@ -113,21 +111,45 @@ def serve_runs(
         async with open_runs(STORE_WAIT) as runs:
             server = make_server(create_app(runs, options=options), options, log_level="warning")
             server.ready = ready
-            await server.serve([listening])
+            stop.reach(server)
+            if not server.should_exit:
+                await server.serve([listening])
 
-    with _signals_end_nothing(), asyncio.Runner(loop_factory=_loops()) as runner:
+    stop = _Stop()
+    with stop.heard(), asyncio.Runner(loop_factory=_loops()) as runner:
         runner.run(serve())
 
 
-@contextmanager
-def _signals_end_nothing() -> Iterator[None]:
-    """Lets the server's own way to stop be the only one: it repeats a signal before the store is closed."""
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, way in before.items():
-            signal.signal(number, way)
+class _Stop:
+    """Hears that the process is told to stop while its server cannot: before it serves, and once it has stopped.
+
+    The server's own way to stop is the only one: a signal that came earlier is kept for it, and the one that it
+    repeats at its end is not to end us before the store is closed.
+    """
+
+    def __init__(self) -> None:
+        self._told = False
+        self._server: Server | None = None
+
+    def reach(self, server: Server) -> None:
+        """Names the server that is to stop; it may have been told already."""
+        self._server = server
+        server.should_exit = self._told
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Listens to signals meanwhile."""
+        before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, way in before.items():
+                signal.signal(number, way)
+
+    def _hear(self, *_: object) -> None:
+        self._told = True
+        if self._server is not None:
+            self._server.should_exit = True
 
 
 def _loops() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -158,16 +180,6 @@ def make_server(app: FastAPI, options: Options, **more: Any) -> Server:
         **more,
     )
     return Server(config, app)
-
-
-def refuse_open_door(host: str, *, auth: bool, allowed: bool) -> None:
-    """Refuses to listen to the network without keys, unless that was asked for by name."""
-    if auth or allowed or is_loopback(host):
-        return
-    raise BadUsage(
-        f"{host} can be reached from other machines, and no API key is asked for: set TSUZUKI_HTTP_AUTH=api_key and "
-        "make keys (tsuzuki keys create --tenant NAME), listen on 127.0.0.1, or say --allow-unauthenticated"
-    )
 
 
 def _raise_open_files() -> None:

@@ -44,6 +44,8 @@ class Gateway:
     options: Options
     data_dir: Path
     """Where applications keep their files."""
+    writes_refused: bool = False
+    """Whether the store did not take a write: until it does again, the gateway is not ready."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,6 @@ def _document(row: Run, fold: TaskFold) -> dict[str, Any]:
         "continues": row.continues,
         "not_before": row.not_before or None,
         "result": row.result,
-        "result_truncated": False,
+        "result_truncated": bool(row.blob),
         "result_blob": row.blob or None,
     }

@@ -36,19 +36,18 @@ class Callables:
                 'write "module:function" for others'
             )
         if not self._allows(module):
-            raise self._refusal(name, f"module {module}")
+            raise self._refusal(name, f"module {module}", module)
         return self._found(name, module, function)
 
     def _allows(self, module: str) -> bool:
         """Tells whether a module may be used: by its name, or as the package whose modules are allowed."""
         return any(fnmatchcase(module, glob) or module == glob.removesuffix(".*") for glob in self._allowed)
 
-    def _refusal(self, name: str, what: str) -> BadCallable:
-        package = name.partition(":")[0].partition(".")[0]
+    def _refusal(self, name: str, what: str, module: str) -> BadCallable:
         return BadCallable(
             f"callable {shown(name)} is neither a registered task nor in a module that this worker allows: {what} is "
             f"not covered by {SETTING} ({', '.join(self._allowed) or 'nothing is allowed'}). "
-            f"Start the worker with {SETTING} '{package}.*', or with the file that has it as a task"
+            f"Start the worker with {SETTING} '{module.partition('.')[0]}.*', or with the file that has it as a task"
         )
 
     def _found(self, name: str, module: str, function: str) -> Task[..., Any]:
@@ -62,7 +61,7 @@ class Callables:
             raise BadCallable(f"callable {shown(name)} is {type(found).__name__}, not a function")
         home = getattr(called, "__module__", None) or ""
         if not self._allows(home):  # what an allowed module has imported is not its own
-            raise self._refusal(name, f"it comes from module {home or 'builtins'}, which")
+            raise self._refusal(name, f"it comes from module {home or 'builtins'}, which", home or "builtins")
         return found if isinstance(found, Task) else task(called)
 
 

@@ -91,7 +91,7 @@ def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
 def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
-        advice = "check the server and the network, then try again"
+        advice = "check the server, its disk and the network, then try again"
         return StoreUnavailable(f"{url} does not answer ({error}); {advice}", f"its server does not answer; {advice}")
     if error.full or error.there_already:
         advice = "nothing was half-written: purge old runs, or give it more room"

@@ -75,8 +75,8 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
             ) from error
         if error.error in FULL:
             raise StoreUnavailable(
-                f"{options.url}: there is no room for the stream {name} ({error}); give JetStream more, "
-                "or ask for less with max_bytes= and max_log_bytes="
+                f"{options.url}: there is no room for the stream {name} ({error}); give JetStream more of its "
+                "disk, free some of that, or ask for less with max_bytes= and max_log_bytes= in the address"
             ) from error
         raise
     return told

@@ -29,6 +29,11 @@ def there(double: Double) -> tuple[str, ...]:
 def test_models_and_ask(double: Double, there: tuple[str, ...]) -> None:
     assert tsuzuki("models", *there).output == "m-1\nm-2\n"
     assert tsuzuki("ask", "why?", *there).output == "answer to why?\n"
+    double.breaks = True
+    half = tsuzuki("ask", "why?", *there)
+    assert half.exit_code == 1
+    assert half.output.startswith("answer to why?\n")
+    assert "broke off" in half.output
 
 
 def test_a_provider_that_is_well_and_one_that_is_not(double: Double, there: tuple[str, ...]) -> None:
@@ -37,6 +42,8 @@ def test_a_provider_that_is_well_and_one_that_is_not(double: Double, there: tupl
     assert well.exit_code == 0, well.output
     assert "held to a schema by json_schema" in well.output
     assert "batches can be listed" in well.output
+    double.answer = lambda prompt: prompt
+    assert tsuzuki("doctor", *there).output.count("FAIL") == 3, "a question is no answer to itself"
     double.refusals = [(401, {})]
     ill = tsuzuki("doctor", *there)
     assert ill.exit_code == 1

@@ -102,8 +102,8 @@ async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int
     try:
         async for piece in provider.stream(models_of_language.Question(prompt, system=system)):
             click.echo(piece, nl=False)
-        click.echo()
     finally:
+        click.echo()  # an error stands on a line of its own
         await provider.close()
     return 0
 

@@ -12,12 +12,16 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from pydantic import BaseModel
 
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadAnswer, BadUsage
 
 Schema: TypeAlias = type[BaseModel] | Mapping[str, Any]
 
 MODELS: Final[dict[str, type[BaseModel]]] = {}
 """The pydantic models that were asked for in this process, by the digest of their schema: they validate best."""
+
+
+class CutOff(BadAnswer):
+    """The answer was cut off at its greatest length (finish_reason length): allow more max_tokens, or ask less."""
 
 
 class Usage(msgspec.Struct, frozen=True):

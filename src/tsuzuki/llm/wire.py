@@ -6,6 +6,7 @@ through the HTTP library.
 
 import asyncio
 import functools
+import math
 import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -13,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -33,6 +35,8 @@ UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 TOO_MANY: Final = 429
 CLIENT_ERROR: Final = 400
 LONGEST_PAUSE: Final = 60.0
+LONGEST_ASKED: Final = 300.0
+"""Who asks us to wait longer than this (seconds) is not waited for: whoever asked can come again."""
 LONGEST_MESSAGE: Final = 500
 Answered = TypeVar("Answered", Response, httpx2.Response)
 _JSON: Final = {"content-type": "application/json"}
@@ -180,8 +184,8 @@ class Wire:
                 response = await send()
                 if response.status_code < CLIENT_ERROR:
                     return response
-                error: LLMError = await self._refusal(response, once=once)
                 asked = retry_after(response.headers, self.clock)
+                error: LLMError = await self._refusal(response, asked, once=once)
             except UNSENT as failure:
                 error = ProviderUnavailable(f"{self._name} cannot be reached: {self._told(failure)}")
             except httpx2.TransportError as failure:
@@ -189,13 +193,15 @@ class Wire:
                 error = kind(f"{self._name} did not answer: {self._told(failure)}")
             if isinstance(error, ProviderRefused | ProviderUnclear) or tries >= self._patience.attempts:
                 raise error
+            if asked is not None and asked > LONGEST_ASKED:
+                raise error
             await self.clock.sleep(self._patience.pause(tries, asked))
 
     def used(self, more: int) -> None:
         """Takes note of tokens that were used beyond what was thought."""
         self.pace.used(more)
 
-    async def _refusal(self, response: Response | httpx2.Response, *, once: bool) -> LLMError:
+    async def _refusal(self, response: Response | httpx2.Response, asked: float | None, *, once: bool) -> LLMError:
         status = response.status_code
         try:
             if isinstance(response, httpx2.Response):
@@ -210,6 +216,8 @@ class Wire:
         if status not in PASSING or "insufficient_quota" in said:
             hint = "; look at the key in the environment" if status in (401, 403) else ""
             return ProviderRefused(text + hint, status)
+        if asked is not None and asked > LONGEST_ASKED:
+            text += f"; it asks to be left alone for {asked:,.0f} s"
         return ProviderUnclear(text) if once and status != TOO_MANY else ProviderUnavailable(text)
 
     @property
@@ -257,29 +265,47 @@ def message_of(content: bytes) -> str:
 def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
     """Gives how long the provider asks us to wait (seconds); a date counts too."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "")
-        try:
-            return max(0.0, min(float(text) * unit, LONGEST_PAUSE)) if text else None
-        except ValueError:
-            pass
-        try:
-            at = parsedate_to_datetime(text)
-        except ValueError:
-            continue
-        at = at if at.tzinfo else at.replace(tzinfo=UTC)
-        return max(0.0, min((at - datetime.fromtimestamp(clock.now(), UTC)).total_seconds(), LONGEST_PAUSE))
+        text = headers.get(name, "").strip()
+        asked = _seconds(text, clock) if text else None
+        if asked is not None:
+            return max(0.0, asked * unit)
     return None
 
 
+def _seconds(text: str, clock: Clock) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        pass
+    else:
+        return number if math.isfinite(number) else None
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (at - datetime.fromtimestamp(clock.now(), UTC)).total_seconds()
+
+
+DONE: Final[Mapping[str, Any]] = MappingProxyType({})
+"""What `events` gives where a provider says that nothing follows."""
+
+
 async def events(lines: AsyncIterator[str]) -> AsyncIterator[Any]:
-    """Gives the JSON of server-sent events; `[DONE]` ends them."""
+    """Gives the JSON of server-sent events; `[DONE]` ends them, and is given as `DONE`."""
     async for line in lines:
         if not line.startswith("data:"):
             continue
         text = line[5:].strip()
         if text == "[DONE]":
+            yield DONE
             return
-        try:
-            yield msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            raise ProviderUnavailable(f"a stream brought something that is not JSON: {redact(text[:200])}") from None
+        yield decoded(text)
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """Gives an event of a stream."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise ProviderUnavailable(f"a stream brought something that is no answer: {redact(text[:200])}") from None

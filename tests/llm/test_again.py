@@ -151,6 +151,8 @@ async def test_cancelling_a_run_ends_its_batch_and_resume_asks_only_the_rest(
     done = await carry_on(runs, waiting, resumed)
     assert done.result == [f"answer to q{n}" for n in range(4)]
     assert batches(double) == [4, 2]  # the first had answered two before it was ended
+    [spent] = (await runs.get(row.id)).spent
+    assert spent.requests == 4  # what the first did not come to was no request
 
 
 async def tick() -> None: ...

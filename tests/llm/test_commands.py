@@ -74,8 +74,11 @@ def test_jobs_are_listed_shown_and_cancelled(
     assert mine in tsuzuki("jobs", "list").output
     assert tsuzuki("jobs", "show", mine).output.count("IN_PROGRESS") == 3
     assert len(json.loads(tsuzuki("jobs", "show", mine, "--json").output)) == 3
-    assert tsuzuki("jobs", "show", str(uuid.uuid4())).exit_code == 1
-    assert tsuzuki("jobs", "cancel", mine, *there).output == "asked for the end of 1 batches\n"
+    for word in ("show", "cancel"):
+        unknown = tsuzuki("jobs", word, str(uuid.uuid4()))
+        assert unknown.exit_code == 1
+        assert "has no jobs here" in unknown.output
+    assert tsuzuki("jobs", "cancel", mine, *there).output == "asked for the end of 1 batch\n"
     assert batch.cancelled
 
 

@@ -11,11 +11,13 @@ import trustme
 import uvloop
 
 from tests.llm.double import KEY, Double
-from tsuzuki import llm
+from tsuzuki import flow, llm
 from tsuzuki.errors import BadUsage, ProviderUnavailable
 from tsuzuki.llm.connection import Connections
+from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.questions import Question
 from tsuzuki.llm.wire import Patience, Wire
+from tsuzuki.testing import run_flow
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 WHOLE = HEAD + b"content-length: 2\r\n\r\n{}"
@@ -185,6 +187,28 @@ async def test_a_password_in_the_address_is_left_to_the_library(double: Double) 
     await wire.json("POST", "/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "q"}]})
     assert double.headers[-1]["authorization"].startswith("Basic ")
     await wire.close()
+
+
+async def test_a_password_in_the_address_is_in_no_journal(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = double.url.replace("//", f"//me:{KEY}@") + "/v1"
+
+    @flow
+    async def asks(base_url: str = "") -> list[str]:
+        return [each.text for each in await llm.ask_all([llm.Request("q")], provider="openai", base_url=base_url)]
+
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", at)
+    done = await run_flow(asks)
+    assert done.result == ["answer to q"]
+    assert KEY not in str(done.facts)
+    monkeypatch.delenv("TSUZUKI_LLM_BASE_URL")
+    assert "set TSUZUKI_LLM_BASE_URL instead" in str((await run_flow(asks, base_url=at)).error)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "http://", "http://[", "ftp://there/v1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(BadUsage, match="is no address of openai"):
+        opened(Address("openai", text))
 
 
 def test_the_loop_of_the_gateway_has_connections_too(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,13 +151,15 @@ async def cost(runs: Runs, days: float | None, *, as_json: bool) -> int:
     lines = ((each["provider"], each["model"], *_figures(each)) for each in used["models"])
     for line in render.table(_COSTS, (*lines, ("", "all", *_figures(used))), frozenset(_COSTS[2:])):
         click.echo(line)
+    if used["unpriced"]:
+        click.echo(f"* without {render.counted(used['unpriced'], 'request')} of unknown price")
     more = f" (the newest {len(found.rows):,} runs; there are more)" if found.more else ""
     click.echo(f"{render.counted(len(found.rows), 'run')}{more}", err=True)
     return 0
 
 
 def _figures(sums: dict[str, Any]) -> tuple[str, ...]:
-    price = "not known" if sums["cost"] is None else dollars(sums["cost"])
+    price = "not known" if sums["cost"] is None else dollars(sums["cost"]) + (" *" if sums["unpriced"] else "")
     return (*(f"{sums[name]:,}" for name in ("requests", "input_tokens", "output_tokens")), price)
 
 
@@ -227,7 +229,7 @@ async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int
     async with _queue(data_dir) as queue:
         found = [job async for job in queue.jobs(process)]
     if not found:
-        raise StoreUnavailable(f"process {process} has no jobs here; `tsuzuki llm jobs list` shows those that have")
+        raise _unknown(process)
     if as_json:
         render.put([_plain(job) for job in found])
         return 0
@@ -238,6 +240,10 @@ async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int
     for line in render.table(_JOBS, lines):
         click.echo(line)
     return 0
+
+
+def _unknown(process: str) -> StoreUnavailable:
+    return StoreUnavailable(f"process {process} has no jobs here; `tsuzuki llm jobs list` shows those that have")
 
 
 def _plain(job: "Job") -> dict[str, Any]:
@@ -256,8 +262,10 @@ async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: 
       tsuzuki llm jobs cancel 6f1c9a52-3f0e-4d53-9f52-0c7b7a0f8f11 --provider openai
     """  # noqa: D301 - click reads \b as: keep these lines
     async with _queue(data_dir) as queue:
+        if not await queue.counts(process):
+            raise _unknown(process)
         asked = await models_of_language.QueueWorker(queue, at).cancel(process)
-    click.echo(f"asked for the end of {asked} batches")
+    click.echo(f"asked for the end of {render.counted(asked, 'batch', 'batches')}")
     return 0
 
 

@@ -32,6 +32,7 @@ from tsuzuki.llm.steps import (
     request_step,
 )
 from tsuzuki.results import Failure
+from tsuzuki.spending import dollars
 
 Model = TypeVar("Model", bound=BaseModel)
 Given = TypeVar("Given")
@@ -188,9 +189,10 @@ def _tell(replies: Sequence[dict[str, Any]]) -> None:
     used = sum((each.usage for each in every), Usage())
     failed = sum(bool(each.error) for each in every)
     costs = [each.cost for each in every if each.cost is not None]
-    cost = f", ${sum(costs):.4f}" if costs else ""
-    bad = f", {failed} failed" if failed else ""
-    current().log.info(f"{len(every)} questions{bad}: {used.input:,} tokens in, {used.output:,} out{cost}")
+    cost = f", {dollars(sum(costs))}" if costs else ""
+    bad = f", {failed:,} failed" if failed else ""
+    many = "1 question" if len(every) == 1 else f"{len(every):,} questions"
+    current().log.info(f"{many}{bad}: {used.input:,} tokens in, {used.output:,} out{cost}")
 
 
 def _then(outcome: Any, made: Callable[[Any], Given]) -> Any:

@@ -60,11 +60,11 @@ async def end_here(address: Address, process_id: str) -> None:
         logger.warning("the batches of process %s go on: %s", process_id, error)
 
 
-async def end_batches(runs: Runs, row: Run) -> list[Ended]:
+async def end_batches(runs: Runs, row: Run, *, log: bool = True) -> list[Ended]:
     """Asks for the end of the batches that a run had open when it was cancelled at once: its journal names them.
 
     Nobody executed it (it waited, or whoever did is dead), so whoever cancelled it asks; the key of the provider has to
-    be in the environment here.
+    be in the environment here. What became of it is logged, unless the caller tells it otherwise.
     """
     noted = _Noted()
     position = max(row.position - MOST_READ, 0)
@@ -74,7 +74,7 @@ async def end_batches(runs: Runs, row: Run) -> list[Ended]:
         position = entries[-1].position
     ended = [await _end(address, batch) for address, batch in noted.open()]
     ended += [await _sought_and_ended(address, intent, noted.known) for address, intent in noted.unclear()]
-    for each in ended:
+    for each in ended if log else ():
         logger.log(logging.WARNING if each.error else logging.INFO, "run %s: %s", row.number, each)
     return ended
 

@@ -6,11 +6,13 @@ through the HTTP library.
 
 import asyncio
 import functools
+import logging
 import math
 import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -39,6 +41,14 @@ LONGEST_ASKED: Final = 300.0
 """Who asks us to wait longer than this (seconds) is not waited for: whoever asked can come again."""
 LONGEST_MESSAGE: Final = 500
 Answered = TypeVar("Answered", Response, httpx2.Response)
+_HINTS: Final = {
+    401: "; look at the key in the environment",
+    403: "; look at the key in the environment",
+    404: "; look at the address (TSUZUKI_LLM_BASE_URL, with its /v1 where it has one) and at the model",
+}
+_OURS: Final[ContextVar[bool]] = ContextVar("tsuzuki_llm_wire", default=False)
+logging.getLogger("httpx2").addFilter(lambda record: record.levelno > logging.INFO or not _OURS.get())
+"""The library tells of every request; of ours the log of a run would be full: polls of a day, many questions."""
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -181,13 +191,14 @@ class Wire:
                 await self.pace.turn(self.clock, weight)
             asked = None
             try:
-                response = await send()
+                response = await _untold(send())
                 if response.status_code < CLIENT_ERROR:
                     return response
                 asked = retry_after(response.headers, self.clock)
                 error: LLMError = await self._refusal(response, asked, once=once)
             except UNSENT as failure:
-                error = ProviderUnavailable(f"{self._name} cannot be reached: {self._told(failure)}")
+                told = f"{self._name} cannot be reached: {self._told(failure)}"
+                error = ProviderUnavailable(f"{told}; is it running, and is the address right (TSUZUKI_LLM_BASE_URL)?")
             except httpx2.TransportError as failure:
                 kind = ProviderUnclear if once else ProviderUnavailable
                 error = kind(f"{self._name} did not answer: {self._told(failure)}")
@@ -214,8 +225,7 @@ class Wire:
                 await response.aclose()
         text = f"{self._name} answered HTTP {status}: {said}"
         if status not in PASSING or "insufficient_quota" in said:
-            hint = "; look at the key in the environment" if status in (401, 403) else ""
-            return ProviderRefused(text + hint, status)
+            return ProviderRefused(text + _HINTS.get(status, ""), status)
         if asked is not None and asked > LONGEST_ASKED:
             text += f"; it asks to be left alone for {asked:,.0f} s"
         return ProviderUnclear(text) if once and status != TOO_MANY else ProviderUnavailable(text)
@@ -232,6 +242,14 @@ class Wire:
         if self._secret:
             text = text.replace(self._secret, "***")
         return redact(text[:LONGEST_MESSAGE])
+
+
+async def _untold(sending: Awaitable[Answered]) -> Answered:
+    token = _OURS.set(True)
+    try:
+        return await sending
+    finally:
+        _OURS.reset(token)
 
 
 def _is_plain(base_url: str) -> bool:

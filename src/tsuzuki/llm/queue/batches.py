@@ -32,6 +32,7 @@ from tsuzuki.llm.queue.submissions import (
 )
 from tsuzuki.llm.queue.tracing import entered, tell
 from tsuzuki.llm.structured import TRIES, again
+from tsuzuki.redact import redact
 
 MISSING: Final = "batch result missing for request"
 LOOK_AGAIN: Final = 1.0
@@ -150,7 +151,7 @@ class BatchWork:
         """Writes an intent down, and tells whether that was the first time."""
         intent, first = await self.ledger.intend(meant)
         named = {"id": intent.id, "process_id": intent.process_id, "at": intent.at}
-        place = {"provider": self.provider.name, "base_url": self.provider.base_url}
+        place = {"provider": self.provider.name, "base_url": redact(self.provider.base_url)}
 
         def work(db: sqlite3.Connection) -> tuple[Submission, bool]:
             fresh = bool(db.execute(SQL["intend"], {**named, **place}).rowcount)
@@ -279,7 +280,7 @@ class BatchWork:
         """Lets wait again what a batch that was cancelled has not done; gives those that were tried often enough."""
         left, group = list[str](), list[Collected]()
         for job, placed in jobs.items():
-            tried = after(placed.before, Reply(cost=0.0))
+            tried = after(placed.before, Reply(cost=0.0, unasked=1))
             if tried.tries < TRIES:
                 group.append(Collected(job, tried, placed.question.turns))
             else:

@@ -177,6 +177,25 @@ async def test_cancelling_a_run_ends_a_batch_whose_id_it_has_not_heard_of(double
     assert batch.cancelled
 
 
+@flow
+async def directly(count: int) -> int:
+    return len(await llm.ask_all([llm.Request(f"q{n}") for n in range(count)], strategy="sync", concurrency=2))
+
+
+async def test_cancelling_a_run_that_asks_directly_leaves_nothing_in_the_queue(double: Double) -> None:
+    double.delay = 5.0
+    runs = Runs(MemoryBackend())
+    going = asyncio.create_task(run_here(runs, directly, {"count": 4}, signals=False))
+    await until(lambda: double.at_once == 2)
+    [row] = await runs.list(Query())
+    await runs.cancel(row.id)
+    await asyncio.wait({going})
+    async with JobQueue() as queue:
+        assert await queue.processes() == []
+    double.delay = 0.0
+    assert (await carry_on(runs, directly, await runs.resume(row.id))).result == 4
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["whose id is known", "which was only intended"])
 def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, tmp_path: Path, known: bool) -> None:
     double.plan = Plan(polls=10**9)

@@ -36,7 +36,9 @@ def test_models_and_ask(double: Double, there: tuple[str, ...]) -> None:
     assert "broke off" in half.output
 
 
-def test_a_provider_that_is_well_and_one_that_is_not(double: Double, there: tuple[str, ...]) -> None:
+def test_a_provider_that_is_well_and_one_that_is_not(
+    double: Double, there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     double.answer = lambda prompt: '{"colour": "red"}'
     well = tsuzuki("doctor", *there)
     assert well.exit_code == 0, well.output
@@ -50,6 +52,9 @@ def test_a_provider_that_is_well_and_one_that_is_not(double: Double, there: tupl
     assert "FAIL" in ill.output
     assert KEY not in ill.output
     assert tsuzuki("doctor", "--provider", "offline").exit_code == 0
+    monkeypatch.setattr("tsuzuki.llm.wire.Patience.pause", lambda *_: 0.0)
+    away = tsuzuki("doctor", "--provider", "openai", "--base-url", "http://127.0.0.1:9/v1")
+    assert away.output.count("FAIL") == 1  # and nothing more is tried
 
 
 def test_jobs_are_listed_shown_and_cancelled(
@@ -80,6 +85,9 @@ def test_jobs_are_listed_shown_and_cancelled(
         assert "has no jobs here" in unknown.output
     assert tsuzuki("jobs", "cancel", mine, *there).output == "asked for the end of 1 batch\n"
     assert batch.cancelled
+    told = tsuzuki("jobs", "cancel", mine, "--delete", *there)
+    assert told.output == "asked for the end of 1 batch, and forgot 3 jobs\n"
+    assert json.loads(tsuzuki("jobs", "list", "--json").output) == []
 
 
 def test_the_cache_is_counted_and_cleared(

@@ -99,11 +99,14 @@ async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int
       tsuzuki llm ask "Why is the sky blue?" --provider ollama --model llama3.2
     """  # noqa: D301 - click reads \b as: keep these lines
     provider = models_of_language.opened(at)
+    said = False
     try:
         async for piece in provider.stream(models_of_language.Question(prompt, system=system)):
             click.echo(piece, nl=False)
+            said = True
     finally:
-        click.echo()  # an error stands on a line of its own
+        if said:  # an error stands on a line of its own
+            click.echo()
         await provider.close()
     return 0
 
@@ -252,11 +255,15 @@ def _plain(job: "Job") -> dict[str, Any]:
 
 @jobs.command("cancel")
 @click.argument("process")
+@click.option("--delete", is_flag=True, help="Forget its jobs too, answered or not: nobody waits for them any more.")
 @folder_option
 @provider_options
 @run
-async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None) -> int:
+async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None, *, delete: bool) -> int:
     """Ask the provider to end the open batches of a process; what is done is kept.
+
+    A run that was cancelled leaves its jobs here, for a resume; --delete forgets them. A run that is resumed all the
+    same finds its batch by its journal.
 
     \b
       tsuzuki llm jobs cancel 6f1c9a52-3f0e-4d53-9f52-0c7b7a0f8f11 --provider openai
@@ -265,7 +272,9 @@ async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: 
         if not await queue.counts(process):
             raise _unknown(process)
         asked = await models_of_language.QueueWorker(queue, at).cancel(process)
-    click.echo(f"asked for the end of {render.counted(asked, 'batch', 'batches')}")
+        deleted = await queue.delete_process(process, abandoned=True) if delete else None
+    told = "" if deleted is None else f", and forgot {render.counted(deleted, 'job')}"
+    click.echo(f"asked for the end of {render.counted(asked, 'batch', 'batches')}{told}")
     return 0
 
 

@@ -157,12 +157,18 @@ async def _one_by_one(
 ) -> list[dict[str, Any]]:
     items = [{"key": key, "question": plain(question)} for key, question in zip(keys, questions, strict=True)]
     async with AsyncExitStack() as held:  # open for all of them, and so are the connections
-        await held.enter_async_context(shared_queue())
         with suppress(BadUsage):  # its key is missing: whoever has to ask says so
             await held.enter_async_context(shared_provider(decided.address))
-        found = await request_step.map(
-            items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
-        )
+        queue = await held.enter_async_context(shared_queue())
+        held.enter_context(FRAME.get().staying())
+        try:
+            found = await request_step.map(
+                items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
+            )
+        except asyncio.CancelledError:
+            if current().for_good:  # what was answered is a fact; the rest is asked anew by whoever resumes
+                await asyncio.shield(queue.delete_process(decided.process_id))
+            raise
     return [_failed(each) if isinstance(each, Failure) else each for each in found]
 
 

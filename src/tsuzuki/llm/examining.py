@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from typing import Any, Final
 
-from tsuzuki.errors import LLMError
+from tsuzuki.errors import LLMError, ProviderUnavailable
 from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import CutOff, Question
@@ -23,19 +23,22 @@ _HELD: Final = Question('Name one colour, under the key "colour".', name="Colour
 
 async def examined(provider: Provider) -> AsyncIterator[tuple[str, str | None]]:
     """Asks a few short questions; gives what was looked at, and what is wrong with it or None."""
-    yield "it can be reached", await _trouble(provider.health())
+    reached = await _trouble(provider.health())
+    yield "it can be reached", None if reached is None else str(reached)
+    if isinstance(reached, ProviderUnavailable):
+        return  # whatever else is asked ends like this, and takes as long
     if not provider.base_url:
         yield "it answers by the rules that programs register", None
         return
-    yield "it answers", await _trouble(provider.complete(_PLAIN))
-    yield "it streams", await _trouble(_streamed(provider))
+    yield "it answers", await _told(provider.complete(_PLAIN))
+    yield "it streams", await _told(_streamed(provider))
     for rung in provider.capability.rungs:
-        yield f"it can be held to a schema by {rung}", await _trouble(_held(provider, rung))
+        yield f"it can be held to a schema by {rung}", await _told(_held(provider, rung))
     if provider.batches is None:
         yield "it has no batches: questions are asked one by one", None
     else:
         nothing = Intent("nothing", "nothing", 0.0, ("nothing",))
-        yield "its batches can be listed", await _trouble(provider.batches.find(nothing, frozenset()))
+        yield "its batches can be listed", await _told(provider.batches.find(nothing, frozenset()))
 
 
 async def _held(provider: Provider, rung: Rung) -> None:
@@ -51,9 +54,14 @@ async def _streamed(provider: Provider) -> None:
         raise LLMError("the stream brought nothing")
 
 
-async def _trouble(work: Awaitable[Any]) -> str | None:
+async def _trouble(work: Awaitable[Any]) -> LLMError | None:
     try:
         await work
     except LLMError as error:
-        return str(error)
+        return error
     return None
+
+
+async def _told(work: Awaitable[Any]) -> str | None:
+    error = await _trouble(work)
+    return None if error is None else str(error)

@@ -24,7 +24,9 @@ WHOLE = HEAD + b"content-length: 2\r\n\r\n{}"
 
 
 @asynccontextmanager
-async def serving(*answers: bytes, close: bool = False, trust: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def serving(
+    *answers: bytes, close: bool = False, trust: ssl.SSLContext | None = None, pause: float = 0.001
+) -> AsyncIterator[str]:
     """A server that says these bytes, piece by piece, to each request."""
     scheme = "http" if trust is None else "https"
 
@@ -38,7 +40,7 @@ async def serving(*answers: bytes, close: bool = False, trust: ssl.SSLContext | 
                 for piece in answers:
                     writer.write(piece)
                     await writer.drain()
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(pause)
                 if close or not answers:
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -138,8 +140,8 @@ def test_a_key_that_cannot_be_one_is_refused_without_being_told(key: str, monkey
 
 async def test_an_answer_that_keeps_coming_is_not_given_up() -> None:
     slow = [HEAD + b"content-length: 30\r\n\r\n", *[b"x"] * 30]
-    async with serving(*slow) as url:
-        mine = connections(url, 0.02)
+    async with serving(*slow, pause=0.025) as url:  # in all longer than it waits, each piece far sooner
+        mine = connections(url, 0.6)
         assert (await mine.ask("GET", "/x", None, None)).content == b"x" * 30
         mine.close()
         await asyncio.sleep(0)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from tsuzuki.facts import Spent
 
 _NUMBERS: Final = ("requests", "cached", "unpriced", "input", "output", "cost")
+_SMALLEST: Final = 0.000001
 _EXACT: Final = 10
 """Dollars are told with so many decimals: sums of floats have noise beyond."""
 
@@ -31,7 +32,7 @@ def usage(spent: Iterable[Spent]) -> dict[str, Any] | None:
 def _sums(spent: Iterable[Spent]) -> dict[str, Any]:
     """Gives sums under the names that people know; a cost of which nothing is known is None."""
     total: dict[str, Any] = {name: sum(getattr(each, name) for each in spent) for name in _NUMBERS}
-    known = total["requests"] > total["unpriced"]
+    known = not total["unpriced"] or total["requests"] - total["cached"] > total["unpriced"]
     return {
         "requests": total["requests"],
         "cached": total["cached"],
@@ -54,4 +55,9 @@ def told(sums: dict[str, Any]) -> str:
 
 def dollars(amount: float) -> str:
     """Says an amount: with more decimals where it is small."""
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.6f}".rstrip("0")
+    if amount >= 1 or not amount:
+        return f"${amount:,.2f}"
+    if amount < _SMALLEST:
+        return f"less than ${_SMALLEST:.6f}"
+    cents, more = f"{amount:.6f}"[:4], f"{amount:.6f}"[4:]
+    return f"${cents}{more.rstrip('0')}"

@@ -51,6 +51,8 @@ class Answering:
     def __init__(self) -> None:
         self.answer: Callable[[str], str] = lambda prompt: f"answer to {prompt}"
         self.finish = "stop"
+        self.breaks = False
+        """Whether streams break off before their end."""
         self.delay = 0.0
         self.refusals: list[tuple[int, dict[str, str]]] = []
         self.seen: list[dict[str, Any]] = []
@@ -93,20 +95,21 @@ class Answering:
 
     def _chat(self, body: Any, text: str) -> Any:
         if body.get("stream"):
-            pieces = [{"choices": [{"delta": {"content": text[i : i + 5]}}]} for i in range(0, len(text), 5)]
-            return StreamingResponse(_events([*map(json.dumps, pieces), "[DONE]"]), media_type="text/event-stream")
+            pieces: list[Any] = [{"choices": [{"delta": {"content": piece}}]} for piece in _cut(text)]
+            end = [{"choices": [{"delta": {}, "finish_reason": self.finish}]}] if self.finish else []
+            return self._streamed(pieces, end, "[DONE]")
         return completion(body, text, self.finish)
 
     async def messages(self, request: Request) -> Response:
         return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), self._message)
 
     def _message(self, body: Any, text: str) -> Any:
+        reason = {"length": "max_tokens"}.get(self.finish, "end_turn")
         if body.get("stream"):
-            pieces = [
-                {"type": "content_block_delta", "delta": {"text": text[i : i + 5]}} for i in range(0, len(text), 5)
-            ]
-            return StreamingResponse(_events(map(json.dumps, pieces)), media_type="text/event-stream")
-        return message(body, text, {"length": "max_tokens"}.get(self.finish, "end_turn"))
+            pieces = [{"type": "content_block_delta", "delta": {"text": piece}} for piece in _cut(text)]
+            end = [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+            return self._streamed(pieces, end)
+        return message(body, text, reason)
 
     async def gemini(self, request: Request) -> Response:
         def reply(body: Any, text: str) -> Any:
@@ -115,18 +118,20 @@ class Answering:
                 "content": {"parts": [{"text": text}]},
                 "finishReason": "MAX_TOKENS" if self.finish == "length" else "STOP",
             }
-            answer = {"candidates": [found], "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3}}
             if "stream" in request.url.path:
-                return StreamingResponse(_events([json.dumps(answer)]), media_type="text/event-stream")
-            return answer
+                said = {"content": found["content"]}
+                end = {"content": {}, "finishReason": found["finishReason"]}
+                return self._streamed([{"candidates": [said]}], [{"candidates": [end]}])
+            return {"candidates": [found], "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3}}
 
         return await self._guarded(request, lambda body: str(body["contents"][-1]["parts"][0]["text"]), reply)
 
     async def ollama(self, request: Request) -> Response:
         def reply(body: Any, text: str) -> Any:
             if body.get("stream"):
-                lines = "\n".join(json.dumps({"message": {"content": piece}}) for piece in text.split(" "))
-                return PlainTextResponse(lines)
+                lines: list[Any] = [{"message": {"content": piece}} for piece in text.split(" ")]
+                lines += [] if self.breaks else [{"message": {"content": ""}, "done": True, "done_reason": self.finish}]
+                return PlainTextResponse("\n".join(map(json.dumps, lines)))
             return {"model": body["model"], "message": {"content": text}, "done_reason": self.finish, "eval_count": 3}
 
         return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), reply)
@@ -143,9 +148,17 @@ class Answering:
         del request
         return JSONResponse({"models": [{"name": "m-1"}]})
 
+    def _streamed(self, pieces: list[Any], end: list[Any], *last: str) -> Response:
+        texts = map(json.dumps, pieces if self.breaks else [*pieces, *end])
+        return StreamingResponse(_events([*texts, *(() if self.breaks else last)]), media_type="text/event-stream")
+
     async def _at(self, boundary: str) -> None:
         if self.pause is not None:
             await self.pause(boundary)
+
+
+def _cut(text: str) -> list[str]:
+    return [text[i : i + 5] for i in range(0, len(text), 5)]
 
 
 async def _events(texts: Any) -> Any:

@@ -151,12 +151,53 @@ async def test_cancelling_a_run_ends_its_batch_and_resume_asks_only_the_rest(
     done = await carry_on(runs, waiting, resumed)
     assert done.result == [f"answer to q{n}" for n in range(4)]
     assert batches(double) == [4, 2]  # the first had answered two before it was ended
+    [spent] = (await runs.get(row.id)).spent
+    assert spent.requests == 4  # what the first did not come to was no request
 
 
 async def tick() -> None: ...
 
 
-def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, tmp_path: Path) -> None:
+async def test_cancelling_a_run_ends_a_batch_whose_id_it_has_not_heard_of(double: Double) -> None:
+    heard = False
+
+    async def lost(boundary: str) -> None:
+        while boundary == "after batch" and not heard:
+            await asyncio.sleep(0.01)
+
+    double.pause = lost
+    runs = Runs(MemoryBackend())
+    going = asyncio.create_task(run_here(runs, waiting, {"count": 2, "also_busy": False}, signals=False))
+    await until(lambda: bool(double.batches))
+    [row] = await runs.list(Query())
+    await runs.cancel(row.id)
+    await asyncio.wait({going})
+    heard = True
+    [batch] = double.batches.values()
+    assert batch.cancelled
+
+
+@flow
+async def directly(count: int) -> int:
+    return len(await llm.ask_all([llm.Request(f"q{n}") for n in range(count)], strategy="sync", concurrency=2))
+
+
+async def test_cancelling_a_run_that_asks_directly_leaves_nothing_in_the_queue(double: Double) -> None:
+    double.delay = 5.0
+    runs = Runs(MemoryBackend())
+    going = asyncio.create_task(run_here(runs, directly, {"count": 4}, signals=False))
+    await until(lambda: double.at_once == 2)
+    [row] = await runs.list(Query())
+    await runs.cancel(row.id)
+    await asyncio.wait({going})
+    async with JobQueue() as queue:
+        assert await queue.processes() == []
+    double.delay = 0.0
+    assert (await carry_on(runs, directly, await runs.resume(row.id))).result == 4
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["whose id is known", "which was only intended"])
+def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, tmp_path: Path, known: bool) -> None:
     double.plan = Plan(polls=10**9)
     store = Path(tmp_path)
 
@@ -164,18 +205,23 @@ def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, t
         async with Runs.open(data_dir=str(store)) as runs:
             row = await runs.submit(waiting, {"count": 2, "also_busy": False})
             [claim] = await runs.backend.claim("nobody", run_id=row.id)
+            submitted = f.StepDone(
+                at=1.0, step="s", name="llm.submit", key="meant", parent="b", result=json_of("batch_x")
+            )
             journal: list[Any] = [
                 f.StepDone(at=1.0, step="p", name="llm.plan", result=json_of(plan(double))),
                 f.StepStarted(at=1.0, step="b", name="llm.batch", key="process"),
-                f.StepDone(at=1.0, step="s", name="llm.submit", parent="b", result=json_of("batch_x")),
+                f.StepDone(at=1.0, step="i", name="llm.intent", key="meant", parent="b", result=json_of(1.0)),
+                *([submitted] if known else ()),
                 f.Released(at=1.0, reason="waits", not_before=4e9, worker="nobody"),
             ]
             await runs.backend.append(claim, journal)
             return row.number
 
     number = asyncio.run(left_behind())
-    double.made([], {}, "batch_")
-    batch = double.batches["batch_x"] = double.batches.popitem()[1]
+    batch = double.made([], {"tsuzuki_intent": "meant"}, "batch_")
+    batch.id = "batch_x"
+    double.batches = {"batch_x": batch}
     found = CliRunner().invoke(main, ["cancel", str(number), "--data-dir", str(store)])
     assert found.exit_code == 0, found.output
     assert "openai was asked to end batch batch_x" in found.output

@@ -15,15 +15,17 @@ import pytest
 
 from tests.llm.double import KEY, Double, Plan
 from tests.llm.test_queue import Heard, process, questions, rows
+from tsuzuki.errors import ProviderUnclear
 from tsuzuki.llm.capability import BatchLimits
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import Question
-from tsuzuki.llm.queue.batches import BatchWork
+from tsuzuki.llm.queue.batches import BatchWork, sought
 from tsuzuki.llm.queue.jobs import JobQueue
 from tsuzuki.llm.queue.submissions import NoLedger, Waiting, pause
 from tsuzuki.llm.queue.worker import QueueWorker
 from tsuzuki.llm.wire import Patience
+from tsuzuki.testing import FakeClock
 
 PATHS = {"openai": "/v1", "anthropic": ""}
 BOTH = pytest.mark.parametrize("name", PATHS)
@@ -231,6 +233,12 @@ async def test_what_may_be_ours_is_waited_for(double: Double) -> None:
     created = await batches.create(intent, [batches.line(jobs[0], Question("q"), None)])
     assert (await batches.find(intent, frozenset())).perhaps == (created,)
     assert (await batches.find(intent, frozenset({created}))).perhaps == ()
+    clock = FakeClock(autoadvance=True)
+    with pytest.raises(ProviderUnclear, match=f"{created} may be it"):
+        await sought(batches, intent, frozenset(), clock)
+    with pytest.raises(ProviderUnclear, match="none is found"):
+        await sought(batches, intent, frozenset({created}), clock)
+    assert not double.batches[created].cancelled  # it may be somebody else's
     await provider.close()
 
 

@@ -29,20 +29,32 @@ def there(double: Double) -> tuple[str, ...]:
 def test_models_and_ask(double: Double, there: tuple[str, ...]) -> None:
     assert tsuzuki("models", *there).output == "m-1\nm-2\n"
     assert tsuzuki("ask", "why?", *there).output == "answer to why?\n"
+    double.breaks = True
+    half = tsuzuki("ask", "why?", *there)
+    assert half.exit_code == 1
+    assert half.output.startswith("answer to why?\n")
+    assert "broke off" in half.output
 
 
-def test_a_provider_that_is_well_and_one_that_is_not(double: Double, there: tuple[str, ...]) -> None:
+def test_a_provider_that_is_well_and_one_that_is_not(
+    double: Double, there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     double.answer = lambda prompt: '{"colour": "red"}'
     well = tsuzuki("doctor", *there)
     assert well.exit_code == 0, well.output
     assert "held to a schema by json_schema" in well.output
     assert "batches can be listed" in well.output
+    double.answer = lambda prompt: prompt
+    assert tsuzuki("doctor", *there).output.count("FAIL") == 3, "a question is no answer to itself"
     double.refusals = [(401, {})]
     ill = tsuzuki("doctor", *there)
     assert ill.exit_code == 1
     assert "FAIL" in ill.output
     assert KEY not in ill.output
     assert tsuzuki("doctor", "--provider", "offline").exit_code == 0
+    monkeypatch.setattr("tsuzuki.llm.wire.Patience.pause", lambda *_: 0.0)
+    away = tsuzuki("doctor", "--provider", "openai", "--base-url", "http://127.0.0.1:9/v1")
+    assert away.output.count("FAIL") == 1  # and nothing more is tried
 
 
 def test_jobs_are_listed_shown_and_cancelled(
@@ -67,9 +79,15 @@ def test_jobs_are_listed_shown_and_cancelled(
     assert mine in tsuzuki("jobs", "list").output
     assert tsuzuki("jobs", "show", mine).output.count("IN_PROGRESS") == 3
     assert len(json.loads(tsuzuki("jobs", "show", mine, "--json").output)) == 3
-    assert tsuzuki("jobs", "show", str(uuid.uuid4())).exit_code == 1
-    assert tsuzuki("jobs", "cancel", mine, *there).output == "asked for the end of 1 batches\n"
+    for word in ("show", "cancel"):
+        unknown = tsuzuki("jobs", word, str(uuid.uuid4()))
+        assert unknown.exit_code == 1
+        assert "has no jobs here" in unknown.output
+    assert tsuzuki("jobs", "cancel", mine, *there).output == "asked for the end of 1 batch\n"
     assert batch.cancelled
+    told = tsuzuki("jobs", "cancel", mine, "--delete", *there)
+    assert told.output == "asked for the end of 1 batch, and forgot 3 jobs\n"
+    assert json.loads(tsuzuki("jobs", "list", "--json").output) == []
 
 
 def test_the_cache_is_counted_and_cleared(

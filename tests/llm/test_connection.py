@@ -11,18 +11,22 @@ import trustme
 import uvloop
 
 from tests.llm.double import KEY, Double
-from tsuzuki import llm
+from tsuzuki import flow, llm
 from tsuzuki.errors import BadUsage, ProviderUnavailable
 from tsuzuki.llm.connection import Connections
+from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.questions import Question
 from tsuzuki.llm.wire import Patience, Wire
+from tsuzuki.testing import run_flow
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 WHOLE = HEAD + b"content-length: 2\r\n\r\n{}"
 
 
 @asynccontextmanager
-async def serving(*answers: bytes, close: bool = False, trust: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def serving(
+    *answers: bytes, close: bool = False, trust: ssl.SSLContext | None = None, pause: float = 0.001
+) -> AsyncIterator[str]:
     """A server that says these bytes, piece by piece, to each request."""
     scheme = "http" if trust is None else "https"
 
@@ -36,7 +40,7 @@ async def serving(*answers: bytes, close: bool = False, trust: ssl.SSLContext | 
                 for piece in answers:
                     writer.write(piece)
                     await writer.drain()
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(pause)
                 if close or not answers:
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -136,8 +140,8 @@ def test_a_key_that_cannot_be_one_is_refused_without_being_told(key: str, monkey
 
 async def test_an_answer_that_keeps_coming_is_not_given_up() -> None:
     slow = [HEAD + b"content-length: 30\r\n\r\n", *[b"x"] * 30]
-    async with serving(*slow) as url:
-        mine = connections(url, 0.02)
+    async with serving(*slow, pause=0.025) as url:  # in all longer than it waits, each piece far sooner
+        mine = connections(url, 0.6)
         assert (await mine.ask("GET", "/x", None, None)).content == b"x" * 30
         mine.close()
         await asyncio.sleep(0)
@@ -185,6 +189,28 @@ async def test_a_password_in_the_address_is_left_to_the_library(double: Double) 
     await wire.json("POST", "/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "q"}]})
     assert double.headers[-1]["authorization"].startswith("Basic ")
     await wire.close()
+
+
+async def test_a_password_in_the_address_is_in_no_journal(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = double.url.replace("//", f"//me:{KEY}@") + "/v1"
+
+    @flow
+    async def asks(base_url: str = "") -> list[str]:
+        return [each.text for each in await llm.ask_all([llm.Request("q")], provider="openai", base_url=base_url)]
+
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", at)
+    done = await run_flow(asks)
+    assert done.result == ["answer to q"]
+    assert KEY not in str(done.facts)
+    monkeypatch.delenv("TSUZUKI_LLM_BASE_URL")
+    assert "set TSUZUKI_LLM_BASE_URL instead" in str((await run_flow(asks, base_url=at)).error)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "http://", "http://[", "ftp://there/v1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(BadUsage, match="is no address of openai"):
+        opened(Address("openai", text))
 
 
 def test_the_loop_of_the_gateway_has_connections_too(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:

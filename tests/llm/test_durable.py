@@ -197,6 +197,8 @@ async def test_an_unclear_answer_in_a_run_leads_to_no_second_batch(double: Doubl
     done = await run_flow(many, count=3, strategy="batch")
     assert done.result == [f"answer to q{n}" for n in range(3)]
     assert len(double.batches) == 1
+    waited = next(fact.reason for fact in done.facts if isinstance(fact, f.Released))
+    assert waited.startswith("whether a batch was created is not known"), "it held its worker"
 
 
 async def test_local_and_offline_providers_fall_back_to_sync_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

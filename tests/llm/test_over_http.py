@@ -13,6 +13,7 @@ import pytest
 from tests.llm.double import Double, Plan
 from tests.llm.test_again import until
 from tsuzuki import Runs, Status, flow, llm
+from tsuzuki.cli.remote import waits_there
 from tsuzuki.gateway import create_app
 from tsuzuki.gateway.options import Options
 from tsuzuki.keyring import Keyring
@@ -131,6 +132,11 @@ async def test_cancelling_a_run_that_waits_for_its_batch_ends_that(
             found = await runs.get(row.id)
             return found.status is Status.PENDING and found.not_before > 0
 
+        async def says_for_what() -> bool:
+            [listed] = await asked(client, "/runs")
+            return waits_there(listed).startswith("batch batch_")
+
+        await until(says_for_what)
         await until(waits)
         answer = await client.post(f"/runs/{row.number}/cancel")
         assert answer.json()["status"] == "CANCELLED"

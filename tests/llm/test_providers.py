@@ -13,8 +13,8 @@ from tsuzuki.llm.capability import is_local
 from tsuzuki.llm.pacing import Pace
 from tsuzuki.llm.providers import Address, offline
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Usage
-from tsuzuki.llm.wire import Patience
+from tsuzuki.llm.questions import CutOff, Question, Usage
+from tsuzuki.llm.wire import Patience, retry_after
 from tsuzuki.testing import FakeClock
 
 PATHS = {"openai": "/v1", "vllm": "/v1", "anthropic": "", "gemini": "/v1beta", "ollama": ""}
@@ -23,6 +23,10 @@ QUICK = Patience(attempts=4, first=0.01)
 
 def at(double: Double, name: str) -> Provider:
     return providers.opened(Address(name, double.url + PATHS[name], "m-1"), patience=QUICK)
+
+
+async def streamed(provider: Provider) -> str:
+    return "".join([piece async for piece in provider.stream(Question("why?"))])
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -44,15 +48,33 @@ async def test_a_cut_off_answer_says_so_from(double: Double, name: str) -> None:
     double.finish = "length"
     provider = at(double, name)
     assert (await provider.complete(Question("why?"))).finish == "length"
+    with pytest.raises(CutOff, match="max_tokens"):
+        await streamed(provider)
+    await provider.close()
+
+
+@pytest.mark.parametrize("name", PATHS)
+async def test_a_stream_that_breaks_off_is_no_answer_from(double: Double, name: str) -> None:
+    double.breaks = True
+    provider = at(double, name)
+    with pytest.raises(ProviderUnavailable, match=f"{name} broke off"):
+        await streamed(provider)
+    await provider.close()
+
+
+async def test_a_stream_may_end_without_a_reason(double: Double) -> None:
+    double.finish = ""
+    provider = at(double, "openai")
+    assert await streamed(provider) == "answer to why?"
     await provider.close()
 
 
 async def test_passing_refusals_are_tried_again_and_lasting_ones_are_not(double: Double) -> None:
     provider = at(double, "openai")
-    double.refusals = [(429, {"retry-after": "0.05"}), (503, {}), (500, {})]
+    double.refusals = [(429, {"retry-after": "0.3"}), (503, {}), (500, {})]
     started = time.monotonic()
     assert (await provider.complete(Question("why?"))).text == "answer to why?"
-    assert time.monotonic() - started >= 0.05
+    assert time.monotonic() - started >= 0.3
     assert len(double.seen) == 4
     double.refusals = [(400, {})]
     with pytest.raises(ProviderRefused, match="HTTP 400"):
@@ -62,6 +84,31 @@ async def test_passing_refusals_are_tried_again_and_lasting_ones_are_not(double:
     with pytest.raises(ProviderUnavailable):
         await provider.complete(Question("why?"))
     assert len(double.refusals) == 5
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, 50.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_a_provider_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, FakeClock(10.0)) == seconds
+
+
+async def test_who_asks_for_an_hour_is_not_waited_for(double: Double) -> None:
+    provider = at(double, "openai")
+    double.refusals = [(429, {"retry-after": "3600"})]
+    with pytest.raises(ProviderUnavailable, match="to be left alone for 3,600 s"):
+        await provider.complete(Question("why?"))
+    assert len(double.seen) == 1
     await provider.close()
 
 

@@ -247,6 +247,11 @@ async def test_a_slow_or_broken_listener_disturbs_nobody(queue: JobQueue, double
             time.sleep(0.05)
             raise RuntimeError("no")
 
+    class Asynchronous:
+        async def on_progress(self, event: ProgressEvent) -> None: ...
+
+    with pytest.raises(BadUsage, match="plain def"):
+        worker(queue, double, notifier=Asynchronous())  # nobody would await it
     mine = process()
     await queue.enqueue(mine, questions(10))
     assert await worker(queue, double, notifier=Bad()).process(mine, "sync") == {"COMPLETED": 10}

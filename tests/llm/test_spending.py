@@ -13,6 +13,7 @@ from tests.llm.double import Double, Plan
 from tsuzuki import Runs, flow, llm
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.cli import main
+from tsuzuki.facts import Spent
 from tsuzuki.spending import dollars, usage
 from tsuzuki.testing import Crash, FaultyBackend, run_flow
 
@@ -94,6 +95,12 @@ async def test_a_model_without_a_known_price_costs_nothing_that_is_known(double:
 
 def test_dollars_are_told_as_exactly_as_it_matters() -> None:
     assert [dollars(amount) for amount in (0.0, 0.000123, 1.5, 1234.5)] == ["$0.00", "$0.000123", "$1.50", "$1,234.50"]
+    assert [dollars(amount) for amount in (0.5, 0.0000001)] == ["$0.50", "less than $0.000001"]
+
+
+def test_what_came_from_the_cache_makes_no_price_known() -> None:
+    unknown, kept = Spent("openai", "m", requests=3, unpriced=3), Spent("openai", "m", requests=2, cached=2)
+    assert [(usage(each) or {})["cost"] for each in ([unknown, kept], [kept], [unknown])] == [None, 0.0, None]
 
 
 FLOWS = """
@@ -103,6 +110,7 @@ from tsuzuki import flow, llm
 async def asks(count: int) -> int:
     answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(count)])
     await llm.ask(str, "one more", model="gpt-4o")
+    await llm.ask(str, "and one", model="nobody-knows-it")
     return len(answers)
 """
 
@@ -118,14 +126,15 @@ def test_the_command_line_tells_it_after_the_run_and_later(double: Double, tmp_p
 
     ran = told("run", f"{tmp_path}/flows.py:asks", "-p", "count=3")
     assert f"openai/{MODEL}: 3 requests, 30 tokens in, 15 out, $0." in ran.stderr
-    assert "usage 4 requests, 40 tokens in, 20 out, $0." in ran.stderr
+    assert "usage 5 requests, 50 tokens in, 25 out, $0." in ran.stderr
     shown = told("get", "1")
-    assert "usage       4 requests" in shown.stdout
+    assert "usage       5 requests" in shown.stdout
     assert "openai/gpt-4o: 1 request, " in shown.stdout
     found = json.loads(told("get", "1", "--json").stdout)["usage"]
-    assert (found["requests"], found["input_tokens"], len(found["models"])) == (4, 40, 2)
+    assert (found["requests"], found["input_tokens"], len(found["models"])) == (5, 50, 3)
     cost = told("llm", "cost")
     assert "gpt-4o" in cost.stdout
+    assert "* without 1 request of unknown price" in cost.stdout
     assert json.loads(told("llm", "cost", "--json").stdout)["usage"] == found
 
 

@@ -42,7 +42,7 @@ async def cancel(
     cut = None
     late = answer is RunUpdateResult.ALREADY_TERMINAL
     at_once = not late and row.status is Status.CANCELLED
-    ended = await llm.end_batches(runs, row) if at_once else []
+    ended = await llm.end_batches(runs, row, log=False) if at_once else []
     if wait and row.status is Status.CANCELLING:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_sec):

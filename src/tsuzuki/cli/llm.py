@@ -99,11 +99,14 @@ async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int
       tsuzuki llm ask "Why is the sky blue?" --provider ollama --model llama3.2
     """  # noqa: D301 - click reads \b as: keep these lines
     provider = models_of_language.opened(at)
+    said = False
     try:
         async for piece in provider.stream(models_of_language.Question(prompt, system=system)):
             click.echo(piece, nl=False)
-        click.echo()
+            said = True
     finally:
+        if said:  # an error stands on a line of its own
+            click.echo()
         await provider.close()
     return 0
 
@@ -151,13 +154,15 @@ async def cost(runs: Runs, days: float | None, *, as_json: bool) -> int:
     lines = ((each["provider"], each["model"], *_figures(each)) for each in used["models"])
     for line in render.table(_COSTS, (*lines, ("", "all", *_figures(used))), frozenset(_COSTS[2:])):
         click.echo(line)
+    if used["unpriced"]:
+        click.echo(f"* without {render.counted(used['unpriced'], 'request')} of unknown price")
     more = f" (the newest {len(found.rows):,} runs; there are more)" if found.more else ""
     click.echo(f"{render.counted(len(found.rows), 'run')}{more}", err=True)
     return 0
 
 
 def _figures(sums: dict[str, Any]) -> tuple[str, ...]:
-    price = "not known" if sums["cost"] is None else dollars(sums["cost"])
+    price = "not known" if sums["cost"] is None else dollars(sums["cost"]) + (" *" if sums["unpriced"] else "")
     return (*(f"{sums[name]:,}" for name in ("requests", "input_tokens", "output_tokens")), price)
 
 
@@ -227,7 +232,7 @@ async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int
     async with _queue(data_dir) as queue:
         found = [job async for job in queue.jobs(process)]
     if not found:
-        raise StoreUnavailable(f"process {process} has no jobs here; `tsuzuki llm jobs list` shows those that have")
+        raise _unknown(process)
     if as_json:
         render.put([_plain(job) for job in found])
         return 0
@@ -240,24 +245,36 @@ async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int
     return 0
 
 
+def _unknown(process: str) -> StoreUnavailable:
+    return StoreUnavailable(f"process {process} has no jobs here; `tsuzuki llm jobs list` shows those that have")
+
+
 def _plain(job: "Job") -> dict[str, Any]:
     return {name: getattr(job, name) for name in job.__slots__}
 
 
 @jobs.command("cancel")
 @click.argument("process")
+@click.option("--delete", is_flag=True, help="Forget its jobs too, answered or not: nobody waits for them any more.")
 @folder_option
 @provider_options
 @run
-async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None) -> int:
+async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None, *, delete: bool) -> int:
     """Ask the provider to end the open batches of a process; what is done is kept.
+
+    A run that was cancelled leaves its jobs here, for a resume; --delete forgets them. A run that is resumed all the
+    same finds its batch by its journal.
 
     \b
       tsuzuki llm jobs cancel 6f1c9a52-3f0e-4d53-9f52-0c7b7a0f8f11 --provider openai
     """  # noqa: D301 - click reads \b as: keep these lines
     async with _queue(data_dir) as queue:
+        if not await queue.counts(process):
+            raise _unknown(process)
         asked = await models_of_language.QueueWorker(queue, at).cancel(process)
-    click.echo(f"asked for the end of {asked} batches")
+        deleted = await queue.delete_process(process, abandoned=True) if delete else None
+    told = "" if deleted is None else f", and forgot {render.counted(deleted, 'job')}"
+    click.echo(f"asked for the end of {render.counted(asked, 'batch', 'batches')}{told}")
     return 0
 
 

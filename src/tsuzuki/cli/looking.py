@@ -25,8 +25,6 @@ from tsuzuki.runs import Runs
 from tsuzuki.spending import usage
 
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
-_WAITS: Final = "WAITS FOR"
-"""A column that is there where a run waits for something it can name."""
 _ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
 _NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
 _OUTCOMES: Final = {"ItemDone": "done", "StepDone": "done", "ItemSkipped": "skipped"}
@@ -85,7 +83,7 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
     if not rows:
         return _no_runs(f"none in {render.near(str(store.file)) if store.file else place} fit", as_json=False)
     waits = any(render.waits_for(row) for row in rows)
-    head = (*_LIST, _WAITS) if waits else _LIST
+    head = (*_LIST, render.WAITS) if waits else _LIST
     shown = [_listed(row, gone, waited_for) + ((render.waits_for(row),) if waits else ()) for row in rows]
     for line in render.table(head, shown, _NUMBERS):
         click.echo(line)

@@ -8,7 +8,7 @@ import click
 from tsuzuki.backends import Line
 from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cancelled, Cut
-from tsuzuki.cli.remote import LIST, listed, output_option, over_http, reference, show, show_run
+from tsuzuki.cli.remote import LIST, listed, output_option, over_http, reference, show, show_run, waits_there
 from tsuzuki.lifecycle import TERMINAL, Status
 
 if TYPE_CHECKING:
@@ -31,7 +31,13 @@ def list_there(client: "Client", *, output: str, status: tuple[str, ...], limit:
         for run in runs:
             click.echo(f"{run['run_id']}  {run['status']}")
         return 0
-    return show(runs, output, LIST, listed, f"no runs at {client.server} fit")
+    none = f"no runs at {client.server} fit"
+    if output != "table":
+        return show(runs, output, LIST, listed, none)
+    found = list(runs)
+    if not any(map(waits_there, found)):
+        return show(found, output, LIST, listed, none)
+    return show(found, output, (*LIST, render.WAITS), lambda run: (*listed(run), waits_there(run)), none)
 
 
 def get_there(client: "Client", *, output: str, reference: str) -> int:

@@ -13,6 +13,7 @@ from tsuzuki.cli.cuts import Cut
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import API_KEY, SERVER, debug_option
 from tsuzuki.errors import BadUsage, RunNotFound
+from tsuzuki.lifecycle import Status
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -183,6 +184,13 @@ def listed(run: Any) -> tuple[str, ...]:
         render.local(run["updated_at"]),
         run["run_id"],
     )
+
+
+def waits_there(run: Any) -> str:
+    """Gives what a run of a gateway waits for, in the words of the step that waits, such as an open batch."""
+    if run["status"] != Status.PENDING:
+        return ""
+    return next((render.one_line(step["text"]) for step in run.get("progress") or () if step.get("text")), "")
 
 
 LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "CHANGED", "ID")

@@ -130,6 +130,10 @@ def usage_lines(sums: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield "" if several else "usage", f"{model['provider']}/{model['model'] or '?'}: {told(model)}"
 
 
+WAITS: Final = "WAITS FOR"
+"""A column that is there where a run waits for something it can name."""
+
+
 def waits_for(run: Run) -> str:
     """Gives what a run that was handed back waits for, in the words of the step that waits, such as an open batch."""
     if run.status is not Status.PENDING or not run.not_before:

@@ -6,8 +6,8 @@ from tsuzuki.errors import BadAnswer, LLMError
 from tsuzuki.llm.cached import key_of, shared_cache, wanted
 from tsuzuki.llm.prices import with_cost
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, after, failed
-from tsuzuki.llm.structured import TRIES, CutOff, asked, fitting, unfit, whole
+from tsuzuki.llm.questions import CutOff, Question, Reply, after, failed
+from tsuzuki.llm.structured import TRIES, asked, fitting, unfit, whole
 
 
 async def answered(provider: Provider, question: Question, *, cache: bool | None = None) -> Reply:

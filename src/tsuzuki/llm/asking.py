@@ -32,6 +32,7 @@ from tsuzuki.llm.steps import (
     request_step,
 )
 from tsuzuki.results import Failure
+from tsuzuki.spending import dollars
 
 Model = TypeVar("Model", bound=BaseModel)
 Given = TypeVar("Given")
@@ -156,12 +157,18 @@ async def _one_by_one(
 ) -> list[dict[str, Any]]:
     items = [{"key": key, "question": plain(question)} for key, question in zip(keys, questions, strict=True)]
     async with AsyncExitStack() as held:  # open for all of them, and so are the connections
-        await held.enter_async_context(shared_queue())
         with suppress(BadUsage):  # its key is missing: whoever has to ask says so
             await held.enter_async_context(shared_provider(decided.address))
-        found = await request_step.map(
-            items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
-        )
+        queue = await held.enter_async_context(shared_queue())
+        held.enter_context(FRAME.get().staying())
+        try:
+            found = await request_step.map(
+                items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
+            )
+        except asyncio.CancelledError:
+            if current().for_good:  # what was answered is a fact; the rest is asked anew by whoever resumes
+                await asyncio.shield(queue.delete_process(decided.process_id))
+            raise
     return [_failed(each) if isinstance(each, Failure) else each for each in found]
 
 
@@ -188,9 +195,10 @@ def _tell(replies: Sequence[dict[str, Any]]) -> None:
     used = sum((each.usage for each in every), Usage())
     failed = sum(bool(each.error) for each in every)
     costs = [each.cost for each in every if each.cost is not None]
-    cost = f", ${sum(costs):.4f}" if costs else ""
-    bad = f", {failed} failed" if failed else ""
-    current().log.info(f"{len(every)} questions{bad}: {used.input:,} tokens in, {used.output:,} out{cost}")
+    cost = f", {dollars(sum(costs))}" if costs else ""
+    bad = f", {failed:,} failed" if failed else ""
+    many = "1 question" if len(every) == 1 else f"{len(every):,} questions"
+    current().log.info(f"{many}{bad}: {used.input:,} tokens in, {used.output:,} out{cost}")
 
 
 def _then(outcome: Any, made: Callable[[Any], Given]) -> Any:

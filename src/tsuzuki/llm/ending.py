@@ -8,11 +8,15 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.errors import TsuzukiError
+from tsuzuki import settings
+from tsuzuki.clock import SystemClock
+from tsuzuki.errors import BadUsage, TsuzukiError
 from tsuzuki.lifecycle import Run
 from tsuzuki.llm import providers
 from tsuzuki.llm.providers import Address
-from tsuzuki.llm.queue.batches import BatchWork
+from tsuzuki.llm.providers.interface import Intent
+from tsuzuki.llm.queue import looking
+from tsuzuki.llm.queue.batches import BatchWork, sought
 from tsuzuki.llm.queue.submissions import NoLedger
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.runs import Runs
@@ -30,13 +34,18 @@ _PAGE: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A batch that was open when its run was cancelled; `error` says why its provider could not be asked to end it."""
+    """A batch that was open when its run was cancelled; `error` says why its provider could not be asked to end it.
+
+    Where it is not known whether one was created, and none is found, it has no id.
+    """
 
     provider: str
     batch: str
     error: str = ""
 
     def __str__(self) -> str:
+        if not self.batch:
+            return f"a batch that {self.provider} may have been creating goes on, should there be one: {self.error}"
         if self.error:
             return f"batch {self.batch} of {self.provider} goes on, and is paid for: {self.error}"
         return f"{self.provider} was asked to end batch {self.batch}; what it has done is kept, and found on resume"
@@ -51,11 +60,11 @@ async def end_here(address: Address, process_id: str) -> None:
         logger.warning("the batches of process %s go on: %s", process_id, error)
 
 
-async def end_batches(runs: Runs, row: Run) -> list[Ended]:
+async def end_batches(runs: Runs, row: Run, *, log: bool = True) -> list[Ended]:
     """Asks for the end of the batches that a run had open when it was cancelled at once: its journal names them.
 
     Nobody executed it (it waited, or whoever did is dead), so whoever cancelled it asks; the key of the provider has to
-    be in the environment here.
+    be in the environment here. What became of it is logged, unless the caller tells it otherwise.
     """
     noted = _Noted()
     position = max(row.position - MOST_READ, 0)
@@ -64,7 +73,8 @@ async def end_batches(runs: Runs, row: Run) -> list[Ended]:
             noted.take(entry.fact)
         position = entries[-1].position
     ended = [await _end(address, batch) for address, batch in noted.open()]
-    for each in ended:
+    ended += [await _sought_and_ended(address, intent, noted.known) for address, intent in noted.unclear()]
+    for each in ended if log else ():
         logger.log(logging.WARNING if each.error else logging.INFO, "run %s: %s", row.number, each)
     return ended
 
@@ -79,6 +89,18 @@ async def _end(address: Address, batch: str) -> Ended:
     return Ended(address.provider, batch)
 
 
+async def _sought_and_ended(address: Address, intent: Intent, known: frozenset[str]) -> Ended:
+    """Ends a batch of which the journal has the intent alone: whoever was creating it did not come to note its id."""
+    try:
+        async with asyncio.timeout(PATIENCE), providers.shared(address) as provider:
+            if provider.batches is None:
+                raise BadUsage(f"{provider.name} has no batches")
+            batch = await sought(provider.batches, intent, known, SystemClock())
+    except (TsuzukiError, TimeoutError) as error:
+        return Ended(address.provider, "", str(error) or "it did not answer in time")
+    return await _end(address, batch)
+
+
 @dataclass(slots=True)
 class _Noted:
     """What a journal says of batches: who was asked under which process, and which batches each step created."""
@@ -86,6 +108,9 @@ class _Noted:
     addresses: dict[str, Address] = field(default_factory=dict)
     processes: dict[str, str] = field(default_factory=dict)
     batches: dict[str, list[str]] = field(default_factory=dict)
+    intents: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """The step and the time of batches that were meant to be created, as long as nothing is known of them."""
+    known: frozenset[str] = frozenset()
 
     def take(self, fact: f.Fact | f.Unknown) -> None:
         match fact:
@@ -94,12 +119,30 @@ class _Noted:
                 self.addresses[plan["process_id"]] = Address(plan["provider"], plan["base_url"], plan["model"])
             case f.StepStarted(name="llm.batch"):
                 self.processes[fact.step] = fact.key
+            case f.StepDone(name="llm.intent"):
+                self.intents[fact.key] = fact.parent, msgspec.json.decode(fact.result, type=float)
             case f.StepDone(name="llm.submit"):
-                self.batches.setdefault(fact.parent, []).append(msgspec.json.decode(fact.result, type=str))
+                batch = msgspec.json.decode(fact.result, type=str)
+                self.batches.setdefault(fact.parent, []).append(batch)
+                self.known |= {batch}
+                self.intents.pop(fact.key, None)
+            case f.StepFailed(name="llm.submit"):
+                self.intents.pop(fact.key, None)
             case f.StepDone(name="llm.batch") | f.StepFailed(name="llm.batch"):
                 self.batches.pop(fact.step, None)
+                self.intents = {key: at for key, at in self.intents.items() if at[0] != fact.step}
 
     def open(self) -> list[tuple[Address, str]]:
         """Gives the batches of steps that have no outcome; one that is over does not mind being ended."""
         known = ((self.addresses.get(self.processes.get(step, "")), found) for step, found in self.batches.items())
         return [(address, batch) for address, found in known if address is not None for batch in found]
+
+    def unclear(self) -> list[tuple[Address, Intent]]:
+        """Gives the batches that may have been created; what is in them is known where the queue here has it."""
+        folder = settings.data_dir()
+        made = [
+            (self.addresses.get(process), Intent(key, process, at, looking.placed(folder, key)))
+            for key, (step, at) in self.intents.items()
+            if (process := self.processes.get(step, ""))
+        ]
+        return [(address, intent) for address, intent in made if address is not None]

@@ -12,12 +12,16 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from pydantic import BaseModel
 
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadAnswer, BadUsage
 
 Schema: TypeAlias = type[BaseModel] | Mapping[str, Any]
 
 MODELS: Final[dict[str, type[BaseModel]]] = {}
 """The pydantic models that were asked for in this process, by the digest of their schema: they validate best."""
+
+
+class CutOff(BadAnswer):
+    """The answer was cut off at its greatest length (finish_reason length): allow more max_tokens, or ask less."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -78,6 +82,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it cost (US dollars); None where the price is not known."""
     tries: int = 1
     cached: bool = False
+    unasked: int = 0
+    """How many of the tries the provider never came to, for its batch was ended before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,8 @@ def after(before: Reply | None, reply: Reply) -> Reply:
     cost = None if reply.cost is None else reply.cost + (before.cost or 0.0)
     used = before.usage + reply.usage
     tries, model = before.tries + reply.tries, reply.model or before.model
-    return msgspec.structs.replace(reply, usage=used, cost=cost, tries=tries, model=model)
+    unasked = before.unasked + reply.unasked
+    return msgspec.structs.replace(reply, usage=used, cost=cost, tries=tries, model=model, unasked=unasked)
 
 
 def priced(reply: Reply, cost: float | None) -> Reply:

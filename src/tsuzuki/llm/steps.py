@@ -9,18 +9,18 @@ import msgspec
 
 from tsuzuki.clock import SystemClock
 from tsuzuki.context import FRAME, current
-from tsuzuki.errors import LLMError, ProviderUnavailable, ProviderUnclear
+from tsuzuki.errors import BadUsage, LLMError, ProviderUnavailable, ProviderUnclear
 from tsuzuki.facts import Spent
 from tsuzuki.flow import task
 from tsuzuki.llm import providers
 from tsuzuki.llm.answering import answered
 from tsuzuki.llm.cached import wanted
-from tsuzuki.llm.providers import Address
+from tsuzuki.llm.providers import Address, bare
 from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import Question, Reply, digest, failed
 from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.keeping import as_reply, keep, tries_of
-from tsuzuki.llm.queue.submissions import FIRST_LOOK, Waiting, interval
+from tsuzuki.llm.queue.submissions import Waiting
 from tsuzuki.llm.queue.worker import choose, concurrency_of, stored
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.retry import Later
@@ -85,7 +85,7 @@ def spend(provider: str, reply: Reply) -> None:
     if reply.cached:
         FRAME.get().spend(Spent(provider, reply.model, requests=1, cached=1))
     elif reply.usage.input or reply.usage.output or not reply.error:
-        used, tries = reply.usage, reply.tries
+        used, tries = reply.usage, reply.tries - reply.unasked
         unpriced, cost = (tries, 0.0) if reply.cost is None else (0, reply.cost)
         FRAME.get().spend(Spent(provider, reply.model, tries, 0, unpriced, used.input, used.output, cost))
 
@@ -107,10 +107,13 @@ async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) ->
         if strategy == "batch" and chosen == "sync":
             current().log.info(f"{provider.name} has no batches: the questions are asked one by one")
         concurrency = how["concurrency"] or concurrency_of(provider)
-    place = f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
-    process = str(uuid.uuid5(uuid.NAMESPACE_OID, place))
+    whose = f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
+    process = str(uuid.uuid5(uuid.NAMESPACE_OID, whose))
+    place = bare(at.base_url)
+    if Address(at.provider, place, at.model).filled() != at:
+        raise BadUsage("a password in base_url= would be written into the journal: set TSUZUKI_LLM_BASE_URL instead")
     cache = wanted() if how.get("cache") is None else how["cache"]
-    return dict(plain(Plan(process, chosen, concurrency, at.provider, at.base_url, at.model, cache)))
+    return dict(plain(Plan(process, chosen, concurrency, at.provider, place, at.model, cache)))
 
 
 def keys_of(questions: Iterable[Question]) -> list[str]:
@@ -166,17 +169,26 @@ async def intent_step(note: Callable[[], None]) -> float:
     return SystemClock().now()
 
 
+class NotYet(BaseException):
+    """Leaves a step without an outcome, as a crash would: the step around it waits, and then makes it again.
+
+    A `Later` here would wait within the step around it, which holds a worker for as long as that takes.
+    """
+
+
 @task(name="llm.submit")
 async def submit_step(create: Callable[[], Awaitable[str]]) -> str:
     """Records the id of a batch, once that is known."""
     try:
-        return await create()
+        batch = await create()
     except Waiting as waiting:
-        raise Later(waiting.seconds, waiting.text) from None
-    except ProviderUnclear as error:
-        raise Later(FIRST_LOOK, f"whether a batch was created is not known, it is looked for: {error}") from None
+        raise NotYet(waiting.text) from waiting
     except ProviderUnavailable as error:
-        raise Later(interval(), f"no batch can be created now: {error}") from None
+        what = "it is not known whether a" if isinstance(error, ProviderUnclear) else "no"
+        current().log.warning(f"{what} batch was created: {error}")
+        raise NotYet(str(error)) from error
+    current().log.info(f"batch {batch} was created")
+    return batch
 
 
 class RunLedger:
@@ -190,7 +202,10 @@ class RunLedger:
 
     async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
         """Records the id of the batch."""
-        return await submit_step.keyed(intent.id)(create)
+        try:
+            return await submit_step.keyed(intent.id)(create)
+        except NotYet as error:
+            raise error.__cause__ or error from None
 
 
 @task(name="llm.batch")

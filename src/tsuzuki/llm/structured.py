@@ -11,7 +11,7 @@ from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
 from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, after
+from tsuzuki.llm.questions import CutOff, Question, Reply, after
 
 TRIES: Final = 3
 DEEPEST: Final = 4
@@ -76,17 +76,10 @@ def _about_the_format(text: str) -> bool:
     return any(word in text.lower() for word in ("response_format", "json_schema", "output_config", "schema", "format"))
 
 
-class CutOff(BadAnswer):
-    """The answer was cut off."""
-
-
 def whole(reply: Reply) -> Reply:
     """Gives a reply that was not cut off; one that was is no answer."""
     if reply.finish == "length":
-        cut = CutOff(
-            "the answer was cut off at its greatest length (finish_reason length): allow more with max_tokens=, "
-            "or ask for less"
-        )
+        cut = CutOff()
         cut.reply = reply
         raise cut
     return reply

@@ -6,13 +6,17 @@ through the HTTP library.
 
 import asyncio
 import functools
+import logging
+import math
 import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -33,8 +37,18 @@ UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 TOO_MANY: Final = 429
 CLIENT_ERROR: Final = 400
 LONGEST_PAUSE: Final = 60.0
+LONGEST_ASKED: Final = 300.0
+"""Who asks us to wait longer than this (seconds) is not waited for: whoever asked can come again."""
 LONGEST_MESSAGE: Final = 500
 Answered = TypeVar("Answered", Response, httpx2.Response)
+_HINTS: Final = {
+    401: "; look at the key in the environment",
+    403: "; look at the key in the environment",
+    404: "; look at the address (TSUZUKI_LLM_BASE_URL, with its /v1 where it has one) and at the model",
+}
+_OURS: Final[ContextVar[bool]] = ContextVar("tsuzuki_llm_wire", default=False)
+logging.getLogger("httpx2").addFilter(lambda record: record.levelno > logging.INFO or not _OURS.get())
+"""The library tells of every request; of ours the log of a run would be full: polls of a day, many questions."""
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -177,17 +191,20 @@ class Wire:
                 await self.pace.turn(self.clock, weight)
             asked = None
             try:
-                response = await send()
+                response = await _untold(send())
                 if response.status_code < CLIENT_ERROR:
                     return response
-                error: LLMError = await self._refusal(response, once=once)
                 asked = retry_after(response.headers, self.clock)
+                error: LLMError = await self._refusal(response, asked, once=once)
             except UNSENT as failure:
-                error = ProviderUnavailable(f"{self._name} cannot be reached: {self._told(failure)}")
+                told = f"{self._name} cannot be reached: {self._told(failure)}"
+                error = ProviderUnavailable(f"{told}; is it running, and is the address right (TSUZUKI_LLM_BASE_URL)?")
             except httpx2.TransportError as failure:
                 kind = ProviderUnclear if once else ProviderUnavailable
                 error = kind(f"{self._name} did not answer: {self._told(failure)}")
             if isinstance(error, ProviderRefused | ProviderUnclear) or tries >= self._patience.attempts:
+                raise error
+            if asked is not None and asked > LONGEST_ASKED:
                 raise error
             await self.clock.sleep(self._patience.pause(tries, asked))
 
@@ -195,7 +212,7 @@ class Wire:
         """Takes note of tokens that were used beyond what was thought."""
         self.pace.used(more)
 
-    async def _refusal(self, response: Response | httpx2.Response, *, once: bool) -> LLMError:
+    async def _refusal(self, response: Response | httpx2.Response, asked: float | None, *, once: bool) -> LLMError:
         status = response.status_code
         try:
             if isinstance(response, httpx2.Response):
@@ -208,8 +225,9 @@ class Wire:
                 await response.aclose()
         text = f"{self._name} answered HTTP {status}: {said}"
         if status not in PASSING or "insufficient_quota" in said:
-            hint = "; look at the key in the environment" if status in (401, 403) else ""
-            return ProviderRefused(text + hint, status)
+            return ProviderRefused(text + _HINTS.get(status, ""), status)
+        if asked is not None and asked > LONGEST_ASKED:
+            text += f"; it asks to be left alone for {asked:,.0f} s"
         return ProviderUnclear(text) if once and status != TOO_MANY else ProviderUnavailable(text)
 
     @property
@@ -224,6 +242,14 @@ class Wire:
         if self._secret:
             text = text.replace(self._secret, "***")
         return redact(text[:LONGEST_MESSAGE])
+
+
+async def _untold(sending: Awaitable[Answered]) -> Answered:
+    token = _OURS.set(True)
+    try:
+        return await sending
+    finally:
+        _OURS.reset(token)
 
 
 def _is_plain(base_url: str) -> bool:
@@ -257,29 +283,47 @@ def message_of(content: bytes) -> str:
 def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
     """Gives how long the provider asks us to wait (seconds); a date counts too."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "")
-        try:
-            return max(0.0, min(float(text) * unit, LONGEST_PAUSE)) if text else None
-        except ValueError:
-            pass
-        try:
-            at = parsedate_to_datetime(text)
-        except ValueError:
-            continue
-        at = at if at.tzinfo else at.replace(tzinfo=UTC)
-        return max(0.0, min((at - datetime.fromtimestamp(clock.now(), UTC)).total_seconds(), LONGEST_PAUSE))
+        text = headers.get(name, "").strip()
+        asked = _seconds(text, clock) if text else None
+        if asked is not None:
+            return max(0.0, asked * unit)
     return None
 
 
+def _seconds(text: str, clock: Clock) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        pass
+    else:
+        return number if math.isfinite(number) else None
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (at - datetime.fromtimestamp(clock.now(), UTC)).total_seconds()
+
+
+DONE: Final[Mapping[str, Any]] = MappingProxyType({})
+"""What `events` gives where a provider says that nothing follows."""
+
+
 async def events(lines: AsyncIterator[str]) -> AsyncIterator[Any]:
-    """Gives the JSON of server-sent events; `[DONE]` ends them."""
+    """Gives the JSON of server-sent events; `[DONE]` ends them, and is given as `DONE`."""
     async for line in lines:
         if not line.startswith("data:"):
             continue
         text = line[5:].strip()
         if text == "[DONE]":
+            yield DONE
             return
-        try:
-            yield msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            raise ProviderUnavailable(f"a stream brought something that is not JSON: {redact(text[:200])}") from None
+        yield decoded(text)
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """Gives an event of a stream."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise ProviderUnavailable(f"a stream brought something that is no answer: {redact(text[:200])}") from None

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from tsuzuki import settings
@@ -38,9 +39,26 @@ class Address:
             raise BadUsage(f"there is no provider {name!r}; there are {', '.join(NAMES)} (TSUZUKI_LLM_PROVIDER)")
         # What is set belongs to the provider that is set: another one that is named here has its own.
         is_set = name == settings.value("TSUZUKI_LLM_PROVIDER")
-        url = self.base_url or (settings.value("TSUZUKI_LLM_BASE_URL") if is_set else None) or _address(name)
+        own = (settings.value("TSUZUKI_LLM_BASE_URL") if is_set else None) or ""
+        url = self.base_url or own or _address(name)
+        url = own if own and url == bare(own) else url  # what was written down has no password
         model = self.model or (settings.value("TSUZUKI_LLM_MODEL") if is_set else None) or _model(name)
         return Address(name, url.rstrip("/"), model)
+
+
+def bare(url: str) -> str:
+    """Gives an address as it may be written down: without a password."""
+    scheme, found, rest = url.rstrip("/").partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{found}{place.rpartition('@')[2]}{slash}{path}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        place = urlsplit(text)
+    except ValueError:
+        return False
+    return place.scheme in ("http", "https") and bool(place.hostname)
 
 
 def _address(name: str) -> str:
@@ -97,6 +115,9 @@ MAKERS: Final[dict[str, Maker]] = {
 
 
 def _wire(at: Address, headers: Mapping[str, str], patience: Patience | None) -> Wire:
+    if not _is_address(at.base_url):
+        hint = "such as http://127.0.0.1:8000/v1 (TSUZUKI_LLM_BASE_URL, --base-url)"
+        raise BadUsage(f"{bare(at.base_url)!r} is no address of {at.provider}: it takes one {hint}")
     key = settings.provider_key(at.provider) or ""
     if not key and at.provider not in LOCAL and at.base_url == _address(at.provider):
         raise BadUsage(f"{at.provider} needs a key: set {at.provider.upper()}_API_KEY in the environment")

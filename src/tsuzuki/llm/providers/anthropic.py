@@ -6,7 +6,7 @@ from typing import Any, Final
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
 from tsuzuki.llm.providers.anthropic_batches import AnthropicBatches
-from tsuzuki.llm.providers.interface import Batches, Spoken, instruction
+from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, instruction
 from tsuzuki.llm.questions import Question, Reply, Usage
 from tsuzuki.llm.wire import events
 
@@ -70,14 +70,14 @@ class Anthropic(Spoken):
             said = self.wire.clean(str(found))
             raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
 
-    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer."""
         async for event in events(lines):
             if event.get("type") == "error":
-                said = self.wire.clean(str(event.get("error")))
-                raise ProviderUnavailable(f"{self.name} broke off in the middle: {said}")
-            if text := (event.get("delta") or {}).get("text"):
-                yield text
+                raise broken(self.wire, event.get("error"))
+            delta = event.get("delta") or {}
+            reason = delta.get("stop_reason") or ("stop" if event.get("type") == "message_stop" else "")
+            yield Piece(delta.get("text") or "", _FINISH.get(reason, reason))
 
     async def models(self) -> list[str]:
         """Lists the models."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import Capability, Rung
-from tsuzuki.llm.providers.interface import Spoken, instruction
+from tsuzuki.llm.providers.interface import Piece, Spoken, broken, instruction
 from tsuzuki.llm.questions import Question, Reply, Usage
 from tsuzuki.llm.wire import events
 
@@ -65,12 +65,14 @@ class Gemini(Spoken):
             said = self.wire.clean(str(found))
             raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
 
-    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer."""
         async for event in events(lines):
+            if "error" in event:
+                raise broken(self.wire, event["error"])
             for candidate in event.get("candidates") or ():
-                if text := _text(candidate):
-                    yield text
+                reason = candidate.get("finishReason") or ""
+                yield Piece(_text(candidate), _FINISH.get(reason, reason.lower()))
 
     async def models(self) -> list[str]:
         """Lists the models."""

@@ -3,10 +3,11 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
-from tsuzuki.llm.questions import Question, Reply
+from tsuzuki.llm.questions import CutOff, Question, Reply
 from tsuzuki.llm.wire import Wire
 
 BatchStatus: TypeAlias = Literal["queued", "running", "completed", "partial_failed", "failed", "cancelled"]
@@ -86,6 +87,13 @@ class Found:
     perhaps: tuple[str, ...] = field(default=())
 
 
+class Piece(NamedTuple):
+    """A piece of a streamed answer; the last one says why it ended, in the words of `Reply.finish`."""
+
+    text: str
+    finish: str = ""
+
+
 class Batches(Protocol):
     """A provider's batches."""
 
@@ -141,8 +149,8 @@ class Spoken:
         del question
         return self.stream_path if stream and self.stream_path else self.path
 
-    def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
-        """Reads a streamed answer."""
+    def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
+        """Reads a streamed answer: its text, and in the end why it ended."""
         raise NotImplementedError
 
     @property
@@ -161,12 +169,19 @@ class Spoken:
         return reply
 
     async def stream(self, question: Question) -> AsyncIterator[str]:
-        """Answers a question piece by piece."""
+        """Answers a question piece by piece; one that broke off or was cut off raises after its pieces."""
         body = self.body(question, None, stream=True)
         place = self.place(question, stream=True)
         async with self.wire.lines("POST", place, body, weight=question.weight) as lines:
+            finish = ""
             async for piece in self.pieces(lines):
-                yield piece
+                finish = finish or piece.finish
+                if piece.text:
+                    yield piece.text
+        if not finish:
+            raise ProviderUnavailable(f"{self.name} broke off: its stream ended before the answer did")
+        if finish == "length":
+            raise CutOff
 
     async def models(self) -> list[str]:
         """Lists the models."""
@@ -180,6 +195,12 @@ class Spoken:
     async def close(self) -> None:
         """Ends the connections."""
         await self.wire.close()
+
+
+def broken(wire: Wire, said: Any) -> ProviderUnavailable:
+    """Says that a stream told of an error instead of going on."""
+    told = said.get("message") or said if isinstance(said, dict) else said
+    return ProviderUnavailable(f"{wire.provider} broke off in the middle: {wire.clean(str(told))}")
 
 
 def instruction(schema: Any) -> str:

@@ -3,13 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-import msgspec
-
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import Capability, Rung, is_local
-from tsuzuki.llm.providers.interface import Spoken
+from tsuzuki.llm.providers.interface import Piece, Spoken, broken
 from tsuzuki.llm.providers.openai import messages
 from tsuzuki.llm.questions import Question, Reply, Usage
+from tsuzuki.llm.wire import decoded
 
 ADDRESS: Final = "http://127.0.0.1:11434"
 MODEL: Final = "llama3.2"
@@ -46,11 +45,16 @@ class Ollama(Spoken):
             said = self.wire.clean(str(found))
             raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
 
-    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer: an object a line."""
         async for line in lines:
-            if line.strip() and (text := (msgspec.json.decode(line).get("message") or {}).get("content")):
-                yield text
+            if not line.strip():
+                continue
+            event = decoded(line)
+            if "error" in event:
+                raise broken(self.wire, event["error"])
+            finish = (event.get("done_reason") or "stop") if event.get("done") else ""
+            yield Piece((event.get("message") or {}).get("content") or "", finish)
 
     async def models(self) -> list[str]:
         """Lists the models that were pulled."""

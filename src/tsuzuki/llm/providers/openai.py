@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung, is_local
-from tsuzuki.llm.providers.interface import Batches, Spoken, instruction
+from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, instruction
 from tsuzuki.llm.providers.openai_batches import OpenAIBatches
 from tsuzuki.llm.questions import Question, Reply, Usage
-from tsuzuki.llm.wire import events
+from tsuzuki.llm.wire import DONE, events
 
 ADDRESS: Final = "https://api.openai.com/v1"
 MODEL: Final = "gpt-4o-mini"
@@ -56,12 +56,15 @@ class OpenAI(Spoken):
             said = self.wire.clean(str(found))
             raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
 
-    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer."""
         async for event in events(lines):
+            if event is DONE:
+                yield Piece("", "stop")  # not every server says why
+            elif "error" in event:
+                raise broken(self.wire, event["error"])
             for choice in event.get("choices") or ():
-                if text := (choice.get("delta") or {}).get("content"):
-                    yield text
+                yield Piece((choice.get("delta") or {}).get("content") or "", choice.get("finish_reason") or "")
 
     async def models(self) -> list[str]:
         """Lists the models."""

@@ -11,9 +11,10 @@ from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from tsuzuki import settings
+from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
 from tsuzuki.llm.answering import judged
-from tsuzuki.llm.providers.interface import Batches, BatchState, Intent, Provider
+from tsuzuki.llm.providers.interface import Batches, BatchState, Found, Intent, Provider
 from tsuzuki.llm.questions import Question, Reply, after
 from tsuzuki.llm.queue.jobs import PAGE, SQL, JobQueue
 from tsuzuki.llm.queue.keeping import ask_again, keep
@@ -31,8 +32,11 @@ from tsuzuki.llm.queue.submissions import (
 )
 from tsuzuki.llm.queue.tracing import entered, tell
 from tsuzuki.llm.structured import TRIES, again
+from tsuzuki.redact import redact
 
 MISSING: Final = "batch result missing for request"
+LOOK_AGAIN: Final = 1.0
+"""How soon a batch is looked for a second time when its process is cancelled (seconds)."""
 TWICE: Final = "batch result came twice for request"
 
 
@@ -147,7 +151,7 @@ class BatchWork:
         """Writes an intent down, and tells whether that was the first time."""
         intent, first = await self.ledger.intend(meant)
         named = {"id": intent.id, "process_id": intent.process_id, "at": intent.at}
-        place = {"provider": self.provider.name, "base_url": self.provider.base_url}
+        place = {"provider": self.provider.name, "base_url": redact(self.provider.base_url)}
 
         def work(db: sqlite3.Connection) -> tuple[Submission, bool]:
             fresh = bool(db.execute(SQL["intend"], {**named, **place}).rowcount)
@@ -197,8 +201,7 @@ class BatchWork:
         submission = Submission(*row)
         if submission.batch_job_id is not None:
             return submission.batch_job_id
-        others = await self.queue.write(lambda db: db.execute(SQL["known_batches"], (intent.id,)).fetchall())
-        found = await self.batches.find(intent, frozenset(other for (other,) in others))
+        found = await self.batches.find(intent, await self._of_others(intent))
         if found.id is not None:
             tell(logging.INFO, f"batch {found.id} was created before, and is attached", process_id=intent.process_id)
             return found.id
@@ -213,6 +216,10 @@ class BatchWork:
         # It is sent anew: should that be unclear too, the search begins anew.
         await self.queue.write(lambda db: db.execute(SQL["searched"], (None, intent.id)))
         return None
+
+    async def _of_others(self, intent: Intent) -> frozenset[str]:
+        rows = await self.queue.write(lambda db: db.execute(SQL["known_batches"], (intent.id,)).fetchall())
+        return frozenset(other for (other,) in rows)
 
     async def _attach(self, submission: str, batch: str) -> None:
         def work(db: sqlite3.Connection) -> None:
@@ -273,7 +280,7 @@ class BatchWork:
         """Lets wait again what a batch that was cancelled has not done; gives those that were tried often enough."""
         left, group = list[str](), list[Collected]()
         for job, placed in jobs.items():
-            tried = after(placed.before, Reply(cost=0.0))
+            tried = after(placed.before, Reply(cost=0.0, unasked=1))
             if tried.tries < TRIES:
                 group.append(Collected(job, tried, placed.question.turns))
             else:
@@ -303,13 +310,40 @@ class BatchWork:
         await self.queue.write(work)
 
     async def cancel(self, process_id: str) -> int:
-        """Asks the provider to end the open batches of a process; what is done is collected as ever."""
+        """Asks the provider to end the open batches of a process; what is done is collected as ever.
+
+        One that may have been created just now is looked for: it would be paid for with nobody waiting for it.
+        """
         asked = 0
         for submission in await self._submissions(process_id):
-            if submission.batch_job_id is not None:
-                try:
-                    await self.batches.cancel(submission.batch_job_id)
-                    asked += 1
-                except LLMError as error:
-                    tell(logging.WARNING, f"batch {submission.batch_job_id} cannot be cancelled: {error}")
+            try:
+                batch = submission.batch_job_id or await self._sought(submission)
+                await self.batches.cancel(batch)
+                asked += 1
+            except LLMError as error:
+                which = submission.batch_job_id or "that was to be created"
+                tell(logging.WARNING, f"batch {which} cannot be cancelled: {error}", process_id=process_id)
         return asked
+
+    async def _sought(self, submission: Submission) -> str:
+        jobs = tuple(await self._placed(submission.id))
+        intent = Intent(submission.id, submission.process_id, submission.intended_at, jobs)
+        batch = await sought(self.batches, intent, await self._of_others(intent), self.queue.clock)
+        await self._attach(submission.id, batch)
+        return batch
+
+
+async def sought(batches: Batches, intent: Intent, known: frozenset[str], clock: Clock) -> str:
+    """Gives the batch of an intent whose id is not known; raises `ProviderUnclear` where none is sure to be it.
+
+    The request that creates it may have been under way a moment ago: who finds nothing looks once more.
+    """
+    found = await batches.find(intent, known)
+    if found == Found():
+        await clock.sleep(LOOK_AGAIN)
+        found = await batches.find(intent, known)
+    if found.id is not None:
+        return found.id
+    if found.perhaps:  # to end somebody else's would be worse
+        raise ProviderUnclear(f"{found.perhaps[0]} may be it, which is known only when that is over")
+    raise ProviderUnclear("none is found; should one appear all the same, a resume attaches it")

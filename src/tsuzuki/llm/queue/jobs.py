@@ -163,10 +163,12 @@ class JobQueue:
             result["deleted"] = deleted = await self.write(lambda db: self._delete(db, ids))
         return deleted
 
-    async def delete_process(self, process_id: str) -> int:
-        """Deletes all jobs of a process."""
+    async def delete_process(self, process_id: str, *, abandoned: bool = False) -> int:
+        """Deletes all jobs of a process; an abandoned one with its batches that are not over."""
 
         def work(db: sqlite3.Connection) -> int:
+            if abandoned:
+                db.execute(SQL["abandon"], (process_id,))
             return self._delete(db, [row[0] for row in db.execute(SQL["ids"], (process_id,))], process_id)
 
         with entered("DeleteProcess", self.clock, process_id=process_id) as result:

@@ -36,6 +36,11 @@ def jobs(folder: Path, process_id: str, most: int) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+def placed(folder: Path, submission: str) -> tuple[str, ...]:
+    """Gives the jobs in a batch, as far as the queue in a folder knows them."""
+    return tuple(row[0] for row in _rows(folder, "placed", (submission,)))
+
+
 def _rows(folder: Path, query: str, values: Any = ()) -> list[tuple[Any, ...]]:
     path = folder / FILE
     if not path.exists():

@@ -182,6 +182,9 @@ WHERE id IN (SELECT job_id FROM llm_submission_jobs WHERE submission_id = :id) A
 -- end_submission: a batch is over
 UPDATE llm_submissions SET state = 'ENDED' WHERE id = ?;
 
+-- abandon: nobody collects the batches of a process any more
+UPDATE llm_submissions SET state = 'ENDED' WHERE process_id = ?;
+
 -- known_batches: the batches that belong to other intents
 SELECT batch_job_id FROM llm_submissions WHERE batch_job_id IS NOT NULL AND id != ?;
 

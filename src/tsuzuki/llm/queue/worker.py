@@ -1,9 +1,11 @@
 """Works on the jobs of a process: by strategy, with progress, until all of them have ended."""
 
 import logging
+from inspect import iscoroutinefunction
 from typing import Final
 
 from tsuzuki import settings
+from tsuzuki.errors import BadUsage
 from tsuzuki.llm import providers
 from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers.interface import Provider
@@ -31,6 +33,8 @@ class QueueWorker:
         concurrency: int | None = None,
         cache: bool | None = None,
     ) -> None:
+        if iscoroutinefunction(getattr(notifier, "on_progress", None)):
+            raise BadUsage("on_progress is called on a thread of its own: make it a plain def, not an async one")
         self._queue, self._address = queue, address
         self._notifier, self._concurrency, self._cache = notifier, concurrency, cache
 

@@ -195,7 +195,10 @@ def test_offline_the_sentences_that_say_most_are_taken() -> None:
     assert "Otters eat fish, and otters eat crabs." in made.summary
     assert made.references == ["https://example.org/otters"]
     assert "otters" in made.tags
-    assert "### What do otters eat?" in made.content
+    assert made.content.startswith("## What do otters eat?")
+    short = "**User**: 川獺は何を食べますか。\n\n**Assistant**: 魚です。貝も食べます。"
+    made = offline_note(Question(f"Title: 川獺\n\n<conversation>\n{short}\n</conversation>"))
+    assert made.summary == "魚です。 貝も食べます。", "who spoke is no part of what was said"
 
 
 def test_a_language_is_told_by_its_letters() -> None:

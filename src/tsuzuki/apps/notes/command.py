@@ -53,6 +53,13 @@ def notes() -> None:
 @click.option("--chunk/--no-chunk", default=False, help="Cut long conversations into pieces, or pass over them.")
 @click.option("--chunk-size", default=SIZE, show_default=True, type=click.IntRange(SMALLEST_CHUNK), help="Characters.")
 @click.option("--concurrency", default=0, type=click.IntRange(0, 256), help="How many are asked about at once.")
+@click.option(
+    "--failure-threshold",
+    default=None,
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Stop when more than so many percent have failed.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @limit_option
 @folder_option
@@ -149,20 +156,21 @@ def retry(store: Store, session_id: str, *, session_dir: Path | None, limit: int
 def status(store: Store, session_id: str, *, every: bool, session_dir: Path | None, as_json: bool) -> int:
     """Show how SESSION stands (the newest unless given), what failed and why."""
 
-    async def one(desk: Desk) -> tuple[Standing, list[looking.Failed]]:
+    async def one(desk: Desk) -> tuple[Standing, list[looking.Failed], list[dict[str, Any]]]:
         session = found(desk, session_id, session_dir)
-        return await desk.standing(session), looking.failed_items(session)
+        return await desk.standing(session), looking.failed_items(session), looking.passed_over(session)
 
     async def all_of(desk: Desk) -> list[Standing]:
-        return [await desk.standing(session) for session in desk.sessions.all()]
+        return await desk.every()
 
     if every:
         return _list(on_desk(store, all_of), as_json=as_json)
-    stands, failed = on_desk(store, one)
+    stands, failed, skipped = on_desk(store, one)
     if as_json:
-        put({**asdict(stands), "failed": [asdict(each) for each in failed]})
+        put({**asdict(stands), "failed": [asdict(each) for each in failed], "skipped": skipped})
     else:
         _show(stands, failed)
+        _show_skipped(skipped)
     figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
     return exit_code(figures)
 
@@ -172,7 +180,7 @@ def _list(sessions: list[Standing], *, as_json: bool) -> int:
         put([asdict(stands) for stands in sessions])
         return 0
     rows = [
-        (s.session_id, local(s.created_at), s.source, s.status, str(s.total_count), str(s.success_count),
+        (s.session_id, local(s.created_at) if s.created_at else "broken", s.source, s.status, str(s.total_count), str(s.success_count),
          str(s.error_count), str(s.skipped_count), str(s.pending_count))
         for s in sessions
     ]  # fmt: skip
@@ -203,6 +211,16 @@ def _show(stands: Standing, failed: list[looking.Failed]) -> None:
         click.echo(f"and {len(failed) - _MOST_SHOWN} more: --json shows all", err=True)
 
 
+def _show_skipped(skipped: list[dict[str, Any]]) -> None:
+    rows = [(each["item_id"], each["title"], each["reason"]) for each in skipped[:_MOST_SHOWN]]
+    for line in table(("item", "title", "skipped"), rows) if rows else ():
+        click.echo(line)
+    if len(skipped) > _MOST_SHOWN:
+        click.echo(f"and {len(skipped) - _MOST_SHOWN} more: --json shows all", err=True)
+    if any(each["reason"] == "too_large" for each in skipped):
+        click.echo("too_large: `tsuzuki notes import EXPORT --out VAULT --chunk` cuts these into pieces", err=True)
+
+
 @notes.command()
 @plainly
 @click.argument("item")
@@ -226,8 +244,9 @@ def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None,
     for record in told["records"]:
         more = record.get("error_message") or record.get("skipped_reason") or ""
         where = f"{record['stage']}/{record['step']}"
+        piece = f"{record['item_id']}  " if record["item_id"] != told["item_id"] else ""
         click.echo(
-            f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {record['timing_ms']:>6} ms  {more}"
+            f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {record['timing_ms']:>6} ms  {piece}{more}".rstrip()
         )
     if told["output_path"]:
         click.echo(f"note      {told['output_path']}")
@@ -253,7 +272,9 @@ def clean(store: Store, days: float, *, dry_run: bool, yes: bool) -> int:
         click.echo("no session is that old", err=True)
     elif not dry_run:
         if not yes:
-            click.confirm(f"Remove {counted(len(old), 'session')}?", abort=True, err=True)
+            if not click.confirm(f"Remove {counted(len(old), 'session')}?", err=True):
+                click.echo("nothing was removed", err=True)
+                return 0
         for session in old:
             desk.sessions.remove(session)
         click.echo(f"{counted(len(old), 'session')} removed", err=True)

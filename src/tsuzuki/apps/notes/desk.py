@@ -5,6 +5,7 @@ Commands and routes call only these.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,6 +49,8 @@ class Asked:
     chunk: bool = False
     chunk_size: int = SIZE
     concurrency: int = 0
+    failure_threshold: float | None = None
+    """The share of failures, in percent, above which the import stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class Standing:
     """How many items the export has."""
     pending_count: int
     """How many nobody has come to yet."""
+    retryable_count: int
+    """How many of those that failed can be tried again; the others cannot be read from the export."""
     run_id: str | None
     """The id of its last run; null where none is known."""
     run_number: int | None
@@ -145,6 +150,7 @@ class Desk:
             "chunk": asked.chunk,
             "chunk_size": asked.chunk_size,
             "concurrency": asked.concurrency,
+            "failure_threshold": asked.failure_threshold,
         }
 
     @staticmethod
@@ -174,6 +180,7 @@ class Desk:
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
         await mended(self._runs, session)
+        session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
         if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:
             return Started(session_id, went_on, resumed=True)
         return await self._new(session, limit=limit, only=only)
@@ -181,8 +188,13 @@ class Desk:
     async def retry(self, session: Session, *, limit: int = 0) -> Started:
         """Tries exactly those items again that failed."""
         failed = await asyncio.to_thread(looking.failures, session.stage_log)
-        if not any(record.get("stage") != "extract" for record in failed.values()):
+        if not failed:
             raise NothingFailed
+        if not any(looking.retryable(record) for record in failed.values()):
+            raise NothingFailed(
+                "失敗した会話はエクスポートから読み取れません。再試行しても変わりません / what failed cannot be read from "
+                "the export: to try it again changes nothing. A new export does."
+            )
         return await self.resume(session, limit=limit, only=FAILED_ONLY)
 
     async def _new(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
@@ -241,19 +253,20 @@ class Desk:
         about, state = session.about, session.state()
         last = await self._last(about["session_id"])
         active = last is not None and not last.status.terminal and not await self._abandoned(last)
-        counts, cost = await asyncio.to_thread(looking.counted, session)
+        counts, retryable, cost = await asyncio.to_thread(looking.counted, session)
         error = state.get("error")
-        if last is not None and last.error is not None and last.status is Status.FAILED:
+        if error is None and last is not None and last.error is not None and last.status is Status.FAILED:
             error = f"{last.error.type}: {last.error.message}"
         return Standing(
             session_id=about["session_id"],
             created_at=about["created_at"],
             provider=about["provider"],
             source=about["source"],
-            vault=about["vault"],
+            vault=str(session.vault),
             status=_status(state, counts, last, active=active).value,
             **asdict(counts),
             pending_count=counts.pending_count,
+            retryable_count=retryable,
             run_id=None if last is None else last.id,
             run_number=None if last is None else last.number,
             error=error,
@@ -261,15 +274,26 @@ class Desk:
             active=active,
         )
 
+    async def every(self) -> list[Standing]:
+        """Says how all sessions stand, the newest first; one that is broken hides no other."""
+        found = []
+        for session in await asyncio.to_thread(self.sessions.all):
+            try:
+                found.append(await self.standing(session))
+            except BadUsage as broken:
+                found.append(_broken(session, str(broken)))
+        return found
+
     async def removable(self, days: float) -> list[Session]:
         """Gives the sessions that are older than so many days, and that nobody works on."""
         before = (datetime.fromtimestamp(CLOCK.now(), UTC) - timedelta(days=days)).isoformat()
         found = []
         for session in self.sessions.all():
-            last = await self._last(session.session_id)
-            busy = last is not None and not last.status.terminal and not await self._abandoned(last)
-            if str(session.about["created_at"]) <= before and not busy:
-                found.append(session)
+            with suppress(BadUsage):  # what is broken says nothing of its age
+                last = await self._last(session.session_id)
+                busy = last is not None and not last.status.terminal and not await self._abandoned(last)
+                if str(session.about["created_at"]) <= before and not busy:
+                    found.append(session)
         return found
 
     async def note(self, session: Session, item_id: str) -> dict[str, Any]:
@@ -300,6 +324,16 @@ async def reached(address: llm.Address) -> dict[str, Any]:
                 "local": provider.capability.local}  # fmt: skip
     finally:
         await provider.close()
+
+
+def _broken(session: Session, error: str) -> Standing:
+    """Gives what can be said of a session whose files make no sense."""
+    name, nothing = session.folder.name, PhaseStatistics()
+    return Standing(
+        session_id=name, created_at="", provider="", source=name, vault="", status=PhaseStatus.CRASHED.value,
+        **asdict(nothing), pending_count=0, retryable_count=0, run_id=None, run_number=None, error=error, cost=None,
+        active=False,
+    )  # fmt: skip
 
 
 def _ready(session: Session) -> None:

@@ -31,6 +31,8 @@ def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: in
     text = conversation.text
     if not text.strip():
         yield _item(conversation, provider, "", skipped="empty")
+    elif conversation.own:
+        yield _item(conversation, provider, "", skipped="own_note")
     elif len(text) <= size:
         yield _item(conversation, provider, text)
     elif not chunk:

@@ -10,14 +10,18 @@ from tsuzuki import current, llm
 from tsuzuki.apps.notes import extractive, headings
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.markdown import Note
-from tsuzuki.apps.notes.refusals import EmptyAnswer, Unreachable
+from tsuzuki.apps.notes.refusals import EmptyAnswer, TurnedAway, Unreachable
 from tsuzuki.apps.notes.sources.conversation import clean, one_line
 from tsuzuki.errors import StepFailure
 
 TRIES: Final = 3
+ENOUGH_WITHOUT_JSON: Final = 2
+"""A model that gave no JSON for so many conversations in a row is asked for headings from then on."""
 FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 30.0
 _AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
+_NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
+"""What says that no question will be answered: the key, the account or the model is wrong."""
 _LETTER: Final = re.compile(r"[A-Za-z]")
 _JAPANESE: Final = re.compile(r"[ぁ-ゖァ-ヺ一-龠]")
 _LANGUAGES: Final = {"ja": "Japanese", "en": "English"}
@@ -74,6 +78,8 @@ class ExtractKnowledge:
         self._at = {name: str(options.get(name, "")) for name in ("provider", "base_url", "model")}
         self._translate = str(options.get("translate", ""))
         self._told = False
+        self._without_json = 0
+        """How many answers in a row had no JSON that fits."""
 
     async def run(self, item: ProcessingItem) -> tuple[ProcessingItem, Note]:
         """Makes a note of an item."""
@@ -92,13 +98,25 @@ class ExtractKnowledge:
         """Asks for a note. After a failure it is another question: the journal and a cache keep bad answers too."""
         prompt = f"{_TITLE}{title}\n\n{_BEGIN}{text}{_END}"
         system = f"{SYSTEM} (Try {failed_before + 1}.)" if failed_before else SYSTEM
+        if self._without_json >= ENOUGH_WITHOUT_JSON:  # three tries in vain for each conversation are paid for
+            return await self._by_headings(title, prompt, system)
         try:
             answer = await self._answer(llm.Request(prompt, system=system, schema=KnowledgeNote))
         except StepFailure as failure:
             if failure.error_type != "BadAnswer":
                 raise
-            answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
-            return _with_cost(headings.read(clean(answer.text), title), answer.cost)
+            note = await self._by_headings(title, prompt, system)
+            self._without_json += 1
+            return note
+        self._without_json = 0
+        return self._noted(answer)
+
+    async def _by_headings(self, title: str, prompt: str, system: str) -> Note:
+        answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
+        return _with_cost(headings.read(clean(answer.text), title), answer.cost)
+
+    @staticmethod
+    def _noted(answer: llm.Answer) -> Note:
         made: KnowledgeNote = answer.data
         note = Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
         return _with_cost(note, answer.cost)
@@ -121,6 +139,11 @@ class ExtractKnowledge:
             try:
                 return await llm.answer(request, **self._at)
             except StepFailure as failure:
+                if failure.error_type == "ProviderRefused" and _NOBODY.search(str(failure)):
+                    raise TurnedAway(
+                        "モデルの利用を拒否されました。キーとモデル名を確認してください / the provider lets nobody in: "
+                        f"{failure}"
+                    ) from failure
                 if failure.error_type not in _AWAY:
                     raise
                 if tries == TRIES:

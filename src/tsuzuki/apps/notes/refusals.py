@@ -54,6 +54,10 @@ class Unreachable(Exception):
     """モデルに接続できません / the model cannot be reached, or is overloaded: it is asked again after a while."""
 
 
+class TurnedAway(Exception):
+    """モデルの利用を拒否されました / the provider lets nobody in: look at the key, the model and the account."""
+
+
 class EmptyAnswer(TsuzukiError):
     """要約または本文が空です。再試行してください / no summary or no content in the answer: retry it."""
 
@@ -64,6 +68,18 @@ class ChunksMissing(TsuzukiError):
     """分割の一部が失敗しています / chunks of this conversation have failed: retry them, then it is merged."""
 
     error_id = "ERR-TSUZUKI-0508"
+
+
+class ModelAway(TsuzukiError):
+    """モデルから応答がないため中止しました / the model stays away: `tsuzuki notes resume` goes on when it is back."""
+
+    error_id = "ERR-TSUZUKI-0410"
+
+
+class TooManyFailed(TsuzukiError):
+    """失敗が多すぎるため中止しました / more has failed than was allowed: `tsuzuki notes resume` tries it again."""
+
+    error_id = "ERR-TSUZUKI-0411"
 
 
 class Crashed(TsuzukiError):

@@ -58,6 +58,8 @@ class NewImport(Shape):
     """A conversation with more characters is long."""
     concurrency: int = Field(default=0, ge=0, le=256)
     """How many conversations are asked about at once; 0: as it is set."""
+    failure_threshold: float | None = Field(default=None, ge=0, le=100)
+    """The share of failures, in percent, above which the import stops; null: it never does."""
     limit: Limit = 0
     """How many notes are made at most; 0: all."""
 
@@ -72,8 +74,7 @@ class GoOn(Shape):
 @router.get("/sessions", summary="List sessions")
 async def list_sessions(desk: AtDesk) -> list[Standing]:
     """Lists sessions, the newest first."""
-    found = await asyncio.to_thread(desk.sessions.all)
-    return [await desk.standing(session) for session in found]
+    return await desk.every()
 
 
 @router.post("/sessions", summary="Import an export", status_code=202)

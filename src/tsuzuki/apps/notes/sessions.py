@@ -48,8 +48,13 @@ class Session:
 
     @property
     def vault(self) -> Path:
-        """Where the notes go."""
-        return Path(self.about["vault"])
+        """Where the notes go: anywhere, or into the session itself."""
+        return self.folder / str(self.about["vault"])
+
+    @property
+    def since(self) -> int:
+        """Where the log ended when somebody asked last to go on: what it says up to there was done before."""
+        return int(self.about.get("since", 0))
 
     def lead_to(self, vault: Path) -> None:
         """Lets notes go to another vault from here on."""

@@ -145,9 +145,9 @@ class Workbench:
         kept.put(outcome["item_id"], {name: value for name, value in outcome.items() if name != "item_id"})
         self._recorded(context, outcome["record"])
 
-    def statistics(self, ids: set[str], until: int) -> PhaseStatistics:
-        """Counts what became of the items of a run; those done before it are skipped."""
-        before = self._context(StageType.LOAD, until)
+    def statistics(self, ids: set[str]) -> PhaseStatistics:
+        """Counts what became of the items of a run; those done before somebody asked to go on are skipped."""
+        before = self._context(StageType.LOAD, self.session.since)
         after = self._contexts[StageType.LOAD]
         counts = PhaseStatistics(total_count=len(self.extracted.entries))
         for item_id, entry in self.extracted.entries.items():
@@ -155,8 +155,10 @@ class Workbench:
                 counts.skipped_count += 1
             elif entry.status == ItemStatus.FAILED.value:
                 counts.error_count += 1
+            elif before.passes_over(item_id):
+                counts.skipped_count += 1
             elif item_id not in ids:
-                counts.skipped_count += before.passes_over(item_id)
+                continue
             elif after.passes_over(item_id):
                 counts.success_count += 1
             else:

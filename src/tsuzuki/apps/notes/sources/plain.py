@@ -29,6 +29,8 @@ LARGEST: Final = 64 * 1024 * 1024
 """How large a text file, or a line of JSONL, may be (bytes)."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _FIELD: Final = re.compile(r"^(title|date|created)[ \t]*:[ \t]*['\"]?(.*?)['\"]?[ \t]*$", re.MULTILINE)
+_OWN: Final = (re.compile(r"^item_id: ", re.MULTILINE), re.compile(r"^content_hash: [0-9a-f]{16}$", re.MULTILINE))
+"""What the front matter of a note has that an import has written: a vault may lie in the folder that is read."""
 _HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant", "model": "assistant"}
 
@@ -49,7 +51,9 @@ def text_file(file: Readable, name: str) -> Conversation | Unreadable:
     heading = _HEADING.search(body)
     title = one_line(fields.get("title") or (heading[1] if heading else stem))
     messages = (Message("", body),) if body else ()
-    return Conversation(name, title, day_of(fields.get("created") or fields.get("date")), messages, name)
+    created = day_of(fields.get("created") or fields.get("date"))
+    own = front is not None and all(mark.search(front[1]) for mark in _OWN)
+    return Conversation(name, title, created, messages, name, own=own)
 
 
 def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:

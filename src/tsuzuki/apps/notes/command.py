@@ -180,7 +180,7 @@ def _list(sessions: list[Standing], *, as_json: bool) -> int:
         put([asdict(stands) for stands in sessions])
         return 0
     rows = [
-        (s.session_id, local(s.created_at) if s.created_at else "broken", s.source, s.status, str(s.total_count), str(s.success_count),
+        (s.session_id, _made(s), s.source, s.status, str(s.total_count), str(s.success_count),
          str(s.error_count), str(s.skipped_count), str(s.pending_count))
         for s in sessions
     ]  # fmt: skip
@@ -191,6 +191,10 @@ def _list(sessions: list[Standing], *, as_json: bool) -> int:
     for line in table(head, rows, _NUMBERS):
         click.echo(line)
     return 0
+
+
+def _made(stands: Standing) -> str:
+    return local(stands.created_at) if stands.created_at else "broken"
 
 
 def _show(stands: Standing, failed: list[looking.Failed]) -> None:
@@ -245,9 +249,9 @@ def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None,
         more = record.get("error_message") or record.get("skipped_reason") or ""
         where = f"{record['stage']}/{record['step']}"
         piece = f"{record['item_id']}  " if record["item_id"] != told["item_id"] else ""
-        click.echo(
-            f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {record['timing_ms']:>6} ms  {piece}{more}".rstrip()
-        )
+        took = f"{record['timing_ms']:>6} ms"
+        line = f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {took}  {piece}{more}"
+        click.echo(line.rstrip())
     if told["output_path"]:
         click.echo(f"note      {told['output_path']}")
     return 0
@@ -271,10 +275,9 @@ def clean(store: Store, days: float, *, dry_run: bool, yes: bool) -> int:
     if not old:
         click.echo("no session is that old", err=True)
     elif not dry_run:
-        if not yes:
-            if not click.confirm(f"Remove {counted(len(old), 'session')}?", err=True):
-                click.echo("nothing was removed", err=True)
-                return 0
+        if not yes and not click.confirm(f"Remove {counted(len(old), 'session')}?", err=True):
+            click.echo("nothing was removed", err=True)
+            return 0
         for session in old:
             desk.sessions.remove(session)
         click.echo(f"{counted(len(old), 'session')} removed", err=True)

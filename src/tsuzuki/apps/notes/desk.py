@@ -4,12 +4,14 @@ Commands and routes call only these.
 """
 
 import asyncio
+import zipfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from tempfile import TemporaryFile
+from typing import IO, Any, ClassVar, Final
 
 import msgspec
 
@@ -24,6 +26,7 @@ from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 from tsuzuki.apps.notes.stages import FAILED_ONLY
 from tsuzuki.apps.notes.times import CLOCK
+from tsuzuki.apps.notes.uploads import Uploads
 from tsuzuki.backends import Query
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunHeld, RunNotFound
 
@@ -40,7 +43,8 @@ class Asked:
     """What an import is asked for."""
 
     export: Path
-    vault: Path
+    vault: Path | None
+    """Where the notes go; None: into the session itself."""
     provider: str = ""
     llm: str = ""
     base_url: str = ""
@@ -128,6 +132,7 @@ class Desk:
         """Whether the caller carries out what it starts itself, in its own process."""
         self.tenant = tenant
         self.sessions = Sessions(tenant, folder)
+        self.uploads = Uploads(self.sessions.root)
 
     # Starting
 
@@ -192,8 +197,8 @@ class Desk:
             raise NothingFailed
         if not any(looking.retryable(record) for record in failed.values()):
             raise NothingFailed(
-                "失敗した会話はエクスポートから読み取れません。再試行しても変わりません / what failed cannot be read from "
-                "the export: to try it again changes nothing. A new export does."
+                "失敗した会話はエクスポートから読み取れません。再試行しても変わりません / what failed cannot be read "
+                "from the export: to try it again changes nothing. A new export does."
             )
         return await self.resume(session, limit=limit, only=FAILED_ONLY)
 
@@ -295,6 +300,18 @@ class Desk:
                 if str(session.about["created_at"]) <= before and not busy:
                     found.append(session)
         return found
+
+    @staticmethod
+    def packed(session: Session) -> IO[bytes]:
+        """Puts the notes of a session into a ZIP, for whoever cannot reach the vault; the file has no name."""
+        names = {str(line["path"]) for line in looking.records(session.loaded) if "path" in line}
+        file = TemporaryFile(dir=session.folder)  # noqa: SIM115 - whoever sends it closes it
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in sorted(names):
+                note = session.vault / Path(name).name
+                if note.is_file():
+                    archive.write(note, note.name)
+        return file
 
     async def note(self, session: Session, item_id: str) -> dict[str, Any]:
         """Gives a note as it stands in the vault, or as it was made."""

@@ -37,6 +37,19 @@ class ItemNotFound(TsuzukiError):
     http_status = 404
 
 
+class UploadNotFound(TsuzukiError):
+    """アップロードがありません / there is no such upload: begin a new one."""
+
+    error_id = "ERR-TSUZUKI-0412"
+    http_status = 404
+
+
+class UploadGap(Conflict):
+    """途中のデータがありません / a piece before this one is missing: go on where the upload ends."""
+
+    error_id = "ERR-TSUZUKI-0413"
+
+
 class SessionBusy(Conflict):
     """セッションは実行中です / the session is being worked on already: wait for its end, or cancel it."""
 

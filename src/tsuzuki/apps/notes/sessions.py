@@ -23,6 +23,8 @@ from tsuzuki.errors import BadUsage
 VERSION: Final = 1
 _MOST_TRIES: Final = 10_000
 _LINK: Final = ".link"
+OWN_VAULT: Final = "vault"
+"""The folder in a session into which the notes go where no other was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Sessions:
         self.root = (place / "tenants" / quote(tenant, safe="") if tenant else place) / "notes"
 
     def create(
-        self, export: Path, provider: str, vault: Path, options: Mapping[str, Any], folder: Path | None = None
+        self, export: Path, provider: str, vault: Path | None, options: Mapping[str, Any], folder: Path | None = None
     ) -> Session:
         """Makes a session, and keeps the export in it."""
         session_id, place = self._claim(folder)
@@ -164,7 +166,7 @@ class Sessions:
             "provider": provider,
             "source": export.name,
             "input": _kept(export, provider, session.phase / "extract/input"),
-            "vault": str(vault.resolve()),
+            "vault": OWN_VAULT if vault is None else str(vault.resolve()),
             "options": dict(options),
             "runs": [],
         }

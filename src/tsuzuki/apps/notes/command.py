@@ -8,7 +8,7 @@ import click
 
 from tsuzuki.apps.notes import looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Standing, Started, reached
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Asked, Desk, Standing, Started, reached
 from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.terminal import (
@@ -49,6 +49,13 @@ def notes() -> None:
 @click.option("--llm", default="", metavar="NAME", help="Who makes the notes [default: TSUZUKI_LLM_PROVIDER].")
 @click.option("--base-url", default="", help="Where that is.")
 @click.option("--model", default="", help="Which model.")
+@click.option(
+    "--strategy",
+    default="sync",
+    show_default=True,
+    type=click.Choice(STRATEGIES),
+    help="Directly, or in batches: cheaper, within a day.",
+)
 @click.option("--translate", default="", metavar="LANG", help="Translate summaries, for example into ja.")
 @click.option("--chunk/--no-chunk", default=False, help="Cut long conversations into pieces, or pass over them.")
 @click.option("--chunk-size", default=SIZE, show_default=True, type=click.IntRange(SMALLEST_CHUNK), help="Characters.")

@@ -36,6 +36,7 @@ CLAIMING_WAIT: Final = 1.0
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 SMALLEST_CHUNK: Final = 1000
+STRATEGIES: Final = ("sync", "batch", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Asked:
     chunk: bool = False
     chunk_size: int = SIZE
     concurrency: int = 0
+    strategy: str = "sync"
+    """How a model is asked: sync (directly), batch (the provider's batches), auto (batch where there are some)."""
     failure_threshold: float | None = None
     """The share of failures, in percent, above which the import stops."""
 
@@ -149,8 +152,13 @@ class Desk:
         if asked.chunk_size < SMALLEST_CHUNK:
             raise BadUsage(f"a chunk has at least {SMALLEST_CHUNK} characters, not {asked.chunk_size}")
         at = await reached(llm.Address(asked.llm, asked.base_url, asked.model))
+        if asked.strategy not in STRATEGIES:
+            raise BadUsage(f"a strategy is one of {', '.join(STRATEGIES)}, not {asked.strategy!r}")
+        if asked.strategy == "batch" and not at["batches"]:
+            raise BadUsage(f"{at['provider']} has no batches: ask directly (sync), or let it be found out (auto)")
         return {
             **at,
+            "strategy": asked.strategy,
             "translate": asked.translate,
             "chunk": asked.chunk,
             "chunk_size": asked.chunk_size,
@@ -338,7 +346,7 @@ async def reached(address: llm.Address) -> dict[str, Any]:
         if provider.name != "offline":
             await provider.health()
         return {"provider": provider.name, "base_url": provider.base_url, "model": provider.model,
-                "local": provider.capability.local}  # fmt: skip
+                "local": provider.capability.local, "batches": provider.capability.batch is not None}  # fmt: skip
     finally:
         await provider.close()
 

@@ -18,6 +18,8 @@ from tsuzuki.apps.notes.times import now
 
 OFFLINE_LANES: Final = 32
 LANES: Final = 5
+GROUP: Final = 1000
+"""How many conversations go into a batch: their questions are in memory together."""
 WRITERS: Final = 16
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
@@ -98,7 +100,9 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
         total = len(parts) + len(parents)
         patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))
-        for ids in (parts, parents):
+        for ids in (*_groups(parts, bench.options), parents):
+            if in_batches(bench.options) and ids is not parents:
+                await bench.batched(ids, until)
             written = load.stream(
                 _made(bench, ids, total, patience), key=_item_id, concurrency=WRITERS, on_error="collect"
             )
@@ -123,6 +127,17 @@ async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience
             bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
             yield made
         _tell(bench, bench.settled, total)
+
+
+def in_batches(options: dict[str, Any]) -> bool:
+    """Whether the provider's batches are used."""
+    return options.get("strategy") in ("batch", "auto") and bool(options.get("batches"))
+
+
+def _groups(ids: list[str], options: dict[str, Any]) -> list[list[str]]:
+    """Gives the items that go into a batch together; without batches all of them go on as they come."""
+    size = GROUP if in_batches(options) else len(ids) or 1
+    return [ids[begin : begin + size] for begin in range(0, len(ids), size)]
 
 
 def _item_id(made: dict[str, Any]) -> str:

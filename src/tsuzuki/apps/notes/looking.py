@@ -69,6 +69,13 @@ def failed_before(session: Session, stage: StageType) -> Counter[str]:
     return Counter(str(error.get("item_id")) for error in errors if error.get("stage") == stage.value)
 
 
+def failed_until(session: Session, until: int) -> Counter[str]:
+    """Counts how often transform had failed with each item when a run began: the same however often it is replayed."""
+    found = records(session.stage_log, until)
+    named = ((record.get("item_id"), record.get("stage"), record.get("status")) for record in found)
+    return Counter(str(item) for item, *what in named if what == [StageType.TRANSFORM.value, "failed"])
+
+
 def _decoded(line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)

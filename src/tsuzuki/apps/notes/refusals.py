@@ -77,6 +77,12 @@ class EmptyAnswer(TsuzukiError):
     error_id = "ERR-TSUZUKI-0507"
 
 
+class NoAnswer(TsuzukiError):
+    """バッチから回答がありませんでした / the batch has no answer to this: retry it."""
+
+    error_id = "ERR-TSUZUKI-0414"
+
+
 class ChunksMissing(TsuzukiError):
     """分割の一部が失敗しています / chunks of this conversation have failed: retry them, then it is merged."""
 

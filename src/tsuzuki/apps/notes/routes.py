@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any, Final
+from typing import IO, Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, UploadFile
@@ -57,6 +57,9 @@ class NewImport(Shape):
     """Who makes the notes; empty: as it is set for the gateway."""
     model: str = ""
     """Which model is asked; empty: as it is set for the gateway."""
+    strategy: Literal["sync", "batch", "auto"] = "sync"
+    """How the model is asked: `sync` directly, `batch` in the provider's batches (cheaper, within a day), `auto` in
+    batches where there are some."""
     translate: str = ""
     """The language into which summaries are translated, such as `ja`; empty: none."""
     chunk: bool = False

@@ -13,7 +13,7 @@ import msgspec
 from tsuzuki.apps.notes.completed import CompletedItemsCache
 from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
-from tsuzuki.apps.notes.looking import failed_before, failures
+from tsuzuki.apps.notes.looking import failed_before, failed_until, failures
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
@@ -75,6 +75,19 @@ class Workbench:
             and all(part in among or context.passes_over(part) for part in entries[item_id].parts)
         ]
         return [item_id for item_id in ids if not entries[item_id].parts], parents
+
+    async def batched(self, ids: list[str], until: int) -> None:
+        """Has a batch answer what is to be asked about items; which these are a replay must find again."""
+        context, failed = self._context(StageType.TRANSFORM, until), failed_until(self.session, until)
+
+        def asked_about() -> Iterator[ProcessingItem]:
+            for item_id in ids:
+                if not context.passes_over(item_id):
+                    item = self.extracted.item(item_id)
+                    item.metadata["failed_before"] = failed[item_id]
+                    yield item
+
+        self._extract.given = await self._extract.answered(asked_about())
 
     async def transform(self, item_id: str) -> dict[str, Any]:
         """Makes the note of an item, or gives the one that was made."""

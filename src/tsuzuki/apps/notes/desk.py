@@ -275,7 +275,7 @@ class Desk:
             created_at=about["created_at"],
             provider=about["provider"],
             source=about["source"],
-            vault=str(session.vault),
+            vault=str(session.vault.absolute()),
             status=_status(state, counts, last, active=active).value,
             **asdict(counts),
             pending_count=counts.pending_count,

@@ -27,7 +27,7 @@ function Actions({ at, session, again }) {
   if (session.active) return html`<button class="button danger" onClick=${send("cancel")}>${t("notes.cancel")}</button>`;
   return html`${session.success_count > 0 && html`<button class="button" onClick=${() => act(() => download(at, session))}>${t("notes.download")}</button>`}
     ${session.retryable_count > 0 && html`<button class="button" onClick=${send("retry")}>${t("notes.retry")}</button>`}
-    ${session.status !== "COMPLETED" && html`<button class="button primary" onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
+    ${(session.status === "CRASHED" || session.pending_count + session.retryable_count > 0) && html`<button class="button primary" onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
 }
 
 /** @param {{session: any}} props */

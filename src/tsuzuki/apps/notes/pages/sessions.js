@@ -1,5 +1,5 @@
 // The sessions, the newest first, and a form that starts one.
-import { Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, ask, go, html, t, useAsked, useState } from "../../static/parts.js";
+import { Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
 import { API, State, act, counts, progress, to } from "./frame.js";
 
 export function Sessions() {
@@ -37,6 +37,7 @@ async function uploaded(file, told) {
 }
 
 function Import() {
+  const chooser = useRef(/** @type {HTMLInputElement|null} */ (null));
   const [file, setFile] = useState(/** @type {File|null} */ (null));
   const [asked, setAsked] = useState(/** @type {any} */ ({ export: "", vault: "", llm: "", model: "", chunk: false }));
   const [share, setShare] = useState(/** @type {number|null} */ (null));
@@ -52,7 +53,8 @@ function Import() {
   };
   const text = (/** @type {string} */ name, /** @type {boolean} */ required = false) => html`<input type="text" style=${{ flex: "2 1 200px" }} required=${required} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} value=${asked[name]} onInput=${set(name)} />`;
   return html`<form class="toolbar" onSubmit=${send}>
-      <label>${t("notes.file")} <input type="file" accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} /></label>
+      <button type="button" class="button" onClick=${() => chooser.current?.click()}>${file ? file.name : t("notes.choose")}</button>
+      <input ref=${chooser} type="file" hidden aria-label=${t("notes.file")} accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} />
       ${!file && text("export", true)}
       ${text("vault")}
       <select aria-label=${t("notes.llm")} value=${asked.llm} onChange=${set("llm")}><option value="">${t("notes.llmAsSet")}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>

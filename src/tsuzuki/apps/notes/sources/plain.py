@@ -80,10 +80,10 @@ def _lines(file: Readable, name: str) -> Iterator[bytes]:
 
 def _conversation(value: Any, name: str) -> Conversation:
     if not isinstance(value, dict) or not ({"messages", "text"} & value.keys()):
-        raise TypeError('a line is an object with "messages" or "text"')
+        raise TypeError('会話の形式が正しくありません / a line is an object with "messages" or "text"')
     listed = value.get("messages", [{"role": "", "text": value.get("text")}])
     if not isinstance(listed, list):
-        raise TypeError('"messages" is a list of objects with "role" and "text"')
+        raise TypeError('会話の形式が正しくありません / "messages" is a list of objects with "role" and "text"')
     messages = tuple(_message(each) for each in listed)
     messages = tuple(message for message in messages if message.text)
     return Conversation(
@@ -97,6 +97,6 @@ def _conversation(value: Any, name: str) -> Conversation:
 
 def _message(each: Any) -> Message:
     if not isinstance(each, dict):
-        raise TypeError("a message is an object")
+        raise TypeError("会話の形式が正しくありません / a message is an object")
     text = clean(each.get("text") or each.get("content")).strip()
     return Message(_ROLES.get(str(each.get("role", "")), ""), text)

@@ -119,7 +119,9 @@ def test_what_was_passed_over_or_cannot_be_read_is_told_with_what_helps(prompt: 
     assert "--chunk" in shown.stderr
     assert prompt.json("status", code=6)["skipped"] == [{"item_id": "gpt-0001", "title": "Long", "reason": "too_large"}]
     assert "cannot be read from the export" in prompt("retry", code=1).stderr
-    prompt("import", "e", "--out", "vault", "--chunk-size", "1000", "--chunk", code=6)
+    told = prompt("resume", "--chunk", code=6)
+    assert told.stdout.endswith("1 failed, 1 skipped\n"), "the short one was done before"
+    assert prompt.json("status", code=6)["skipped"] == []
     trace = prompt.json("trace", "Long")
     assert (trace["item_id"], trace["status"]) == ("gpt-0001", "COMPLETED"), "its pieces have the same title"
     assert {record["item_id"] for record in trace["records"]} == {"gpt-0001", *trace["chunk_item_ids"]}

@@ -113,6 +113,7 @@ def _preview(asked: Asked, *, as_json: bool) -> int:
 @click.option("--llm", default="", metavar="NAME", help="Another provider from here on.")
 @click.option("--base-url", default="", help="Where that is.")
 @click.option("--model", default="", help="Which model.")
+@click.option("--chunk", is_flag=True, help="Cut long conversations that were passed over.")
 @limit_option
 @folder_option
 @quiet_option
@@ -120,7 +121,7 @@ def _preview(asked: Asked, *, as_json: bool) -> int:
 @store_options
 def resume(
     store: Store, session_id: str, *, vault: Path | None, session_dir: Path | None, limit: int, quiet: bool,
-    as_json: bool, **model: str,
+    as_json: bool, chunk: bool, **model: str,
 ) -> int:  # fmt: skip
     """Go on with SESSION (the newest unless given): what is done is passed over, what failed is tried again."""
 
@@ -131,7 +132,7 @@ def resume(
         if any(model.values()):
             at = await reached(Address(model["llm"], model["base_url"], model["model"]))
             session.change(options={**session.options, **at})
-        return await desk.resume(session, limit=limit)
+        return await desk.resume(session, limit=limit, chunk=chunk)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 
@@ -229,7 +230,7 @@ def _show_skipped(skipped: list[dict[str, Any]]) -> None:
     if len(skipped) > _MOST_SHOWN:
         click.echo(f"and {len(skipped) - _MOST_SHOWN} more: --json shows all", err=True)
     if any(each["reason"] == "too_large" for each in skipped):
-        click.echo("too_large: `tsuzuki notes import EXPORT --out VAULT --chunk` cuts these into pieces", err=True)
+        click.echo("too_large: `tsuzuki notes resume --chunk` cuts these into pieces", err=True)
 
 
 @notes.command()

@@ -18,7 +18,7 @@ import msgspec
 from tsuzuki import Run, Runs, Status, llm
 from tsuzuki.apps.notes import flows, looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.extracting import completed, items_of
+from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
 from tsuzuki.apps.notes.mending import mended
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NothingFailed, SessionBusy
@@ -184,14 +184,19 @@ class Desk:
                     told.characters += len(item.content or "")
         return told
 
-    async def resume(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
-        """Goes on with a session: with its last run where that was cut off, else with a new one."""
+    async def resume(self, session: Session, *, limit: int = 0, only: str = "", chunk: bool = False) -> Started:
+        """Goes on with a session: with its last run where that was cut off, else with a new one.
+
+        With `chunk` long conversations that were passed over so far are cut from here on.
+        """
         session_id = session.session_id
         with session.held():  # somebody else who works on it, with whatever database, is told of at once
             await asyncio.to_thread(_ready, session)
         last = await self._last(session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
+        if chunk:
+            await asyncio.to_thread(cut_from_here_on, session)
         await mended(self._runs, session)
         session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
         if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:

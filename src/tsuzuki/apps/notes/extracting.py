@@ -176,6 +176,14 @@ def completed(session: Session) -> dict[str, int] | None:
     return found if all((session.extracted / name).exists() for name in (ITEMS, INDEX)) else None
 
 
+def cut_from_here_on(session: Session) -> None:
+    """Lets long conversations be cut that were passed over: it is extracted anew; ids, and what is done, stay."""
+    if not session.options.get("chunk"):
+        session.input  # noqa: B018 - it raises where there is nothing to extract from
+        session.change(options={**session.options, "chunk": True})
+        (session.extracted / COMPLETE).unlink(missing_ok=True)
+
+
 def _unreadable(found: Unreadable, provider: str) -> ProcessingItem:
     return ProcessingItem(
         item_id=found.id,

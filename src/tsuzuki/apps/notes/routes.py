@@ -74,11 +74,18 @@ class NewImport(Shape):
     """How many notes are made at most; 0: all."""
 
 
-class GoOn(Shape):
+class Retry(Shape):
     """How to go on: with a limit, at most so many notes are made."""
 
     limit: Limit = 0
     """How many notes are made at most; 0: all."""
+
+
+class GoOn(Retry):
+    """How to go on: with a limit, and with long conversations cut that were passed over."""
+
+    chunk: bool = False
+    """Whether long conversations are cut from here on."""
 
 
 @router.get("/sessions", summary="List sessions")
@@ -195,11 +202,12 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 async def resume(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> dict[str, Any]:
     """Goes on: what is done is passed over, what failed is tried again."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
-    return _told(await desk.resume(session, limit=asked.limit if asked else 0))
+    asked = asked or GoOn()
+    return _told(await desk.resume(session, limit=asked.limit, chunk=asked.chunk))
 
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
-async def retry(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> dict[str, Any]:
+async def retry(session_id: str, desk: AtDesk, asked: Retry | None = None) -> dict[str, Any]:
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     return _told(await desk.retry(session, limit=asked.limit if asked else 0))

@@ -15,7 +15,7 @@ export function Session({ id }) {
     <${Stale} problem=${asked.problem} />
     <${Standing} session=${session} />
     <${Failed} at=${at} session=${session} />
-    <${Skipped} at=${at} session=${session} />
+    <${Skipped} at=${at} session=${session} again=${asked.again} />
     <${Items} at=${at} session=${session} />
     <${CommandLine} line=${`tsuzuki notes status ${id}`} />
   <//>`;
@@ -60,15 +60,18 @@ function Failed({ at, session }) {
   <//>`;
 }
 
-/** Conversations that were passed over, and why. @param {{at: string, session: any}} props */
-function Skipped({ at, session }) {
+/** Conversations that were passed over, and why; long ones can be cut. @param {{at: string, session: any, again: () => void}} props */
+function Skipped({ at, session, again }) {
   const asked = useAsked(session.skipped_count ? `${at}/items` : null, { query: { state: "skipped", limit: SHOWN, n: session.skipped_count } });
   if (!session.skipped_count || !asked.value) return null;
   const columns = [
     { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title || row.item_id },
     { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => t(`notes.skip.${row.reason}`) },
   ];
+  const long = !session.active && asked.value.items.some((/** @type {any} */ row) => row.reason === "too_large");
+  const cut = () => act(() => ask(`${at}/resume`, { method: "POST", body: { chunk: true } })).then(again);
   return html`<${Card} title=${t("notes.skippedTitle")} flush>
+    ${long && html`<p class="toolbar"><button class="button" onClick=${cut}>${t("notes.cut")}</button></p>`}
     <${Table} label=${t("notes.skippedTitle")} columns=${columns} rows=${asked.value.items} rowKey=${(/** @type {any} */ row) => row.item_id} />
   <//>`;
 }

@@ -305,7 +305,7 @@ NOTES: Final = (
     ),
     Setting(
         "TSUZUKI_NOTES_MAX_UPLOAD_BYTES",
-        4 * 1024**3,
+        "4294967296",
         "how large an export may be that is sent over HTTP, in pieces",
         counted,
     ),

@@ -74,14 +74,14 @@ class NewImport(Shape):
     """How many notes are made at most; 0: all."""
 
 
-class Retry(Shape):
+class TryAgain(Shape):
     """How to go on: with a limit, at most so many notes are made."""
 
     limit: Limit = 0
     """How many notes are made at most; 0: all."""
 
 
-class GoOn(Retry):
+class GoOn(TryAgain):
     """How to go on: with a limit, and with long conversations cut that were passed over."""
 
     chunk: bool = False
@@ -207,7 +207,7 @@ async def resume(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> di
 
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
-async def retry(session_id: str, desk: AtDesk, asked: Retry | None = None) -> dict[str, Any]:
+async def retry(session_id: str, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     return _told(await desk.retry(session, limit=asked.limit if asked else 0))

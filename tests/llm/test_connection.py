@@ -135,10 +135,10 @@ def test_a_key_that_cannot_be_one_is_refused_without_being_told(key: str, monkey
 
 
 async def test_an_answer_that_keeps_coming_is_not_given_up() -> None:
-    slow = [HEAD + b"content-length: 30\r\n\r\n", *[b"x"] * 30]
+    slow = [HEAD + b"content-length: 600\r\n\r\n", *[b"x"] * 600]  # a millisecond each at least
     async with serving(*slow) as url:
-        mine = connections(url, 0.02)
-        assert (await mine.ask("GET", "/x", None, None)).content == b"x" * 30
+        mine = connections(url, 0.5)
+        assert (await mine.ask("GET", "/x", None, None)).content == b"x" * 600
         mine.close()
         await asyncio.sleep(0)
 

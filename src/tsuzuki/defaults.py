@@ -303,6 +303,12 @@ NOTES: Final = (
         "the tag of imports started over HTTP: that of a worker beside the session folders",
         tag,
     ),
+    Setting(
+        "TSUZUKI_NOTES_MAX_UPLOAD_BYTES",
+        "4294967296",
+        "how large an export may be that is sent over HTTP, in pieces",
+        counted,
+    ),
 )
 """The application notes."""
 

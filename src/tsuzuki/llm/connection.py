@@ -6,6 +6,7 @@ proxies, compression and HTTP/2 are the library's business.
 """
 
 import asyncio
+import ipaddress
 import ssl
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -185,6 +186,14 @@ def _head_of(text: bytes) -> tuple[int, dict[str, str]]:
     return int(status), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 class Connections:
     """The connections to one place that wait for their next request; a request takes one of them, or a new one."""
 
@@ -225,8 +234,10 @@ class Connections:
     async def _opened(self) -> Connection:
         loop = asyncio.get_running_loop()
         host, port = self._place.hostname or "", self._place.port or (_PLAIN if self._trust is None else _SECURE)
-        # Other loops, like the gateway's, know nothing of that: they try the addresses one after the other.
-        spread: Any = {"happy_eyeballs_delay": SPREAD} if isinstance(loop, asyncio.BaseEventLoop) else {}
+        # Other loops, like the gateway's, know nothing of that: they try the addresses one after the other. Where there
+        # is one address only it is left out: cancelled at the wrong moment, the race of asyncio leaves a socket open.
+        races = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(host)
+        spread: Any = {"happy_eyeballs_delay": SPREAD} if races else {}
         try:
             async with asyncio.timeout(self._timeout):
                 made = await loop.create_connection(lambda: Connection(loop), host, port, ssl=self._trust, **spread)

@@ -48,6 +48,7 @@ class Study:
     async def work(self) -> Worker:
         worker = await self._stack.enter_async_context(Worker(self.runs.backend, flows.flows(), grace=5.0))
         task = asyncio.create_task(worker.run())
+        self.worker = worker
 
         async def stop() -> None:
             worker.stop()
@@ -77,6 +78,10 @@ class Study:
     async def ended(self, run_id: str) -> Run:
         async with asyncio.timeout(LONGEST):
             return await self.runs.wait(run_id)
+
+    @staticmethod
+    async def moment() -> None:
+        await asyncio.sleep(0.01)
 
     def notes(self) -> dict[str, str]:
         return {

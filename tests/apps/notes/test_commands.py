@@ -1,6 +1,7 @@
 """`tsuzuki notes …` as people use it, in a folder of their own."""
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.apps.notes.conftest import knowledge
-from tests.apps.notes.exports import chatgpt, claude, written, zipped
+from tests.apps.notes.exports import chatgpt, claude, said, written, zipped
 from tests.apps.notes.test_sessions import EMPTY, failing
 from tests.cli.conftest import Terminal
 from tests.llm.double import KEY, Double
@@ -73,7 +74,7 @@ def test_an_export_becomes_notes_offline_out_of_the_box(prompt: Prompt) -> None:
     assert prompt.json("trace", "Otters 3")["item_id"] == "gpt-0003"
     assert "no session is that old" in prompt("clean", "--days", "1").stderr
     assert shown["session_id"] in prompt("clean", "--days", "0", "--dry-run").stdout
-    prompt("clean", "--days", "0", stdin="n\n", code=130)
+    assert "nothing was removed" in prompt("clean", "--days", "0", stdin="n\n").stderr
     assert len(prompt.json("status", "--all")) == 1
     prompt("clean", "--days", "0", "--yes")
     assert prompt.json("status", "--all") == []
@@ -105,6 +106,53 @@ def test_exit_codes_tell_how_it_went(prompt: Prompt, model: Double) -> None:
     model.answer = knowledge
     assert prompt("retry").stdout == "1 success, 0 failed, 2 skipped\n"
     assert "there is nothing to retry" in prompt("retry", code=1).stderr
+
+
+def test_what_was_passed_over_or_cannot_be_read_is_told_with_what_helps(prompt: Prompt) -> None:
+    turns = [said("user" if n % 2 == 0 else "assistant", f"part {n} " + "word " * 60) for n in range(8)]
+    broken = {"id": "bad", "title": "Bad", "mapping": "none"}
+    written(prompt.folder / "e/conversations.json", [chatgpt(1, *turns, title="Long"), chatgpt(2), broken])
+    told = prompt("import", "e", "--out", "vault", "--chunk-size", "1000", code=6)
+    assert "notes retry" not in told.stderr, "there is nothing that it could do"
+    shown = prompt("status", code=6)
+    assert "too_large" in shown.stdout
+    assert "--chunk" in shown.stderr
+    assert prompt.json("status", code=6)["skipped"] == [{"item_id": "gpt-0001", "title": "Long", "reason": "too_large"}]
+    assert "cannot be read from the export" in prompt("retry", code=1).stderr
+    told = prompt("resume", "--chunk", code=6)
+    assert told.stdout.endswith("1 failed, 1 skipped\n"), "the short one was done before"
+    assert prompt.json("status", code=6)["skipped"] == []
+    trace = prompt.json("trace", "Long")
+    assert (trace["item_id"], trace["status"]) == ("gpt-0001", "COMPLETED"), "its pieces have the same title"
+    assert {record["item_id"] for record in trace["records"]} == {"gpt-0001", *trace["chunk_item_ids"]}
+    assert (
+        "is no export of claude, but of chatgpt"
+        in prompt("import", "e", "--out", "v", "--provider", "claude", code=1).stderr
+    )
+
+
+def test_a_broken_session_hides_no_other_and_lost_outputs_are_made_anew(prompt: Prompt) -> None:
+    written(prompt.folder / "e/conversations.json", [claude(number) for number in range(3)])
+    prompt("import", "e", "--out", "vault", "--limit", "2")
+    first = prompt.json("status")["session_id"]
+    shutil.rmtree(prompt.folder / f".tsuzuki/notes/{first}/import/transform")
+    assert prompt("resume").stdout == "1 success, 0 failed, 2 skipped\n"
+    prompt("import", "e", "--out", "vault")
+    second = prompt.json("status")["session_id"]
+    (prompt.folder / f".tsuzuki/notes/{second}/session.json").write_text("{half")
+    listed = prompt.json("status", "--all")
+    assert [(each["session_id"], each["status"]) for each in listed] == [(second, "CRASHED"), (first, "COMPLETED")]
+    assert "is broken" in listed[0]["error"]
+    assert first in prompt("status", "--all").stdout
+    assert first in prompt("clean", "--days", "0", "--yes").stdout
+
+
+def test_a_vault_in_the_folder_that_is_read_makes_no_notes_of_notes(prompt: Prompt) -> None:
+    (prompt.folder / "texts").mkdir()
+    (prompt.folder / "texts/a.md").write_text("Otters swim. They eat fish and crabs.")
+    assert prompt("import", "texts", "--out", "texts").stdout == "1 success, 0 failed\n"
+    assert prompt("import", "texts", "--out", "texts").stdout == "1 success, 0 failed, 1 skipped\n"
+    assert len(list((prompt.folder / "texts").iterdir())) == 2
 
 
 def test_what_cannot_be_done_is_told_in_a_line_of_its_own(prompt: Prompt, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,5 +190,7 @@ def test_ctrl_c_and_cancel_leave_a_session_that_goes_on(terminal: Terminal, mode
     terminal.end(process, code=7)
     assert terminal.json("notes", "status")["status"] == "PARTIAL"
     model.delay = 0.0
-    assert terminal.tsuzuki("notes", "resume").stdout == "20 success, 0 failed\n"
+    last = terminal.tsuzuki("notes", "resume").stdout
+    figures = [int(part.split()[0]) for part in last.strip().split(", ")]
+    assert (sum(figures), figures[1]) == (20, 0), last
     assert sum(model.prompts.values()) <= 22

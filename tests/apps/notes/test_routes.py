@@ -1,6 +1,9 @@
 """`/api/notes/…` over a real gateway: what the pages need, and tenants apart."""
 
 import asyncio
+import io
+import json
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -100,6 +103,43 @@ async def test_what_cannot_be_done_is_a_problem(house: House, model: Double, tmp
     stands = (await house.client.post(f"{at}/cancel")).json()
     assert stands["status"] in ("PARTIAL", "IN_PROGRESS")
     await standing(house, started["session_id"], "PARTIAL")
+
+
+@pytest.mark.parametrize("house", [True], indirect=True)
+async def test_an_export_is_uploaded_in_pieces_and_its_notes_are_downloaded(house: House, tmp_path: Path) -> None:
+    keyring = Keyring(house.runs.backend)
+    red, blue = [{"X-API-Key": (await keyring.create(name))[0]} for name in ("red", "blue")]
+    whole = json.dumps([claude(number) for number in range(3)]).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("conversations.json", whole)
+    sent = packed.getvalue()
+
+    async def post(path: str, headers: dict[str, str] = red, **how: Any) -> Any:
+        return await house.client.post(f"{API}/{path}", headers=headers, **how)
+
+    for name in ("../x.zip", "a/b.zip", "..", "x" * 199 + "é"):
+        assert (await post("uploads", json={"name": name})).status_code == 422
+    at = f"uploads/{(await post('uploads', json={'name': 'export.zip'})).json()['upload_id']}"
+    half = len(sent) // 2
+    for offset, end, status in ((0, half, 200), (half + 1, len(sent), 409), (0, half, 200), (half, len(sent), 200)):
+        piece = {"piece": ("piece", sent[offset:end])}
+        assert (await post(at, params={"offset": offset}, files=piece)).status_code == status
+    assert (await house.client.get(f"{API}/{at}", headers=red)).json()["received"] == len(sent)
+    asked = {"upload": at.partition("/")[2], "llm": "offline"}
+    assert (await post("sessions", blue, json=asked)).status_code == 404
+    assert (await post("sessions", json={**asked, "vault": str(tmp_path)})).status_code == 422
+    assert (await post("sessions", json={"llm": "offline"})).status_code == 422
+    started = (await post("sessions", json=asked)).json()
+    await house.runs.wait(started["run_id"])
+    assert (await house.client.get(f"{API}/{at}", headers=red)).status_code == 404, "the session has it now"
+    answer = await house.client.get(f"{API}/sessions/{started['session_id']}/notes.zip", headers=red)
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''export-notes.zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert sorted(archive.namelist()) == ["Otters 0.md", "Otters 1.md", "Otters 2.md"]
+    with settings.flagged(TSUZUKI_NOTES_MAX_UPLOAD_BYTES="10"):
+        at = f"uploads/{(await post('uploads', json={'name': 'export.zip'})).json()['upload_id']}"
+        assert (await post(at, files={"piece": ("piece", sent)})).status_code == 413
 
 
 @pytest.mark.parametrize("house", [True], indirect=True)

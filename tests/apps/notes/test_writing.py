@@ -1,6 +1,7 @@
 """Notes as files: read back by a YAML and a Markdown library, under names of their own, and nobody's overwritten."""
 
 import datetime as dt
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tsuzuki.apps.notes.knowledge import checked, offline_note, speaks
 from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
 from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
-from tsuzuki.apps.notes.vault import WriteFile, written
+from tsuzuki.apps.notes.vault import Names, WriteFile, written
 from tsuzuki.llm import Question
 
 MARKDOWN = MarkdownIt()
@@ -195,7 +196,10 @@ def test_offline_the_sentences_that_say_most_are_taken() -> None:
     assert "Otters eat fish, and otters eat crabs." in made.summary
     assert made.references == ["https://example.org/otters"]
     assert "otters" in made.tags
-    assert "### What do otters eat?" in made.content
+    assert made.content.startswith("## What do otters eat?")
+    short = "**User**: 川獺は何を食べますか。\n\n**Assistant**: 魚です。貝も食べます。"
+    made = offline_note(Question(f"Title: 川獺\n\n<conversation>\n{short}\n</conversation>"))
+    assert made.summary == "魚です。 貝も食べます。", "who spoke is no part of what was said"
 
 
 def test_a_language_is_told_by_its_letters() -> None:
@@ -203,3 +207,28 @@ def test_a_language_is_told_by_its_letters() -> None:
     assert speaks("泳ぎます。", "ja")
     assert speaks("They swim.", "en")
     assert not speaks("泳ぎます。", "en")
+
+
+def test_writers_that_wait_share_a_sync_of_names_that_began_after_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on, seen = threading.Semaphore(0), threading.Semaphore(0), list[set[str]]()
+
+    def synced(place: Path) -> None:
+        seen.append({path.name for path in place.glob("*.md")})
+        began.release()
+        assert go_on.acquire(timeout=30)
+
+    monkeypatch.setattr("tsuzuki.apps.notes.vault._synced", synced)
+    names = Names(tmp_path)
+    threads = [threading.Thread(target=written, args=(tmp_path, f"N{n}", f"i{n}", "text", names)) for n in range(6)]
+    threads[0].start()
+    assert began.acquire(timeout=30)
+    for thread in threads[1:]:
+        thread.start()
+    while names._given < len(threads):  # noqa: SLF001 - until all have their names
+        threads[1].join(0.01)
+    go_on.release(2)
+    for thread in threads:
+        thread.join(30)
+    assert [len(found) for found in seen] == [1, 6], "the second one was enough for all that waited"

@@ -8,7 +8,7 @@ import click
 
 from tsuzuki.apps.notes import looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Standing, Started, reached
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Asked, Desk, Standing, Started, reached
 from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.terminal import (
@@ -49,10 +49,24 @@ def notes() -> None:
 @click.option("--llm", default="", metavar="NAME", help="Who makes the notes [default: TSUZUKI_LLM_PROVIDER].")
 @click.option("--base-url", default="", help="Where that is.")
 @click.option("--model", default="", help="Which model.")
+@click.option(
+    "--strategy",
+    default="sync",
+    show_default=True,
+    type=click.Choice(STRATEGIES),
+    help="Directly, or in batches: cheaper, within a day.",
+)
 @click.option("--translate", default="", metavar="LANG", help="Translate summaries, for example into ja.")
 @click.option("--chunk/--no-chunk", default=False, help="Cut long conversations into pieces, or pass over them.")
 @click.option("--chunk-size", default=SIZE, show_default=True, type=click.IntRange(SMALLEST_CHUNK), help="Characters.")
 @click.option("--concurrency", default=0, type=click.IntRange(0, 256), help="How many are asked about at once.")
+@click.option(
+    "--failure-threshold",
+    default=None,
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Stop when more than so many percent have failed.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @limit_option
 @folder_option
@@ -99,6 +113,7 @@ def _preview(asked: Asked, *, as_json: bool) -> int:
 @click.option("--llm", default="", metavar="NAME", help="Another provider from here on.")
 @click.option("--base-url", default="", help="Where that is.")
 @click.option("--model", default="", help="Which model.")
+@click.option("--chunk", is_flag=True, help="Cut long conversations that were passed over.")
 @limit_option
 @folder_option
 @quiet_option
@@ -106,7 +121,7 @@ def _preview(asked: Asked, *, as_json: bool) -> int:
 @store_options
 def resume(
     store: Store, session_id: str, *, vault: Path | None, session_dir: Path | None, limit: int, quiet: bool,
-    as_json: bool, **model: str,
+    as_json: bool, chunk: bool, **model: str,
 ) -> int:  # fmt: skip
     """Go on with SESSION (the newest unless given): what is done is passed over, what failed is tried again."""
 
@@ -117,7 +132,7 @@ def resume(
         if any(model.values()):
             at = await reached(Address(model["llm"], model["base_url"], model["model"]))
             session.change(options={**session.options, **at})
-        return await desk.resume(session, limit=limit)
+        return await desk.resume(session, limit=limit, chunk=chunk)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 
@@ -149,20 +164,21 @@ def retry(store: Store, session_id: str, *, session_dir: Path | None, limit: int
 def status(store: Store, session_id: str, *, every: bool, session_dir: Path | None, as_json: bool) -> int:
     """Show how SESSION stands (the newest unless given), what failed and why."""
 
-    async def one(desk: Desk) -> tuple[Standing, list[looking.Failed]]:
+    async def one(desk: Desk) -> tuple[Standing, list[looking.Failed], list[dict[str, Any]]]:
         session = found(desk, session_id, session_dir)
-        return await desk.standing(session), looking.failed_items(session)
+        return await desk.standing(session), looking.failed_items(session), looking.passed_over(session)
 
     async def all_of(desk: Desk) -> list[Standing]:
-        return [await desk.standing(session) for session in desk.sessions.all()]
+        return await desk.every()
 
     if every:
         return _list(on_desk(store, all_of), as_json=as_json)
-    stands, failed = on_desk(store, one)
+    stands, failed, skipped = on_desk(store, one)
     if as_json:
-        put({**asdict(stands), "failed": [asdict(each) for each in failed]})
+        put({**asdict(stands), "failed": [asdict(each) for each in failed], "skipped": skipped})
     else:
         _show(stands, failed)
+        _show_skipped(skipped)
     figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
     return exit_code(figures)
 
@@ -172,7 +188,7 @@ def _list(sessions: list[Standing], *, as_json: bool) -> int:
         put([asdict(stands) for stands in sessions])
         return 0
     rows = [
-        (s.session_id, local(s.created_at), s.source, s.status, str(s.total_count), str(s.success_count),
+        (s.session_id, _made(s), s.source, s.status, str(s.total_count), str(s.success_count),
          str(s.error_count), str(s.skipped_count), str(s.pending_count))
         for s in sessions
     ]  # fmt: skip
@@ -183,6 +199,10 @@ def _list(sessions: list[Standing], *, as_json: bool) -> int:
     for line in table(head, rows, _NUMBERS):
         click.echo(line)
     return 0
+
+
+def _made(stands: Standing) -> str:
+    return local(stands.created_at) if stands.created_at else "broken"
 
 
 def _show(stands: Standing, failed: list[looking.Failed]) -> None:
@@ -201,6 +221,16 @@ def _show(stands: Standing, failed: list[looking.Failed]) -> None:
         click.echo(line)
     if len(failed) > _MOST_SHOWN:
         click.echo(f"and {len(failed) - _MOST_SHOWN} more: --json shows all", err=True)
+
+
+def _show_skipped(skipped: list[dict[str, Any]]) -> None:
+    rows = [(each["item_id"], each["title"], each["reason"]) for each in skipped[:_MOST_SHOWN]]
+    for line in table(("item", "title", "skipped"), rows) if rows else ():
+        click.echo(line)
+    if len(skipped) > _MOST_SHOWN:
+        click.echo(f"and {len(skipped) - _MOST_SHOWN} more: --json shows all", err=True)
+    if any(each["reason"] == "too_large" for each in skipped):
+        click.echo("too_large: `tsuzuki notes resume --chunk` cuts these into pieces", err=True)
 
 
 @notes.command()
@@ -226,9 +256,10 @@ def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None,
     for record in told["records"]:
         more = record.get("error_message") or record.get("skipped_reason") or ""
         where = f"{record['stage']}/{record['step']}"
-        click.echo(
-            f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {record['timing_ms']:>6} ms  {more}"
-        )
+        piece = f"{record['item_id']}  " if record["item_id"] != told["item_id"] else ""
+        took = f"{record['timing_ms']:>6} ms"
+        line = f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {took}  {piece}{more}"
+        click.echo(line.rstrip())
     if told["output_path"]:
         click.echo(f"note      {told['output_path']}")
     return 0
@@ -252,8 +283,9 @@ def clean(store: Store, days: float, *, dry_run: bool, yes: bool) -> int:
     if not old:
         click.echo("no session is that old", err=True)
     elif not dry_run:
-        if not yes:
-            click.confirm(f"Remove {counted(len(old), 'session')}?", abort=True, err=True)
+        if not yes and not click.confirm(f"Remove {counted(len(old), 'session')}?", err=True):
+            click.echo("nothing was removed", err=True)
+            return 0
         for session in old:
             desk.sessions.remove(session)
         click.echo(f"{counted(len(old), 'session')} removed", err=True)

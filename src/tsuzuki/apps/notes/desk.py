@@ -4,18 +4,21 @@ Commands and routes call only these.
 """
 
 import asyncio
+import zipfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from tempfile import TemporaryFile
+from typing import IO, Any, ClassVar, Final
 
 import msgspec
 
 from tsuzuki import Run, Runs, Status, llm
 from tsuzuki.apps.notes import flows, looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.extracting import completed, items_of
+from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
 from tsuzuki.apps.notes.mending import mended
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NothingFailed, SessionBusy
@@ -23,6 +26,7 @@ from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 from tsuzuki.apps.notes.stages import FAILED_ONLY
 from tsuzuki.apps.notes.times import CLOCK
+from tsuzuki.apps.notes.uploads import Uploads
 from tsuzuki.backends import Query
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunHeld, RunNotFound
 
@@ -32,6 +36,7 @@ CLAIMING_WAIT: Final = 1.0
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 SMALLEST_CHUNK: Final = 1000
+STRATEGIES: Final = ("sync", "batch", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,8 @@ class Asked:
     """What an import is asked for."""
 
     export: Path
-    vault: Path
+    vault: Path | None
+    """Where the notes go; None: into the session itself."""
     provider: str = ""
     llm: str = ""
     base_url: str = ""
@@ -48,6 +54,10 @@ class Asked:
     chunk: bool = False
     chunk_size: int = SIZE
     concurrency: int = 0
+    strategy: str = "sync"
+    """How a model is asked: sync (directly), batch (the provider's batches), auto (batch where there are some)."""
+    failure_threshold: float | None = None
+    """The share of failures, in percent, above which the import stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,8 @@ class Standing:
     """How many items the export has."""
     pending_count: int
     """How many nobody has come to yet."""
+    retryable_count: int
+    """How many of those that failed can be tried again; the others cannot be read from the export."""
     run_id: str | None
     """The id of its last run; null where none is known."""
     run_number: int | None
@@ -123,6 +135,7 @@ class Desk:
         """Whether the caller carries out what it starts itself, in its own process."""
         self.tenant = tenant
         self.sessions = Sessions(tenant, folder)
+        self.uploads = Uploads(self.sessions.root)
 
     # Starting
 
@@ -139,12 +152,18 @@ class Desk:
         if asked.chunk_size < SMALLEST_CHUNK:
             raise BadUsage(f"a chunk has at least {SMALLEST_CHUNK} characters, not {asked.chunk_size}")
         at = await reached(llm.Address(asked.llm, asked.base_url, asked.model))
+        if asked.strategy not in STRATEGIES:
+            raise BadUsage(f"a strategy is one of {', '.join(STRATEGIES)}, not {asked.strategy!r}")
+        if asked.strategy == "batch" and not at["batches"]:
+            raise BadUsage(f"{at['provider']} has no batches: ask directly (sync), or let it be found out (auto)")
         return {
             **at,
+            "strategy": asked.strategy,
             "translate": asked.translate,
             "chunk": asked.chunk,
             "chunk_size": asked.chunk_size,
             "concurrency": asked.concurrency,
+            "failure_threshold": asked.failure_threshold,
         }
 
     @staticmethod
@@ -165,15 +184,21 @@ class Desk:
                     told.characters += len(item.content or "")
         return told
 
-    async def resume(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
-        """Goes on with a session: with its last run where that was cut off, else with a new one."""
+    async def resume(self, session: Session, *, limit: int = 0, only: str = "", chunk: bool = False) -> Started:
+        """Goes on with a session: with its last run where that was cut off, else with a new one.
+
+        With `chunk` long conversations that were passed over so far are cut from here on.
+        """
         session_id = session.session_id
         with session.held():  # somebody else who works on it, with whatever database, is told of at once
             await asyncio.to_thread(_ready, session)
         last = await self._last(session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
+        if chunk:
+            await asyncio.to_thread(cut_from_here_on, session)
         await mended(self._runs, session)
+        session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
         if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:
             return Started(session_id, went_on, resumed=True)
         return await self._new(session, limit=limit, only=only)
@@ -181,8 +206,13 @@ class Desk:
     async def retry(self, session: Session, *, limit: int = 0) -> Started:
         """Tries exactly those items again that failed."""
         failed = await asyncio.to_thread(looking.failures, session.stage_log)
-        if not any(record.get("stage") != "extract" for record in failed.values()):
+        if not failed:
             raise NothingFailed
+        if not any(looking.retryable(record) for record in failed.values()):
+            raise NothingFailed(
+                "失敗した会話はエクスポートから読み取れません。再試行しても変わりません / what failed cannot be read "
+                "from the export: to try it again changes nothing. A new export does."
+            )
         return await self.resume(session, limit=limit, only=FAILED_ONLY)
 
     async def _new(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
@@ -241,19 +271,20 @@ class Desk:
         about, state = session.about, session.state()
         last = await self._last(about["session_id"])
         active = last is not None and not last.status.terminal and not await self._abandoned(last)
-        counts, cost = await asyncio.to_thread(looking.counted, session)
+        counts, retryable, cost = await asyncio.to_thread(looking.counted, session)
         error = state.get("error")
-        if last is not None and last.error is not None and last.status is Status.FAILED:
+        if error is None and last is not None and last.error is not None and last.status is Status.FAILED:
             error = f"{last.error.type}: {last.error.message}"
         return Standing(
             session_id=about["session_id"],
             created_at=about["created_at"],
             provider=about["provider"],
             source=about["source"],
-            vault=about["vault"],
+            vault=str(session.vault.absolute()),
             status=_status(state, counts, last, active=active).value,
             **asdict(counts),
             pending_count=counts.pending_count,
+            retryable_count=retryable,
             run_id=None if last is None else last.id,
             run_number=None if last is None else last.number,
             error=error,
@@ -261,16 +292,39 @@ class Desk:
             active=active,
         )
 
+    async def every(self) -> list[Standing]:
+        """Says how all sessions stand, the newest first; one that is broken hides no other."""
+        found = []
+        for session in await asyncio.to_thread(self.sessions.all):
+            try:
+                found.append(await self.standing(session))
+            except BadUsage as broken:
+                found.append(_broken(session, str(broken)))
+        return found
+
     async def removable(self, days: float) -> list[Session]:
         """Gives the sessions that are older than so many days, and that nobody works on."""
         before = (datetime.fromtimestamp(CLOCK.now(), UTC) - timedelta(days=days)).isoformat()
         found = []
         for session in self.sessions.all():
-            last = await self._last(session.session_id)
-            busy = last is not None and not last.status.terminal and not await self._abandoned(last)
-            if str(session.about["created_at"]) <= before and not busy:
-                found.append(session)
+            with suppress(BadUsage):  # what is broken says nothing of its age
+                last = await self._last(session.session_id)
+                busy = last is not None and not last.status.terminal and not await self._abandoned(last)
+                if str(session.about["created_at"]) <= before and not busy:
+                    found.append(session)
         return found
+
+    @staticmethod
+    def packed(session: Session) -> IO[bytes]:
+        """Puts the notes of a session into a ZIP, for whoever cannot reach the vault; the file has no name."""
+        names = {str(line["path"]) for line in looking.records(session.loaded) if "path" in line}
+        file = TemporaryFile(dir=session.folder)  # noqa: SIM115 - whoever sends it closes it
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in sorted(names):
+                note = session.vault / Path(name).name
+                if note.is_file():
+                    archive.write(note, note.name)
+        return file
 
     async def note(self, session: Session, item_id: str) -> dict[str, Any]:
         """Gives a note as it stands in the vault, or as it was made."""
@@ -297,9 +351,19 @@ async def reached(address: llm.Address) -> dict[str, Any]:
         if provider.name != "offline":
             await provider.health()
         return {"provider": provider.name, "base_url": provider.base_url, "model": provider.model,
-                "local": provider.capability.local}  # fmt: skip
+                "local": provider.capability.local, "batches": provider.capability.batch is not None}  # fmt: skip
     finally:
         await provider.close()
+
+
+def _broken(session: Session, error: str) -> Standing:
+    """Gives what can be said of a session whose files make no sense."""
+    name, nothing = session.folder.name, PhaseStatistics()
+    return Standing(
+        session_id=name, created_at="", provider="", source=name, vault="", status=PhaseStatus.CRASHED.value,
+        **asdict(nothing), pending_count=0, retryable_count=0, run_id=None, run_number=None, error=error, cost=None,
+        active=False,
+    )  # fmt: skip
 
 
 def _ready(session: Session) -> None:

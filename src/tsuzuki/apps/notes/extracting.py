@@ -31,6 +31,8 @@ def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: in
     text = conversation.text
     if not text.strip():
         yield _item(conversation, provider, "", skipped="empty")
+    elif conversation.own:
+        yield _item(conversation, provider, "", skipped="own_note")
     elif len(text) <= size:
         yield _item(conversation, provider, text)
     elif not chunk:
@@ -172,6 +174,14 @@ def completed(session: Session) -> dict[str, int] | None:
     except (OSError, msgspec.MsgspecError, KeyError, TypeError):
         return None
     return found if all((session.extracted / name).exists() for name in (ITEMS, INDEX)) else None
+
+
+def cut_from_here_on(session: Session) -> None:
+    """Lets long conversations be cut that were passed over: it is extracted anew; ids, and what is done, stay."""
+    if not session.options.get("chunk"):
+        session.input  # noqa: B018 - it raises where there is nothing to extract from
+        session.change(options={**session.options, "chunk": True})
+        (session.extracted / COMPLETE).unlink(missing_ok=True)
 
 
 def _unreadable(found: Unreadable, provider: str) -> ProcessingItem:

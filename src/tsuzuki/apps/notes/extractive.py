@@ -26,6 +26,8 @@ _TURN: Final = re.compile(r"^\*\*(User|Assistant)\*\*: ", re.MULTILINE)
 _CODE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 _MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__|`", re.MULTILINE)
 _SHORT: Final = 8
+_SHORT_WITHOUT_SPACES: Final = 4
+"""A sentence of Japanese or Chinese says much in few signs."""
 _LONG: Final = 400
 _LONG_QUESTION: Final = 80
 _COMMON: Final = frozenset(
@@ -45,7 +47,7 @@ def note(title: str, text: str) -> Note:
     weights = weighed(exchanges)
     scored = [(question, [_scored(line, terms, weights) for line, terms in answer]) for question, answer in exchanges]
     summary = best([sentence for _, answer in scored for sentence in answer])
-    summary = summary or [" ".join(prose.split())[:_LONG] or " ".join(seen.split())[:_LONG]]
+    summary = summary or [_flat(prose) or _flat(seen)]
     return Note(
         title=title,
         summary=" ".join(summary),
@@ -55,11 +57,21 @@ def note(title: str, text: str) -> Note:
     )
 
 
+def _flat(text: str) -> str:
+    """Gives the beginning of a text on one line, without saying who spoke; of one that is nothing else, all."""
+    return (" ".join(_TURN.sub("", text).split()) or " ".join(text.split()))[:_LONG]
+
+
 def sentences(text: str) -> list[tuple[str, list[str]]]:
     """Splits a text into sentences, each of them once, with their words."""
     plain = _MARKS.sub("", text) if any(mark in text for mark in _MARKED) or not text[:1].isalpha() else text
-    found = dict.fromkeys(line for each in _SENTENCE.findall(plain) if len(line := " ".join(each.split())) >= _SHORT)
+    found = dict.fromkeys(line for each in _SENTENCE.findall(plain) if _says(line := " ".join(each.split())))
     return [(line, _terms(line.lower())) for line in found]
+
+
+def _says(line: str) -> bool:
+    """Tells whether a line is long enough to say something."""
+    return len(line) >= _SHORT or (len(line) >= _SHORT_WITHOUT_SPACES and not line.isascii())
 
 
 def _terms(line: str) -> list[str]:
@@ -121,5 +133,5 @@ def _content(exchanges: list[tuple[str, list[tuple[str, float]]]]) -> str:
         lines = "\n".join(f"- {line}" for line in best(answer))
         asked = " ".join(_MARKS.sub("", question[: 4 * _LONG_QUESTION]).split()).strip("# ")
         if lines:
-            parts.append(f"### {shortened(asked, _LONG_QUESTION)}\n\n{lines}" if asked else lines)
+            parts.append(f"## {shortened(asked, _LONG_QUESTION)}\n\n{lines}" if asked else lines)
     return "\n\n".join(parts)

@@ -9,6 +9,7 @@ from tsuzuki import current, flow, settings, task
 from tsuzuki.apps.notes.extracting import completed
 from tsuzuki.apps.notes.extracting import extract as extracted
 from tsuzuki.apps.notes.items import StageType
+from tsuzuki.apps.notes.patience import Patience
 from tsuzuki.apps.notes.phases import PhaseStatus
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of
@@ -17,6 +18,8 @@ from tsuzuki.apps.notes.times import now
 
 OFFLINE_LANES: Final = 32
 LANES: Final = 5
+GROUP: Final = 1000
+"""How many conversations go into a batch: their questions are in memory together."""
 WRITERS: Final = 16
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
@@ -55,10 +58,10 @@ def load(made: dict[str, Any]) -> dict[str, Any]:
 
 
 @task(name="conclude")
-def conclude(ids: list[str], until: int) -> dict[str, Any]:
+def conclude(ids: list[str]) -> dict[str, Any]:
     """Counts what became of the run's items, and writes it down."""
     bench = BENCH.get()
-    counts = bench.statistics(set(ids), until)
+    counts = bench.statistics(set(ids))
     bench.session.enter(counts.status, counts, completed_at=now(), run_id=current().run_id)
     told = {
         "status": counts.status.value,
@@ -96,27 +99,45 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
     async with _opened(session) as bench:
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
         total = len(parts) + len(parents)
-        for ids in (parts, parents):
-            written = load.stream(_made(bench, ids, total), key=_item_id, concurrency=WRITERS, on_error="collect")
+        patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))
+        for ids in (*_groups(parts, bench.options), parents):
+            if in_batches(bench.options) and ids is not parents:
+                await bench.batched(ids, until)
+            written = load.stream(
+                _made(bench, ids, total, patience), key=_item_id, concurrency=WRITERS, on_error="collect"
+            )
             async for file in written:
+                patience.failed(file)
                 if isinstance(file, dict):
                     bench.ensure(StageType.LOAD, file)
         _tell(bench, total, total)
         # Each attempt counts anew: one that tries again what failed has other figures.
-        told: dict[str, Any] = await conclude.keyed(f"conclude {current().attempt}")([*parts, *parents], until)  # type: ignore[misc] # awaited in an async flow
+        told: dict[str, Any] = await conclude.keyed(f"conclude {current().attempt}")([*parts, *parents])  # type: ignore[misc] # awaited in an async flow
         return told
 
 
-async def _made(bench: Workbench, ids: list[str], total: int) -> AsyncIterator[dict[str, Any]]:
+async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncIterator[dict[str, Any]]:
     """Gives the notes of items as they are made, in order; what failed is left out."""
     async for made in transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect"):
         bench.settled += 1
+        patience.transformed(made)
         if isinstance(made, dict):
             bench.ensure(StageType.TRANSFORM, made)
             cost = made["note"].get("cost")
             bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
             yield made
         _tell(bench, bench.settled, total)
+
+
+def in_batches(options: dict[str, Any]) -> bool:
+    """Whether the provider's batches are used."""
+    return options.get("strategy") in ("batch", "auto") and bool(options.get("batches"))
+
+
+def _groups(ids: list[str], options: dict[str, Any]) -> list[list[str]]:
+    """Gives the items that go into a batch together; without batches all of them go on as they come."""
+    size = GROUP if in_batches(options) else len(ids) or 1
+    return [ids[begin : begin + size] for begin in range(0, len(ids), size)]
 
 
 def _item_id(made: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
@@ -10,14 +11,18 @@ from tsuzuki import current, llm
 from tsuzuki.apps.notes import extractive, headings
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.markdown import Note
-from tsuzuki.apps.notes.refusals import EmptyAnswer, Unreachable
+from tsuzuki.apps.notes.refusals import EmptyAnswer, NoAnswer, TurnedAway, Unreachable
 from tsuzuki.apps.notes.sources.conversation import clean, one_line
 from tsuzuki.errors import StepFailure
 
 TRIES: Final = 3
+ENOUGH_WITHOUT_JSON: Final = 2
+"""A model that gave no JSON for so many conversations in a row is asked for headings from then on."""
 FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 30.0
 _AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
+_NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
+"""What says that no question will be answered: the key, the account or the model is wrong."""
 _LETTER: Final = re.compile(r"[A-Za-z]")
 _JAPANESE: Final = re.compile(r"[ぁ-ゖァ-ヺ一-龠]")
 _LANGUAGES: Final = {"ja": "Japanese", "en": "English"}
@@ -74,6 +79,10 @@ class ExtractKnowledge:
         self._at = {name: str(options.get(name, "")) for name in ("provider", "base_url", "model")}
         self._translate = str(options.get("translate", ""))
         self._told = False
+        self._without_json = 0
+        """How many answers in a row had no JSON that fits."""
+        self.given: dict[str, llm.Answer] = {}
+        """Answers that came from a batch, by item."""
 
     async def run(self, item: ProcessingItem) -> tuple[ProcessingItem, Note]:
         """Makes a note of an item."""
@@ -81,24 +90,56 @@ class ExtractKnowledge:
         if self._at["provider"] == "offline":
             note = extractive.note(title, text)
         else:
-            note = await self._asked(title, text, int(item.metadata.get("failed_before", 0)))
+            note = await self._asked(item, title)
         note = checked(note, title)
         if self._translate and not speaks(note.summary, self._translate):
             note = await self._translated(note)
         item.transformed_content = note.content
         return item, note
 
-    async def _asked(self, title: str, text: str, failed_before: int) -> Note:
-        """Asks for a note. After a failure it is another question: the journal and a cache keep bad answers too."""
-        prompt = f"{_TITLE}{title}\n\n{_BEGIN}{text}{_END}"
-        system = f"{SYSTEM} (Try {failed_before + 1}.)" if failed_before else SYSTEM
+    async def answered(self, items: Iterable[ProcessingItem]) -> dict[str, llm.Answer]:
+        """Asks for the notes of many items in a batch of the provider; while it is open the run waits."""
+        ids, requests = [], []
+        for item in items:
+            prompt, system = _question(item)
+            ids.append(item.item_id)
+            requests.append(llm.Request(prompt, system=system, schema=KnowledgeNote))
+        at = llm.Address(**self._at)
+        answers = await llm.ask_all(
+            requests, strategy="batch", provider=at.provider, base_url=at.base_url, model=at.model
+        )
+        return dict(zip(ids, answers, strict=True))
+
+    async def _asked(self, item: ProcessingItem, title: str) -> Note:
+        """Asks for a note, unless a batch has answered."""
+        prompt, system = _question(item)
+        given = self.given.pop(item.item_id, None)
+        if given is not None and given.ok:
+            return self._noted(given)
+        if given is not None and not str(given.error).startswith("BadAnswer"):
+            raise NoAnswer(
+                "バッチから回答がありませんでした。再試行してください / the batch has no answer, retry it: "
+                f"{given.error}"
+            )
+        if given is not None or self._without_json >= ENOUGH_WITHOUT_JSON:  # tries in vain are paid for
+            return await self._by_headings(title, prompt, system)
         try:
             answer = await self._answer(llm.Request(prompt, system=system, schema=KnowledgeNote))
         except StepFailure as failure:
             if failure.error_type != "BadAnswer":
                 raise
-            answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
-            return _with_cost(headings.read(clean(answer.text), title), answer.cost)
+            note = await self._by_headings(title, prompt, system)
+            self._without_json += 1
+            return note
+        self._without_json = 0
+        return self._noted(answer)
+
+    async def _by_headings(self, title: str, prompt: str, system: str) -> Note:
+        answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
+        return _with_cost(headings.read(clean(answer.text), title), answer.cost)
+
+    @staticmethod
+    def _noted(answer: llm.Answer) -> Note:
         made: KnowledgeNote = answer.data
         note = Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
         return _with_cost(note, answer.cost)
@@ -121,6 +162,11 @@ class ExtractKnowledge:
             try:
                 return await llm.answer(request, **self._at)
             except StepFailure as failure:
+                if failure.error_type == "ProviderRefused" and _NOBODY.search(str(failure)):
+                    raise TurnedAway(
+                        "モデルの利用を拒否されました。キーとモデル名を確認してください / the provider lets nobody in: "
+                        f"{failure}"
+                    ) from failure
                 if failure.error_type not in _AWAY:
                     raise
                 if tries == TRIES:
@@ -130,6 +176,14 @@ class ExtractKnowledge:
                     ) from failure
             await asyncio.sleep(min(FIRST_WAIT * 2 ** (tries - 1), LONGEST_WAIT))
         raise AssertionError("it has returned or raised")
+
+
+def _question(item: ProcessingItem) -> tuple[str, str]:
+    """Gives what is asked about an item. After a failure it is another question: journal and cache keep bad answers."""
+    title, text = str(item.metadata.get("title", "")), item.content or ""
+    before = int(item.metadata.get("failed_before", 0))
+    system = f"{SYSTEM} (Try {before + 1}.)" if before else SYSTEM
+    return f"{_TITLE}{title}\n\n{_BEGIN}{text}{_END}", system
 
 
 def checked(note: Note, title: str) -> Note:

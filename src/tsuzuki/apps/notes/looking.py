@@ -69,6 +69,13 @@ def failed_before(session: Session, stage: StageType) -> Counter[str]:
     return Counter(str(error.get("item_id")) for error in errors if error.get("stage") == stage.value)
 
 
+def failed_until(session: Session, until: int) -> Counter[str]:
+    """Counts how often transform had failed with each item when a run began: the same however often it is replayed."""
+    found = records(session.stage_log, until)
+    named = ((record.get("item_id"), record.get("stage"), record.get("status")) for record in found)
+    return Counter(str(item) for item, *what in named if what == [StageType.TRANSFORM.value, "failed"])
+
+
 def _decoded(line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)
@@ -105,6 +112,15 @@ def items(session: Session) -> list[dict[str, Any]]:
     ]
 
 
+def passed_over(session: Session) -> list[dict[str, Any]]:
+    """Lists what extract has passed over, and why."""
+    return [
+        {"item_id": entry.item_id, "title": entry.title, "reason": entry.reason}
+        for entry in entries_of(session.extracted)
+        if entry.status == ItemStatus.SKIPPED.value
+    ]
+
+
 def _state(entry: Entry, done: CompletedItemsCache, failed: dict[str, dict[str, Any]]) -> str:
     if entry.status == ItemStatus.SKIPPED.value:
         return "skipped"
@@ -119,6 +135,7 @@ class _Seen:
 
     sizes: tuple[int, ...]
     counts: PhaseStatistics
+    retryable: int
     cost: float | None
 
 
@@ -127,26 +144,32 @@ _SEEN: Final[dict[Path, _Seen]] = {}
 _MOST_SEEN: Final = 200
 
 
-def counted(session: Session) -> tuple[PhaseStatistics, float | None]:
-    """Counts what became of all items of a session, over all that was done to it, and what that has cost."""
+def counted(session: Session) -> tuple[PhaseStatistics, int, float | None]:
+    """Counts what became of all items of a session, how many can be tried again, and what all of it has cost."""
     sizes = tuple(path.stat().st_size if path.exists() else -1 for path in _counted_from(session))
     seen = _SEEN.get(session.folder)
     if seen is None or seen.sizes != sizes:
         if len(_SEEN) >= _MOST_SEEN:
             _SEEN.clear()
-        seen = _SEEN[session.folder] = _Seen(sizes, _counts(session), _cost(session))
-    return replace(seen.counts), seen.cost
+        seen = _SEEN[session.folder] = _Seen(sizes, *_counts(session), _cost(session))
+    return replace(seen.counts), seen.retryable, seen.cost
 
 
 def _counted_from(session: Session) -> tuple[Path, ...]:
     return session.stage_log, session.transformed, session.extracted / COMPLETE
 
 
-def _counts(session: Session) -> PhaseStatistics:
+def _counts(session: Session) -> tuple[PhaseStatistics, int]:
     done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
     failed = failures(session.stage_log)
     states = Counter(_state(entry, done, failed) for entry in entries_of(session.extracted))
-    return PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
+    counts = PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
+    return counts, sum(retryable(record) for record in failed.values())
+
+
+def retryable(record: dict[str, Any]) -> bool:
+    """Whether what failed can be tried again: an export that cannot be read stays as it is."""
+    return record.get("stage") != StageType.EXTRACT.value
 
 
 def _cost(session: Session) -> float | None:
@@ -160,29 +183,43 @@ def _cost(session: Session) -> float | None:
 
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:
-    """Tells all that happened to one item: its records, its failures, its note."""
+    """Tells all that happened to one item, and to its pieces where it was cut: records, failures, its note."""
     entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
     entry = entries.get(item_id) or _beginning_with(entries, item_id)
     found = entry.item_id
+    among = {found, *entry.parts}
     note, file = kept_for(session.transformed, found), kept_for(session.loaded, found)
     return {
         "session_id": session.session_id,
         "item_id": found,
         "title": entry.title,
-        "status": entry.status,
+        "status": _outcome(session, entry),
         "reason": entry.reason,
         "parent_item_id": entry.parent or None,
         "chunk_item_ids": list(entry.parts),
-        "records": [record for record in records(session.stage_log) if record.get("item_id") == found],
-        "errors": [error for error in records(session.error_log) if error.get("item_id") == found],
+        "records": [record for record in records(session.stage_log) if record.get("item_id") in among],
+        "errors": [error for error in records(session.error_log) if error.get("item_id") in among],
         "note": None if note is None else note.get("note"),
         "output_path": None if file is None else str(session.vault / str(file["path"])),
     }
 
 
+_ENDED: Final = {
+    "success": ItemStatus.COMPLETED, "failed": ItemStatus.FAILED, "skipped": ItemStatus.SKIPPED,
+    "pending": ItemStatus.PENDING,
+}  # fmt: skip
+
+
+def _outcome(session: Session, entry: Entry) -> str:
+    done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
+    return _ENDED[_state(entry, done, failures(session.stage_log))].value
+
+
 def _beginning_with(entries: dict[str, Any], text: str) -> Any:
     """Finds an item by the beginning of its id, or by its title."""
-    found = [entry for entry in entries.values() if entry.item_id.startswith(text) or entry.title == text]
+    fitting = [entry for entry in entries.values() if entry.item_id.startswith(text) or entry.title == text]
+    among = {entry.item_id for entry in fitting}
+    found = [entry for entry in fitting if entry.parent not in among]  # pieces are told of with their conversation
     if len(found) == 1:
         return found[0]
     if found:

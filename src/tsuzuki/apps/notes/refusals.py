@@ -37,6 +37,19 @@ class ItemNotFound(TsuzukiError):
     http_status = 404
 
 
+class UploadNotFound(TsuzukiError):
+    """アップロードがありません / there is no such upload: begin a new one."""
+
+    error_id = "ERR-TSUZUKI-0412"
+    http_status = 404
+
+
+class UploadGap(Conflict):
+    """途中のデータがありません / a piece before this one is missing: go on where the upload ends."""
+
+    error_id = "ERR-TSUZUKI-0413"
+
+
 class SessionBusy(Conflict):
     """セッションは実行中です / the session is being worked on already: wait for its end, or cancel it."""
 
@@ -54,16 +67,38 @@ class Unreachable(Exception):
     """モデルに接続できません / the model cannot be reached, or is overloaded: it is asked again after a while."""
 
 
+class TurnedAway(Exception):
+    """モデルの利用を拒否されました / the provider lets nobody in: look at the key, the model and the account."""
+
+
 class EmptyAnswer(TsuzukiError):
     """要約または本文が空です。再試行してください / no summary or no content in the answer: retry it."""
 
     error_id = "ERR-TSUZUKI-0507"
 
 
+class NoAnswer(TsuzukiError):
+    """バッチから回答がありませんでした / the batch has no answer to this: retry it."""
+
+    error_id = "ERR-TSUZUKI-0414"
+
+
 class ChunksMissing(TsuzukiError):
     """分割の一部が失敗しています / chunks of this conversation have failed: retry them, then it is merged."""
 
     error_id = "ERR-TSUZUKI-0508"
+
+
+class ModelAway(TsuzukiError):
+    """モデルから応答がないため中止しました / the model stays away: `tsuzuki notes resume` goes on when it is back."""
+
+    error_id = "ERR-TSUZUKI-0410"
+
+
+class TooManyFailed(TsuzukiError):
+    """失敗が多すぎるため中止しました / more has failed than was allowed: `tsuzuki notes resume` tries it again."""
+
+    error_id = "ERR-TSUZUKI-0411"
 
 
 class Crashed(TsuzukiError):

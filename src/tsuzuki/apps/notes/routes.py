@@ -1,10 +1,13 @@
 """`/api/notes/…`: sessions, how they stand, what failed and why, notes to look at, resume, retry and cancel."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import IO, Annotated, Any, Final, Literal
+from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, UploadFile
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki import Run, settings
@@ -16,6 +19,7 @@ from tsuzuki.visits import Visit, visit
 
 _PROBLEM: Final[dict[str, Any]] = {"application/problem+json": {}}
 router: Final = APIRouter(responses={404: {"description": "There is no such session", "content": _PROBLEM}})
+PIECE: Final = 1 << 20
 Limit = Annotated[int, Field(ge=0, le=2**31)]
 
 
@@ -38,18 +42,24 @@ class Shape(BaseModel):
 
 
 class NewImport(Shape):
-    """An import; `export` and `vault` are paths on the machine of the gateway."""
+    """An import, of an upload or of a path; `export` and `vault` are paths on the machine of the gateway."""
 
-    export: str = Field(min_length=1, max_length=4096)
-    """The absolute path of the export."""
-    vault: str = Field(min_length=1, max_length=4096)
-    """The absolute path of the folder into which the notes go."""
+    export: str = Field(default="", max_length=4096)
+    """The absolute path of the export; empty where it was uploaded. Not with API keys."""
+    upload: str = Field(default="", max_length=64)
+    """The id of the upload that is the export; empty where a path is named."""
+    vault: str = Field(default="", max_length=4096)
+    """The absolute path of the folder into which the notes go; empty: they stay with the session, to be downloaded.
+    Not with API keys."""
     provider: str = "auto"
     """Whose export it is: `chatgpt`, `claude`, `jsonl` or `markdown`; `auto` finds out."""
     llm: str = ""
     """Who makes the notes; empty: as it is set for the gateway."""
     model: str = ""
     """Which model is asked; empty: as it is set for the gateway."""
+    strategy: Literal["sync", "batch", "auto"] = "sync"
+    """How the model is asked: `sync` directly, `batch` in the provider's batches (cheaper, within a day), `auto` in
+    batches where there are some."""
     translate: str = ""
     """The language into which summaries are translated, such as `ja`; empty: none."""
     chunk: bool = False
@@ -58,32 +68,74 @@ class NewImport(Shape):
     """A conversation with more characters is long."""
     concurrency: int = Field(default=0, ge=0, le=256)
     """How many conversations are asked about at once; 0: as it is set."""
+    failure_threshold: float | None = Field(default=None, ge=0, le=100)
+    """The share of failures, in percent, above which the import stops; null: it never does."""
     limit: Limit = 0
     """How many notes are made at most; 0: all."""
 
 
-class GoOn(Shape):
+class TryAgain(Shape):
     """How to go on: with a limit, at most so many notes are made."""
 
     limit: Limit = 0
     """How many notes are made at most; 0: all."""
 
 
+class GoOn(TryAgain):
+    """How to go on: with a limit, and with long conversations cut that were passed over."""
+
+    chunk: bool = False
+    """Whether long conversations are cut from here on."""
+
+
 @router.get("/sessions", summary="List sessions")
 async def list_sessions(desk: AtDesk) -> list[Standing]:
     """Lists sessions, the newest first."""
-    found = await asyncio.to_thread(desk.sessions.all)
-    return [await desk.standing(session) for session in found]
+    return await desk.every()
 
 
 @router.post("/sessions", summary="Import an export", status_code=202)
 async def start(asked: NewImport, desk: AtDesk) -> dict[str, Any]:
     """Makes a session and answers at once; workers make the notes."""
-    if desk.tenant:  # a path reaches whatever this machine can read
-        raise BadUsage("exports are imported at the machine itself: tsuzuki notes import EXPORT --out VAULT")
-    options = asked.model_dump(exclude={"export", "vault", "limit"})
-    wanted = Asked(export=_path(asked.export), vault=_path(asked.vault), **options)
-    return _told(await desk.start(wanted, limit=asked.limit))
+    if desk.tenant and (asked.export or asked.vault):  # a path reaches whatever this machine can read
+        raise BadUsage("with API keys no paths are taken: upload the export, and download the notes")
+    if bool(asked.export) == bool(asked.upload):
+        raise BadUsage("an import is of one thing: say `export`, a path, or `upload`, the id of an upload")
+    options = asked.model_dump(exclude={"export", "upload", "vault", "limit"})
+    export = _path(asked.export) if asked.export else await asyncio.to_thread(desk.uploads.file, asked.upload)
+    wanted = Asked(export=export, vault=_path(asked.vault) if asked.vault else None, **options)
+    started = await desk.start(wanted, limit=asked.limit)
+    if asked.upload:  # the session keeps it
+        await asyncio.to_thread(desk.uploads.drop, asked.upload)
+    return _told(started)
+
+
+class NewUpload(Shape):
+    """An upload to be."""
+
+    name: str = Field(min_length=1, max_length=200)
+    """The name of the file, such as `export.zip`."""
+
+
+@router.post("/uploads", summary="Begin to upload an export", status_code=201)
+def begin_upload(asked: NewUpload, desk: AtDesk) -> dict[str, Any]:
+    """Makes room for an export; its pieces follow, and an import names it. A day without a piece ends it."""
+    return {"upload_id": desk.uploads.begin(asked.name), "received": 0}
+
+
+@router.post("/uploads/{upload_id}", summary="Send a piece of an export")
+async def add_piece(
+    upload_id: str, piece: UploadFile, desk: AtDesk, offset: Annotated[int, Query(ge=0, le=2**53)] = 0
+) -> dict[str, Any]:
+    """Takes a piece, a file of a form; `offset` says where it begins. 409 where one before it is missing."""
+    sent = await piece.read()
+    return {"upload_id": upload_id, "received": await asyncio.to_thread(desk.uploads.add, upload_id, offset, sent)}
+
+
+@router.get("/uploads/{upload_id}", summary="How far an upload is")
+def look_at_upload(upload_id: str, desk: AtDesk) -> dict[str, Any]:
+    """Tells how many bytes are there: where to go on after an interruption."""
+    return {"upload_id": upload_id, "received": desk.uploads.file(upload_id).stat().st_size}
 
 
 def _path(text: str) -> Path:
@@ -130,15 +182,32 @@ async def note(session_id: str, item: str, desk: AtDesk) -> dict[str, Any]:
     return await desk.note(await asyncio.to_thread(desk.sessions.find, session_id), item)
 
 
+@router.get("/sessions/{session_id}/notes.zip", summary="All notes", response_class=StreamingResponse)
+def download(session_id: str, desk: AtDesk) -> StreamingResponse:
+    """Gives the notes of a session as a ZIP."""
+    session = desk.sessions.find(session_id)
+    name = quote(f"{Path(str(session.about['source'])).stem}-notes.zip")
+    said = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
+    return StreamingResponse(_pieces(desk.packed(session)), media_type="application/zip", headers=said)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        while piece := file.read(PIECE):
+            yield piece
+
+
 @router.post("/sessions/{session_id}/resume", summary="Go on with a session", status_code=202)
 async def resume(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> dict[str, Any]:
     """Goes on: what is done is passed over, what failed is tried again."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
-    return _told(await desk.resume(session, limit=asked.limit if asked else 0))
+    asked = asked or GoOn()
+    return _told(await desk.resume(session, limit=asked.limit, chunk=asked.chunk))
 
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
-async def retry(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> dict[str, Any]:
+async def retry(session_id: str, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     return _told(await desk.retry(session, limit=asked.limit if asked else 0))

@@ -23,6 +23,8 @@ from tsuzuki.errors import BadUsage
 VERSION: Final = 1
 _MOST_TRIES: Final = 10_000
 _LINK: Final = ".link"
+OWN_VAULT: Final = "vault"
+"""The folder in a session into which the notes go where no other was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,13 @@ class Session:
 
     @property
     def vault(self) -> Path:
-        """Where the notes go."""
-        return Path(self.about["vault"])
+        """Where the notes go: anywhere, or into the session itself."""
+        return self.folder / str(self.about["vault"])
+
+    @property
+    def since(self) -> int:
+        """Where the log ended when somebody asked last to go on: what it says up to there was done before."""
+        return int(self.about.get("since", 0))
 
     def lead_to(self, vault: Path) -> None:
         """Lets notes go to another vault from here on."""
@@ -145,7 +152,7 @@ class Sessions:
         self.root = (place / "tenants" / quote(tenant, safe="") if tenant else place) / "notes"
 
     def create(
-        self, export: Path, provider: str, vault: Path, options: Mapping[str, Any], folder: Path | None = None
+        self, export: Path, provider: str, vault: Path | None, options: Mapping[str, Any], folder: Path | None = None
     ) -> Session:
         """Makes a session, and keeps the export in it."""
         session_id, place = self._claim(folder)
@@ -159,7 +166,7 @@ class Sessions:
             "provider": provider,
             "source": export.name,
             "input": _kept(export, provider, session.phase / "extract/input"),
-            "vault": str(vault.resolve()),
+            "vault": OWN_VAULT if vault is None else str(vault.resolve()),
             "options": dict(options),
             "runs": [],
         }

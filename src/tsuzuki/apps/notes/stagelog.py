@@ -11,6 +11,7 @@ import msgspec
 
 from tsuzuki.apps.notes.items import ProcessingItem, StageType
 from tsuzuki.apps.notes.times import CLOCK, now
+from tsuzuki.errors import StepFailure
 from tsuzuki.redact import redact
 
 SYNC_EVERY: Final = 0.5
@@ -113,7 +114,10 @@ def type_of(error: Exception) -> str:
 
 def message_of(error: Exception) -> str:
     """Says what went wrong, without secrets."""
-    return redact(str(error) or type(error).__name__)[:_LONGEST_MESSAGE]
+    text = str(error)
+    if isinstance(error, StepFailure):  # which step it was is known; what went wrong there is to be told
+        text = text.removeprefix(f"{error.task} failed: {error.error_type}: ")
+    return redact(text or type(error).__name__)[:_LONGEST_MESSAGE]
 
 
 class Lines:
@@ -121,6 +125,7 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)  # somebody may have removed what a stage put out
         self._turn = threading.Lock()
         self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = CLOCK.monotonic()

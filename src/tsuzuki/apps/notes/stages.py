@@ -13,7 +13,7 @@ import msgspec
 from tsuzuki.apps.notes.completed import CompletedItemsCache
 from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
-from tsuzuki.apps.notes.looking import failed_before, failures
+from tsuzuki.apps.notes.looking import failed_before, failed_until, failures
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
@@ -75,6 +75,19 @@ class Workbench:
             and all(part in among or context.passes_over(part) for part in entries[item_id].parts)
         ]
         return [item_id for item_id in ids if not entries[item_id].parts], parents
+
+    async def batched(self, ids: list[str], until: int) -> None:
+        """Has a batch answer what is to be asked about items; which these are a replay must find again."""
+        context, failed = self._context(StageType.TRANSFORM, until), failed_until(self.session, until)
+
+        def asked_about() -> Iterator[ProcessingItem]:
+            for item_id in ids:
+                if not context.passes_over(item_id):
+                    item = self.extracted.item(item_id)
+                    item.metadata["failed_before"] = failed[item_id]
+                    yield item
+
+        self._extract.given = await self._extract.answered(asked_about())
 
     async def transform(self, item_id: str) -> dict[str, Any]:
         """Makes the note of an item, or gives the one that was made."""
@@ -145,9 +158,9 @@ class Workbench:
         kept.put(outcome["item_id"], {name: value for name, value in outcome.items() if name != "item_id"})
         self._recorded(context, outcome["record"])
 
-    def statistics(self, ids: set[str], until: int) -> PhaseStatistics:
-        """Counts what became of the items of a run; those done before it are skipped."""
-        before = self._context(StageType.LOAD, until)
+    def statistics(self, ids: set[str]) -> PhaseStatistics:
+        """Counts what became of the items of a run; those done before somebody asked to go on are skipped."""
+        before = self._context(StageType.LOAD, self.session.since)
         after = self._contexts[StageType.LOAD]
         counts = PhaseStatistics(total_count=len(self.extracted.entries))
         for item_id, entry in self.extracted.entries.items():
@@ -155,8 +168,10 @@ class Workbench:
                 counts.skipped_count += 1
             elif entry.status == ItemStatus.FAILED.value:
                 counts.error_count += 1
+            elif before.passes_over(item_id):
+                counts.skipped_count += 1
             elif item_id not in ids:
-                counts.skipped_count += before.passes_over(item_id)
+                continue
             elif after.passes_over(item_id):
                 counts.success_count += 1
             else:

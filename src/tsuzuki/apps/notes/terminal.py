@@ -100,7 +100,7 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
     try:
         counts = with_progress(store, work, quiet=quiet or as_json)
     except RunFailure as failure:
-        raise Crashed(f"{failure} ({again.format(session_id)})") from failure
+        raise Crashed(f"{_why(store, session_id) or failure} ({again.format(session_id)})") from failure
     except (RunStopped, RunInterrupted) as stopped:
         cancelled = isinstance(stopped, RunStopped)
         word = "cancelled" if cancelled else "interrupted"
@@ -121,8 +121,18 @@ def _told(store: Store, session_id: str, counts: PhaseStatistics | None, *, as_j
         cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
         click.echo(f"session {session_id}: {stands.status}, notes are in {stands.vault}{cost}", err=True)
         if counts is not None and counts.error_count:
-            click.echo("tsuzuki notes status tells why, tsuzuki notes retry tries again what failed", err=True)
+            retry = ", tsuzuki notes retry tries again what failed" if stands.retryable_count else ""
+            click.echo(f"tsuzuki notes status tells why{retry}", err=True)
     return exit_code(counts)
+
+
+def _why(store: Store, session_id: str) -> str:
+    """Says what the work on a session failed of, in the words of whoever found out."""
+
+    async def error(desk: Desk) -> str:
+        return (await desk.standing(desk.sessions.find(session_id))).error or ""
+
+    return on_desk(store, error) if session_id else ""
 
 
 def _plain(stands: Standing) -> dict[str, Any]:

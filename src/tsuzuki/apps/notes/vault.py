@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -21,23 +22,46 @@ class WriteFile:
     def __init__(self, vault: Path, created: str) -> None:
         self._vault = vault
         self._created = created
+        self._names = Names(vault)
 
     def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
         """Writes the note of an item; its own file is written anew, any other is left alone."""
         text = rendered(item, note, created=self._created)
         name = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
-        item.output_path = Path(written(self._vault, name, item.item_id, text))
+        item.output_path = Path(written(self._vault, name, item.item_id, text, self._names))
         return item
 
 
-def written(vault: Path, stem: str, item_id: str, text: str) -> str:
+class Names:
+    """The names in a vault on their way to the disk: one sync is enough for all that were given before it began."""
+
+    def __init__(self, vault: Path) -> None:
+        self._vault = vault
+        self._counting, self._turn = threading.Lock(), threading.Lock()
+        self._given = self._synced = 0
+
+    def sync(self) -> None:
+        """Waits until the names that were given so far are on the disk: a note without one would be lost."""
+        with self._counting:
+            self._given += 1
+            own = self._given
+        with self._turn:
+            if self._synced >= own:  # whoever had the turn before began after this name was given
+                return
+            with self._counting:
+                given = self._given
+            _synced(self._vault)
+            self._synced = given
+
+
+def written(vault: Path, stem: str, item_id: str, text: str, names: Names | None = None) -> str:
     """Writes a note under the first name that is free or its own; gives the name."""
     fresh = vault / f".{os.getpid()}-{abs(hash((stem, item_id))):x}.part"
     _write(fresh, text)
     try:
         for name in candidates(stem, item_id):
             if _placed(fresh, vault / name, item_id, text):
-                _synced(vault)
+                (names or Names(vault)).sync()
                 return name
     finally:
         fresh.unlink(missing_ok=True)
@@ -88,7 +112,6 @@ def _own(place: Path, item_id: str) -> bool:
 
 
 def _synced(vault: Path) -> None:
-    """Waits until the names in the vault are on the disk too: a note without one would be lost."""
     with contextlib.suppress(OSError):  # some systems cannot sync a folder
         descriptor = os.open(vault, os.O_RDONLY)
         try:

@@ -1,6 +1,7 @@
 """The pages as people use them: from an export to notes, what failed and why, in two languages."""
 
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def test_from_an_export_to_notes_with_a_retry(
     page = window.page
     window.go("/apps/notes")
     window.sees(".blank-title", "No session yet")
-    page.get_by_label("Export", exact=True).fill(str(path))
-    page.get_by_label("Vault", exact=True).fill(str(tmp_path / "vault"))
+    page.get_by_label("File", exact=True).set_input_files(str(path))
+    expect(page.get_by_label("Export", exact=True)).to_have_count(0)
     page.get_by_role("button", name="Import").click()
     expect(window.find('[data-state="PARTIAL"]')).to_be_visible()
     failed = window.find("tr", "Otters 2")
@@ -48,6 +49,10 @@ def test_from_an_export_to_notes_with_a_retry(
     page.get_by_role("button", name="Otters 2").click()
     expect(window.find("dialog pre")).to_contain_text('summary: "In short."')
     page.keyboard.press("Escape")
+    with page.expect_download() as downloaded:
+        page.get_by_role("button", name="Download the notes").click()
+    with zipfile.ZipFile(downloaded.value.path()) as archive:
+        assert len(archive.namelist()) == 4
     window.go("/apps/notes")
     expect(window.find("tr", "conversations.json")).to_contain_text("completed")
 

@@ -1,5 +1,5 @@
 // What the pages share: their addresses, how states look, and an action whose problem is told in passing.
-import { Problem, html, language, link, t, tell } from "../../static/parts.js";
+import { Bar, Problem, html, language, link, t, tell } from "../../static/parts.js";
 
 export const API = "/api/notes";
 const HOME = "/apps/notes";
@@ -32,6 +32,9 @@ export function said(text) {
   const at = text.indexOf(" / ");
   return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
 }
+
+/** How far a session is; one that nobody works on and that has nothing does not look as if it went on. @param {any} session */
+export const progress = (session) => (session.total_count || session.active) && html`<${Bar} done=${session.success_count} failed=${session.error_count} skipped=${session.skipped_count} total=${session.total_count} label=${t("notes.progress")} />`;
 
 /** @param {any} session */
 export const counts = (session) => ["success", "error", "skipped", "pending"].map((name) => `${t(`notes.${name}`)} ${session[`${name}_count`]}`).join(" · ");

@@ -1,6 +1,6 @@
 // One session: how far it is, what one can do with it, what failed and why, and its notes to look at.
-import { Bar, Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
-import { API, State, act, counts, said, to } from "./frame.js";
+import { Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { API, State, act, counts, progress, said, to } from "./frame.js";
 
 const SHOWN = 50;
 
@@ -15,6 +15,7 @@ export function Session({ id }) {
     <${Stale} problem=${asked.problem} />
     <${Standing} session=${session} />
     <${Failed} at=${at} session=${session} />
+    <${Skipped} at=${at} session=${session} again=${asked.again} />
     <${Items} at=${at} session=${session} />
     <${CommandLine} line=${`tsuzuki notes status ${id}`} />
   <//>`;
@@ -24,14 +25,15 @@ export function Session({ id }) {
 function Actions({ at, session, again }) {
   const send = (/** @type {string} */ verb) => () => act(() => ask(`${at}/${verb}`, { method: "POST" })).then(again);
   if (session.active) return html`<button class="button danger" onClick=${send("cancel")}>${t("notes.cancel")}</button>`;
-  return html`${session.error_count > 0 && html`<button class="button" onClick=${send("retry")}>${t("notes.retry")}</button>`}
-    ${session.status !== "COMPLETED" && html`<button class="button primary" onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
+  return html`${session.success_count > 0 && html`<button class="button" onClick=${() => act(() => download(at, session))}>${t("notes.download")}</button>`}
+    ${session.retryable_count > 0 && html`<button class="button" onClick=${send("retry")}>${t("notes.retry")}</button>`}
+    ${(session.status === "CRASHED" || session.pending_count + session.retryable_count > 0) && html`<button class="button primary" onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
 }
 
 /** @param {{session: any}} props */
 function Standing({ session }) {
   return html`<${Card} title=${html`<${State} state=${session.status} />`}>
-    <${Bar} done=${session.success_count} failed=${session.error_count} skipped=${session.skipped_count} total=${session.total_count} label=${t("notes.progress")} />
+    ${progress(session)}
     <p>${counts(session)} / ${number(session.total_count)}</p>
     <dl class="facts tight">
       <${Fact} name=${t("notes.session")}>${session.session_id}<//>
@@ -50,12 +52,35 @@ function Failed({ at, session }) {
   if (!session.error_count || !asked.value) return null;
   const columns = [
     { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title },
-    { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => row.stage },
+    { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => t(`notes.stage.${row.stage}`) },
     { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => said(row.error_message) },
   ];
   return html`<${Card} title=${t("notes.failed")} flush>
     <${Table} label=${t("notes.failed")} columns=${columns} rows=${asked.value.slice(0, SHOWN)} rowKey=${(/** @type {any} */ row) => row.item_id} />
   <//>`;
+}
+
+/** Conversations that were passed over, and why; long ones can be cut. @param {{at: string, session: any, again: () => void}} props */
+function Skipped({ at, session, again }) {
+  const asked = useAsked(session.skipped_count ? `${at}/items` : null, { query: { state: "skipped", limit: SHOWN, n: session.skipped_count } });
+  if (!session.skipped_count || !asked.value) return null;
+  const columns = [
+    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title || row.item_id },
+    { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => t(`notes.skip.${row.reason}`) },
+  ];
+  const long = !session.active && asked.value.items.some((/** @type {any} */ row) => row.reason === "too_large");
+  const cut = () => act(() => ask(`${at}/resume`, { method: "POST", body: { chunk: true } })).then(again);
+  return html`<${Card} title=${t("notes.skippedTitle")} flush>
+    ${long && html`<p class="toolbar"><button class="button" onClick=${cut}>${t("notes.cut")}</button></p>`}
+    <${Table} label=${t("notes.skippedTitle")} columns=${columns} rows=${asked.value.items} rowKey=${(/** @type {any} */ row) => row.item_id} />
+  <//>`;
+}
+
+/** Gives all notes to the person as a ZIP. @param {string} at @param {any} session */
+async function download(at, session) {
+  const address = URL.createObjectURL(await ask(`${at}/notes.zip`));
+  Object.assign(document.createElement("a"), { href: address, download: `${session.source}-notes.zip` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 /** @param {{at: string, session: any}} props */

@@ -1,6 +1,6 @@
 // The sessions, the newest first, and a form that starts one.
-import { Bar, Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, ask, go, html, t, useAsked, useState } from "../../static/parts.js";
-import { API, State, act, counts, to } from "./frame.js";
+import { Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
+import { API, State, act, counts, progress, to } from "./frame.js";
 
 export function Sessions() {
   const asked = useAsked(`${API}/sessions`, { every: 2 });
@@ -9,7 +9,7 @@ export function Sessions() {
     { name: "session", title: t("notes.session"), cell: (/** @type {any} */ row) => html`<a href=${to(`/sessions/${row.session_id}`)}>${row.source}</a>` },
     { name: "created", title: t("notes.created"), cell: (/** @type {any} */ row) => html`<${Time} at=${Date.parse(row.created_at) / 1000} />` },
     { name: "state", title: t("notes.state"), cell: (/** @type {any} */ row) => html`<${State} state=${row.status} />` },
-    { name: "progress", title: t("notes.progress"), cell: (/** @type {any} */ row) => html`<${Bar} done=${row.success_count} failed=${row.error_count} skipped=${row.skipped_count} total=${row.total_count} label=${t("notes.progress")} /><small>${counts(row)}</small>` },
+    { name: "progress", title: t("notes.progress"), cell: (/** @type {any} */ row) => html`${progress(row)}<small>${counts(row)}</small>` },
   ];
   return html`<${Page} title=${t("app.notes")}>
     <${Stale} problem=${asked.problem} />
@@ -20,20 +20,47 @@ export function Sessions() {
   <//>`;
 }
 
+/** How many bytes of an export are sent at a time: well below what the gateway takes. */
+const PIECE = 2 * 1024 * 1024;
+const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama"];
+
+/** Sends a file in pieces; gives the id of the upload. @param {File} file @param {(share: number) => void} told */
+async function uploaded(file, told) {
+  const { upload_id: id } = await ask(`${API}/uploads`, { method: "POST", body: { name: file.name } });
+  for (let offset = 0; offset < file.size; offset += PIECE) {
+    told(offset / file.size);
+    const body = new FormData();
+    body.append("piece", file.slice(offset, offset + PIECE), "piece");
+    await ask(`${API}/uploads/${id}`, { method: "POST", query: { offset }, body });
+  }
+  return id;
+}
+
 function Import() {
-  const [where, setWhere] = useState("");
-  const [vault, setVault] = useState("");
-  const [chunk, setChunk] = useState(false);
+  const chooser = useRef(/** @type {HTMLInputElement|null} */ (null));
+  const [file, setFile] = useState(/** @type {File|null} */ (null));
+  const [asked, setAsked] = useState(/** @type {any} */ ({ export: "", vault: "", llm: "", model: "", chunk: false }));
+  const [share, setShare] = useState(/** @type {number|null} */ (null));
+  const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setAsked({ ...asked, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const started = await act(() => ask(`${API}/sessions`, { method: "POST", body: { export: where, vault, chunk } }), t("notes.begun"));
+    const started = await act(async () => {
+      const body = file ? { ...asked, export: "", upload: await uploaded(file, setShare) } : asked;
+      return ask(`${API}/sessions`, { method: "POST", body });
+    }, t("notes.begun"));
+    setShare(null);
     if (started) go(`/apps/notes/sessions/${started.session_id}`);
   };
+  const text = (/** @type {string} */ name, /** @type {boolean} */ required = false) => html`<input type="text" style=${{ flex: "2 1 200px" }} required=${required} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} value=${asked[name]} onInput=${set(name)} />`;
   return html`<form class="toolbar" onSubmit=${send}>
-      <input type="text" style=${{ flex: "2 1 220px" }} required aria-label=${t("notes.export")} placeholder=${t("notes.exportHint")} value=${where} onInput=${(/** @type {any} */ event) => setWhere(event.target.value)} />
-      <input type="text" style=${{ flex: "2 1 220px" }} required aria-label=${t("notes.vault")} placeholder=${t("notes.vaultHint")} value=${vault} onInput=${(/** @type {any} */ event) => setVault(event.target.value)} />
-      <label><input type="checkbox" checked=${chunk} onChange=${(/** @type {any} */ event) => setChunk(event.target.checked)} /> ${t("notes.chunk")}</label>
-      <button class="button primary">${t("notes.start")}</button>
+      <button type="button" class="button" onClick=${() => chooser.current?.click()}>${file ? file.name : t("notes.choose")}</button>
+      <input ref=${chooser} type="file" hidden aria-label=${t("notes.file")} accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} />
+      ${!file && text("export", true)}
+      ${text("vault")}
+      <select aria-label=${t("notes.llm")} value=${asked.llm} onChange=${set("llm")}><option value="">${t("notes.llmAsSet")}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
+      ${asked.llm && asked.llm !== "offline" && text("model")}
+      <label><input type="checkbox" checked=${asked.chunk} onChange=${set("chunk")} /> ${t("notes.chunk")}</label>
+      <button class="button primary" disabled=${share !== null}>${share === null ? t("notes.start") : t("notes.sending", { n: Math.round(share * 100) })}</button>
     </form>
     <${CommandLine} line="tsuzuki notes import export.zip --out vault" />`;
 }

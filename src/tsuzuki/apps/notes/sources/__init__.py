@@ -54,16 +54,24 @@ def _recognized(files: Files, path: Path, wanted: str) -> str:
         if first is None or _READERS[provider][0](first):  # an empty export is of whatever kind it is said to be
             return provider
     if found:
-        raise _unknown(path, first)
+        raise _unknown(path, first, wanted)
     if not names:
         raise NoInput(f"[Error] No input files: {path.name} is empty")
+    zips = [name for name in names if name.lower().endswith(".zip")]
+    hint = f"; name the ZIP file in it: {zips[0]}" if zips else ""
     raise UnknownFormat(
         f"{path.name} の形式がわかりません / the format of {path.name} is not known: it has no "
-        "conversations.json, no .jsonl and no Markdown or text files"
+        f"conversations.json, no .jsonl and no Markdown or text files{hint}"
     )
 
 
-def _unknown(path: Path, first: Any) -> UnknownFormat:
+def _unknown(path: Path, first: Any, wanted: str) -> UnknownFormat:
+    other = next((name for name, (fits, _) in _READERS.items() if name != wanted and fits(first)), "")
+    if other:
+        return UnknownFormat(
+            f"{path.name} は {wanted} の形式ではありません / {path.name} is no export of {wanted}, but of {other}: "
+            f"say --provider {other}, or leave it out"
+        )
     keys = ", ".join(sorted(map(one_line, first))[:8]) if isinstance(first, dict) else type(first).__name__
     return UnknownFormat(
         f"{path.name} の形式がわかりません / the format of {path.name} is not known: its conversations "

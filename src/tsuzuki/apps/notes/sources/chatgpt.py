@@ -36,7 +36,7 @@ def conversation(value: dict[str, Any], filename: str) -> Conversation:
     """Reads a conversation; raises where its tree makes no sense."""
     mapping = value.get("mapping")
     if not isinstance(mapping, dict):
-        raise TypeError("its mapping is no object")
+        raise TypeError("会話の形式が正しくありません / its mapping is no object")
     messages = tuple(_messages(mapping, value.get("current_node")))
     given = value.get("conversation_id") or value.get("id")
     return Conversation(
@@ -64,7 +64,7 @@ def _branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
         seen.add(at)
         node = mapping[at]
         if not isinstance(node, dict):
-            raise TypeError(f"the node {at!r} of its mapping is no object")
+            raise TypeError(f"会話の形式が正しくありません / the node {at!r} of its mapping is no object")
         found.append(node)
         at = node.get("parent")
     return found[::-1]

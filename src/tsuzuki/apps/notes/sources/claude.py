@@ -27,7 +27,7 @@ def conversation(value: dict[str, Any], filename: str) -> Conversation:
     """Reads a conversation; raises where its messages make no sense."""
     listed = value.get("chat_messages")
     if not isinstance(listed, list):
-        raise TypeError("its chat_messages are no list")
+        raise TypeError("会話の形式が正しくありません / its chat_messages are no list")
     messages = tuple(_messages(listed))
     made_of = f"{value.get('name')}{value.get('created_at')}{transcript(messages)}"
     return Conversation(
@@ -42,7 +42,7 @@ def conversation(value: dict[str, Any], filename: str) -> Conversation:
 def _messages(listed: list[Any]) -> Iterator[Message]:
     for message in listed:
         if not isinstance(message, dict):
-            raise TypeError("one of its messages is no object")
+            raise TypeError("会話の形式が正しくありません / one of its messages is no object")
         role = SPEAKERS.get(str(message.get("sender")))
         if role and (text := _text(message)):
             yield Message(role, text)

@@ -37,6 +37,8 @@ class Conversation:
     messages: tuple[Message, ...]
     filename: str
     references: tuple[str, ...] = ()
+    own: bool = False
+    """Whether it is a note that an import has written."""
 
     @property
     def text(self) -> str:

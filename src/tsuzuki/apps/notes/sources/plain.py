@@ -29,6 +29,8 @@ LARGEST: Final = 64 * 1024 * 1024
 """How large a text file, or a line of JSONL, may be (bytes)."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _FIELD: Final = re.compile(r"^(title|date|created)[ \t]*:[ \t]*['\"]?(.*?)['\"]?[ \t]*$", re.MULTILINE)
+_OWN: Final = (re.compile(r"^item_id: ", re.MULTILINE), re.compile(r"^content_hash: [0-9a-f]{16}$", re.MULTILINE))
+"""What the front matter of a note has that an import has written: a vault may lie in the folder that is read."""
 _HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant", "model": "assistant"}
 
@@ -49,7 +51,9 @@ def text_file(file: Readable, name: str) -> Conversation | Unreadable:
     heading = _HEADING.search(body)
     title = one_line(fields.get("title") or (heading[1] if heading else stem))
     messages = (Message("", body),) if body else ()
-    return Conversation(name, title, day_of(fields.get("created") or fields.get("date")), messages, name)
+    created = day_of(fields.get("created") or fields.get("date"))
+    own = front is not None and all(mark.search(front[1]) for mark in _OWN)
+    return Conversation(name, title, created, messages, name, own=own)
 
 
 def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
@@ -76,10 +80,10 @@ def _lines(file: Readable, name: str) -> Iterator[bytes]:
 
 def _conversation(value: Any, name: str) -> Conversation:
     if not isinstance(value, dict) or not ({"messages", "text"} & value.keys()):
-        raise TypeError('a line is an object with "messages" or "text"')
+        raise TypeError('会話の形式が正しくありません / a line is an object with "messages" or "text"')
     listed = value.get("messages", [{"role": "", "text": value.get("text")}])
     if not isinstance(listed, list):
-        raise TypeError('"messages" is a list of objects with "role" and "text"')
+        raise TypeError('会話の形式が正しくありません / "messages" is a list of objects with "role" and "text"')
     messages = tuple(_message(each) for each in listed)
     messages = tuple(message for message in messages if message.text)
     return Conversation(
@@ -93,6 +97,6 @@ def _conversation(value: Any, name: str) -> Conversation:
 
 def _message(each: Any) -> Message:
     if not isinstance(each, dict):
-        raise TypeError("a message is an object")
+        raise TypeError("会話の形式が正しくありません / a message is an object")
     text = clean(each.get("text") or each.get("content")).strip()
     return Message(_ROLES.get(str(each.get("role", "")), ""), text)

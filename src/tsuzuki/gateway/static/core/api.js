@@ -55,6 +55,7 @@ export async function ask(path, how = {}) {
   };
   const answer = await sent(path instanceof URL ? path : address(path, how.query), request);
   if (!answer.ok) throw await problemOf(answer);
+  if (answer.headers.get("content-type") === "application/zip") return answer.blob();
   const text = await answer.text();
   return text && answer.headers.get("content-type")?.includes("json") ? parse(text) : text; // 204 has no text, whatever its type
 }

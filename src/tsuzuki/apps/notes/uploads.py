@@ -1,0 +1,68 @@
+"""Exports sent over HTTP, piece by piece: what was cut off goes on, and nobody's path is believed."""
+
+import re
+import secrets
+import shutil
+from pathlib import Path
+from typing import Final
+
+from tsuzuki import settings
+from tsuzuki.apps.notes.refusals import UploadGap, UploadNotFound
+from tsuzuki.apps.notes.times import CLOCK
+from tsuzuki.errors import BadUsage, TooLarge
+
+KEPT: Final = 24 * 3600.0
+"""How long an upload may lie without anybody sending more (seconds)."""
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+_BAD: Final = re.compile(r"[\x00-\x1f/\\\\:]")
+_LONGEST_NAME: Final = 200
+
+
+class Uploads:
+    """The uploads of a tenant; each is a folder with one file."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "uploads"
+
+    def begin(self, name: str) -> str:
+        """Makes room for an export of that name; gives the id of the upload. What others left behind is removed."""
+        if not name.strip(". ") or _BAD.search(name) or len(name.encode()) > _LONGEST_NAME:
+            raise BadUsage(f"{name[:80]!r} is no name of a file: it has no folder in it, and at most 200 bytes")
+        self._sweep()
+        upload_id = secrets.token_hex(16)
+        (self._root / upload_id).mkdir(parents=True)
+        (self._root / upload_id / name).touch()
+        return upload_id
+
+    def add(self, upload_id: str, offset: int, piece: bytes) -> int:
+        """Writes a piece; one that is sent again takes the place of itself. Gives how many bytes are there."""
+        path = self.file(upload_id)
+        most = int(settings.value("TSUZUKI_NOTES_MAX_UPLOAD_BYTES"))
+        if offset + len(piece) > most:
+            raise TooLarge(f"an export that is sent has at most {most} bytes (TSUZUKI_NOTES_MAX_UPLOAD_BYTES)")
+        size = path.stat().st_size
+        if offset > size:
+            raise UploadGap(f"途中のデータがありません / {size} bytes are there: go on from there, not from {offset}")
+        with path.open("r+b") as file:
+            file.seek(offset)
+            file.write(piece)
+            file.truncate()
+        return offset + len(piece)
+
+    def file(self, upload_id: str) -> Path:
+        """Finds the file of an upload."""
+        place = self._root / upload_id
+        found = list(place.iterdir()) if _ID.fullmatch(upload_id) and place.is_dir() else []
+        if not found:
+            raise UploadNotFound(f"アップロードがありません / there is no upload {upload_id[:40]!r}: begin a new one")
+        return found[0]
+
+    def drop(self, upload_id: str) -> None:
+        """Removes an upload."""
+        shutil.rmtree(self.file(upload_id).parent, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        for place in self._root.iterdir() if self._root.is_dir() else ():
+            newest = max((path.stat().st_mtime for path in place.glob("*")), default=0.0)
+            if CLOCK.now() - newest > KEPT:
+                shutil.rmtree(place, ignore_errors=True)

@@ -1,5 +1,4 @@
 // The command line that does what a button does.
-import { apiKey } from "./preferences.js";
 import { root } from "./place.js";
 import { stringify } from "./exact.js";
 
@@ -54,6 +53,6 @@ export const commands = {
   letter: (verb, letter) => line("dlq", verb, letter),
   /** @param {string} verb @param {string} name */
   wheel: (verb, name) => line("wheels", verb, name),
-  /** Removing one run has no command: the API says it. @param {string|number} run */
-  remove: (run) => `curl -X DELETE ${apiKey.value ? '-H "X-API-Key: $TSUZUKI_API_KEY" ' : ""}${quoted(`${server}/runs/${run}`)}`,
+  /** @param {string|number} run */
+  remove: (run) => line("delete", String(run), "--yes"),
 };

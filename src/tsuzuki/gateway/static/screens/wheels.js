@@ -26,7 +26,7 @@ export function WheelsScreen() {
   let content;
   if (!wheels.value) content = html`<${Waiting} ...${wheels} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("wheels.none")} text=${t("wheels.none.text")} icon="wheels">
-    <${CommandLine} line="tsuzuki wheels upload FILE.whl" /><//>`;
+    <${CommandLine} line=${commands.wheel("upload", "FILE.whl")} /><//>`;
   else content = html`<${Table} label=${t("nav.wheels")} columns=${columns(setAsking)} rows=${rows}
     rowKey=${(/** @type {Api.Wheel} */ wheel) => wheel.name} />`;
   return html`<${Page} title=${t("nav.wheels")}>

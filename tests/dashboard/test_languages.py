@@ -66,6 +66,8 @@ def test_every_setting_is_explained_in_both_languages() -> None:
     text = (FOLDER / "words/settings-ja.js").read_text(encoding="utf-8")
     told = set(re.findall(r"^  ([A-Z_]+): ", text, re.MULTILINE))
     assert {found.setting.name.removeprefix("TSUZUKI_") for found in effective()} == told
+    values = set(re.findall(r'^  "(\(.*\))": "（', text, re.MULTILINE))
+    assert {found.shown for found in effective() if found.shown.startswith("(") and found.origin == "default"} <= values
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])

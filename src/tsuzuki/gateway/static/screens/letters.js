@@ -82,7 +82,7 @@ function Question({ letter, verb, close, gone }) {
   const content = html`<p>${t(`letters.${verb}.text`)}</p>
     <dl class="facts tight">
       <${Fact} name=${t("column.run")}><${RunLink} run=${letter.run_id}>${letter.flow_name} #${letter.number}<//><//>
-      <${Fact} name=${t("column.reason")}>${reasonOf(letter)} <code>${letter.reason}</code><//>
+      <${Fact} name=${t("column.reason")}><span title=${letter.reason}>${reasonOf(letter)}</span><//>
       <${Fact} name=${t("column.at")}><${Time} at=${letter.timestamp} /><//>
       <${Fact} name=${t("column.claims")}>${number(letter.num_delivered)}<//>
       <${Fact} name=${t("column.worker")}><span class="wordy">${letter.worker_id ?? "–"}</span><//>

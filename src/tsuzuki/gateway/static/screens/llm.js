@@ -39,7 +39,7 @@ export function ModelsScreen() {
       ${used.value.at_least && html`<p class="hint">${t("metrics.most", { n: used.value.runs })}</p>`}
       <${Figures} label=${t("nav.runs")} rows=${used.value.latest} figures=${USED} of=${(/** @type {any} */ row) => row.usage}
         name=${(/** @type {any} */ row) => html`<a href=${link(`/runs/${row.number}/llm`)}>${row.flow_name} #${row.number}</a>`} />`}
-    ${queue.value && queue.value.processes.length > 0 && html`<p class="hint">${t("llm.queue.text", { host: queue.value.host })}</p>
+    ${queue.value && html`<p class="hint">${t("llm.queue.text", { host: queue.value.host })}${queue.value.processes.length ? "" : ` ${t("llm.queue.none")}`}</p>
       <${Figures} label=${t("llm.queue")} rows=${queue.value.processes} figures=${JOBS}
         name=${(/** @type {any} */ row) => html`<code>${row.process_id} ${row.batch_job_id}</code>`} />`}
   <//>`;

@@ -53,7 +53,7 @@ export function YamlForm({ name: first = "", tag: route = "default", text: given
     <div class="field"><label for="yaml-text">YAML</label><textarea id="yaml-text" rows="14" spellcheck=${false} value=${text}
       onInput=${set(setText)}></textarea></div>
     ${wrong && html`<${Explained} problem=${wrong}><ul>
-      ${wrong.fields.filter((one) => !wrong.message.includes(one.msg)).map((one) => html`<li key=${one.msg}>
+      ${wrong.fields.map((one) => html`<li key=${one.msg}>
       ${one.line ? `${t("yaml.line", { n: one.line })}: ` : ""}${one.msg}</li>`)}</ul><//>`}
     <${CommandLine} line=${commands.submitYaml(name.trim() || "workflow", tag === "default" ? "" : tag)} />
     <div class="form-foot"><button class="button primary"><${Icon} name="play" />${t("start.submit")}</button></div>

@@ -383,6 +383,7 @@ export default {
   "llm.none.text": "Runs that ask language models are shown here, with what they used and what that cost.",
   "llm.queue": "Job queue",
   "llm.queue.text": "The queue of {host}, the machine of this gateway; others have their own.",
+  "llm.queue.none": "There are no jobs in it.",
   "metrics.span": "Time",
   "metrics.span.1h": "1 hour",
   "metrics.span.24h": "24 hours",

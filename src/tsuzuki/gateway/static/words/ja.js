@@ -383,6 +383,7 @@ export default {
   "llm.none.text": "言語モデルを使った実行の使用量と費用がここに表示されます。",
   "llm.queue": "ジョブキュー",
   "llm.queue.text": "ゲートウェイのマシン {host} のキューです。ほかのマシンは別に持ちます。",
+  "llm.queue.none": "ジョブはありません。",
   "metrics.span": "期間",
   "metrics.span.1h": "1 時間",
   "metrics.span.24h": "24 時間",

@@ -142,7 +142,7 @@ def test_settings_change_language_theme_and_times_and_are_kept(window: Window, s
 
 def test_the_effective_configuration_is_shown_without_secrets(opened: Open, own_scene: Callable[..., Scene]) -> None:
     variables = {"TSUZUKI_DEFAULT_TAG": "gpu", "TSUZUKI_NATS_PASSWORD": "hush-hush"}
-    scene = own_scene(workers=0, **variables)
+    scene = own_scene("--data-dir", "elsewhere", workers=0, **variables)
     window = opened(scene.url)
     window.go("/settings")
     window.page.get_by_label("Only what is set").check()
@@ -154,6 +154,7 @@ def test_the_effective_configuration_is_shown_without_secrets(opened: Open, own_
     window.sees(".blank-title", "No runs yet")
     window.go("/workers")
     window.sees(".blank-title", "No workers")
+    expect(window.find(".command code")).to_have_text("tsuzuki worker --flows FILE.py --data-dir elsewhere")
     window.go("/letters")
     window.sees(".blank-title", "No dead letters")
     window.go("/metrics")

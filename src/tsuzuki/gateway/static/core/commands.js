@@ -44,8 +44,9 @@ export const commands = {
   events: (run) => line("events", String(run)),
   /** @param {string|number} run */
   get: (run) => line("get", String(run)),
-  /** A worker for runs of a tag; it opens the store itself. @param {string} [tag] */
-  worker: (tag = "default") => ["tsuzuki", "worker", "--flows", "FILE.py", ...(tag === "default" ? [] : ["--tags", tag])].map(quoted).join(" "),
+  /** A worker for runs of a tag; it opens the store itself. @param {string} tag @param {boolean} sync @param {string[]} store */
+  worker: (tag, sync, store) =>
+    ["tsuzuki", "worker", ...(sync ? ["--wheel-sync"] : ["--flows", "FILE.py"]), ...(tag === "default" ? [] : ["--tags", tag]), ...store].map(quoted).join(" "),
   metrics: () => line("metrics"),
   /** @param {string} worker @param {boolean} hidden */
   hide: (worker, hidden) => line("workers", hidden ? "--hide" : "--unhide", worker),

@@ -11,6 +11,7 @@ import { FormState, SchemaFields, wrongText } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Explained, Failure, Loading, Waiting } from "../parts/states.js";
+import { WorkerLine } from "../parts/workerline.js";
 import { YamlForm } from "./start-yaml.js";
 
 
@@ -73,7 +74,7 @@ function paramsSchema(model) {
 
 function NoFlows() {
   return html`<${Empty} title=${t("start.none")} text=${t("start.none.text")} icon="workers">
-    <${CommandLine} line=${commands.worker()} /><//>`;
+    <${WorkerLine} /><//>`;
 }
 
 /** What a flow does: in the words of its application, else in its own. @param {Api.FlowView} flow */

@@ -13,6 +13,7 @@ import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Explained, Stale, Waiting } from "../parts/states.js";
 import { Table } from "../parts/table.js";
+import { WorkerLine } from "../parts/workerline.js";
 
 
 export function WheelsScreen() {
@@ -116,7 +117,7 @@ function Installed() {
   return html`<${Card} title=${t("wheels.workers")} flush=${rows.length > 0}>
     ${rows.length ? html`<${Table} label=${t("wheels.workers")} columns=${installedColumns()} rows=${rows}
       rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id} />` : html`<p class="hint">${t("wheels.workers.none")}</p>
-      <${CommandLine} line="tsuzuki worker --wheel-sync" />`}
+      <${WorkerLine} sync />`}
   <//>`;
 }
 

@@ -13,6 +13,7 @@ import { Page, RunLink } from "../parts/layout.js";
 import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
+import { WorkerLine } from "../parts/workerline.js";
 
 const LISTED = 3; // runs of a worker
 
@@ -32,7 +33,7 @@ export function WorkersScreen() {
   let content;
   if (!workers.value) content = html`<${Waiting} ...${workers} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers">
-    <${CommandLine} line=${commands.worker()} /><//>`;
+    <${WorkerLine} /><//>`;
   else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking, runsOf)} rows=${rows}
     rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id}
     rowClass=${(/** @type {Api.Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;

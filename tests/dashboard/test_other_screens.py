@@ -112,7 +112,11 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
 
 def test_applications_keep_their_order_whichever_comes_first(window: Window) -> None:
     held: list[Route] = []
-    window.page.route("**/apps/commits/main.js", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    window.page.route("**/apps/commits/main.js", hold)
     window.go("/settings")
     window.sees('[data-nav="/apps/notes"]')
     held[0].continue_()

@@ -76,7 +76,6 @@ def test_a_cancel_waits_and_a_resume_goes_on(place: Place) -> None:
     place.open_gate("commands")
     said(place, "resume", run_id)
     assert said(place, "watch", run_id) == "COMPLETED\n"
-    said(place, "get", run_id, code=1)
 
 
 def test_a_cancel_that_waits_in_vain_says_so(place: Place) -> None:

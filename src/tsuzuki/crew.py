@@ -9,7 +9,7 @@ from tsuzuki import settings
 from tsuzuki.backends import WorkerRecord, WorkerState
 from tsuzuki.errors import BadUsage, WorkerNotFound
 from tsuzuki.lifecycle import stamp
-from tsuzuki.presence import state_of
+from tsuzuki.presence import is_gone, state_of
 from tsuzuki.runs import Runs
 
 ALIVE: Final = (WorkerState.RUNNING, WorkerState.IDLE)
@@ -61,11 +61,12 @@ class Crew:
     ) -> list[SeenWorker]:
         """Lists the workers that live, the last seen first; or everyone, or all in one state, and the hidden ones too.
 
-        One that has been silent for TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC and has not left in order is DISCONNECTED.
+        One that has not left in order is DISCONNECTED when it has been silent for
+        TSUZUKI_WORKER_DISCONNECT_TIMEOUT_SEC, or at once where this machine knows that its process has ended.
         """
         wanted = (checked_state(state),) if state else tuple(WorkerState) if everyone else ALIVE
         now, silent = self._runs.now(), settings.worker_disconnect_timeout()
-        seen = [SeenWorker(record, state_of(record, now, silent)) for record in await self._backend.workers()]
+        seen = [SeenWorker(record, _state(record, now, silent)) for record in await self._backend.workers()]
         fitting = [worker for worker in seen if worker.state in wanted and (hidden or not worker.record.hidden)]
         shown = sorted(fitting, key=lambda worker: -worker.record.heartbeat_at)[:limit]
         return [
@@ -84,6 +85,12 @@ class Crew:
         """Sets whether a worker is shown; nothing else about it changes, and its heartbeats keep it so."""
         if not await self._backend.hide(worker, hidden):
             raise WorkerNotFound(f"worker not found: {worker!r}; `tsuzuki workers --all --hidden` shows them")
+
+
+def _state(record: WorkerRecord, now: float, silent: float) -> WorkerState:
+    state = state_of(record, now, silent)
+    # Only what this machine can see for itself: a record of another host may be that of a worker that lives there.
+    return WorkerState.DISCONNECTED if state in ALIVE and is_gone(record, one_machine=False) else state
 
 
 def checked_state(text: str) -> WorkerState:

@@ -194,9 +194,13 @@ class Overview:
         """Gives a time that only grows, for those who remember what they read (seconds)."""
         return self._backend.clock.monotonic()
 
+    async def waiting_since(self) -> float | None:
+        """Gives since when the run that waits longest could have been claimed; None: none waits."""
+        return await self._backend.waiting_since()
+
     async def figures(self) -> Figures:
         """Gives the figures of the store as it is now."""
-        now, waiting = self._runs.now(), await self._backend.waiting_since()
+        now, waiting = self._runs.now(), await self.waiting_since()
         workers = await self.workers()
         told = [(w.record.instance_id, w.record.tallies) for w in workers if w.record.tallies is not None]
         writes = self._backend.writes

@@ -78,9 +78,9 @@ class RunContext:
 
     def progress(self, done: int, total: int | None = None, text: str = "") -> None:
         """Tells how far this step is."""
-        place = self._place
-        shown = self._run.log.step(f"{place.step}/{place.key}", place.name or "flow", total)
-        shown.done, shown.total, shown.text = done, total, text
+        place, log = self._place, self._run.log
+        shown = log.step(f"{place.step}/{place.key}", place.name or "flow", total)
+        shown.tell(done, total, text, at=self._run.clock.monotonic(), replayed=log.replayed)
 
 
 class StepLog:

@@ -36,6 +36,15 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
     """How long items took together, and how many they were: what the journal had took no time."""
     timed: int = 0
+    first: tuple[float, int, int] | None = None
+    """Where code that tells its own progress began to be timed: when, at how much, after how many replayed calls."""
+
+    def tell(self, done: int, total: int | None, text: str, *, at: float, replayed: int) -> None:
+        """Takes what code says of itself; what it passes by because the journal has it is not timed."""
+        if self.first is None or self.first[2] != replayed or done < self.done:
+            self.first = (at, done, replayed)
+        self.done, self.total, self.text = done, total, text
+        self.seconds, self.timed = at - self.first[0], done - self.first[1]
 
     def shown(self) -> dict[str, Any]:
         """Gives what people see of it, with an estimate from how long its items took."""
@@ -43,7 +52,7 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
             left = max(self.total - self.done - self.failed - self.skipped, 0)
             self.eta = round(left * self.seconds / self.timed / self.lanes, 3)
         plain: dict[str, Any] = msgspec.to_builtins(self)
-        for name in ("seconds", "timed", "lanes"):
+        for name in ("seconds", "timed", "lanes", "first"):
             plain.pop(name, None)
         return plain
 
@@ -51,7 +60,7 @@ class StepProgress(msgspec.Struct, omit_defaults=True):
 class RunLog:
     """Gathers the lines and the progress of one run until they are flushed."""
 
-    __slots__ = ("_backend", "_clock", "_dropped", "_journal", "_lines", "_run_id", "dirty", "progress")
+    __slots__ = ("_backend", "_clock", "_dropped", "_journal", "_lines", "_run_id", "dirty", "progress", "replayed")
 
     def __init__(self, backend: Backend, run_id: str, clock: Clock, journal: Journal) -> None:
         self._backend = backend
@@ -62,6 +71,8 @@ class RunLog:
         self._dropped = 0
         self.dirty = False
         self.progress: dict[str, StepProgress] = {}
+        self.replayed = 0
+        """How many calls were answered out of the journal."""
 
     @property
     def waiting(self) -> bool:

@@ -5,7 +5,7 @@ pydantic converts them, and a param that code of the user's converts is taken as
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, Union
 from uuid import UUID
@@ -23,7 +23,13 @@ _SAYS_LESS: Final = frozenset(
     {"validation_alias", "strip_whitespace", "to_lower", "to_upper", "coerce_numbers_to_str", "custom_init"}
 )
 """Where these are set, more is taken than the JSON schema says."""
-_FORMATS: Final[Mapping[str, Any]] = {"date": date, "date-time": datetime, "time": time, "uuid": UUID}
+_FORMATS: Final[Mapping[str, Any]] = {
+    "date": date,
+    "date-time": datetime,
+    "time": time,
+    "duration": timedelta,
+    "uuid": UUID,
+}
 """What texts of a format are read as; texts of others are taken as they are."""
 _LIMITS: Final = {
     "minimum": "ge",

@@ -136,6 +136,7 @@ def spent_in(frame: CallFrame) -> tuple[f.Spent, ...]:
 
 
 async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, position: int, *, failed: bool) -> Any:
+    run.log.replayed += 1
     [entry] = await run.journal.fetch([position])
     if failed:
         fact = failure_of(entry, frame.step, frame.key)

@@ -10,3 +10,20 @@ def test_the_estimate_comes_from_items_that_took_time_not_from_those_the_journal
     assert resumed.shown()["eta"] == 10.0
     assert "eta" not in StepProgress("s", "translate", total=200, done=100).shown()
     assert not {"seconds", "timed", "lanes"} & fresh.shown().keys()
+
+
+def test_code_that_tells_its_own_progress_has_an_estimate_too_without_what_the_journal_had() -> None:
+    told = StepProgress("/", "flow")
+    for second in range(4):
+        told.tell(second, 10, f"step {second}", at=100.0 + 2 * second, replayed=0)
+    assert (told.shown()["done"], told.shown()["eta"]) == (3, 14.0)
+    again = StepProgress("/", "flow")
+    for step in range(50):
+        again.tell(step, 60, "", at=500.0 + step / 1000, replayed=step)
+    assert "eta" not in again.shown(), "it only passed by what had been done"
+    again.tell(52, 60, "", at=506.049, replayed=49)
+    assert again.shown()["eta"] == 16.0
+    again.tell(0, 60, "", at=510.0, replayed=49)
+    assert "eta" not in StepProgress("/", "flow", total=60).shown()
+    assert (again.seconds, again.timed) == (0.0, 0), "it began anew"
+    assert "first" not in again.shown()

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from pathlib import Path
@@ -66,6 +66,7 @@ async def takes_all(  # noqa: PLR0917 - every kind of param
     price: Decimal = Decimal(1),
     choice: Literal["a", "b"] = "a",
     at: datetime | None = None,
+    wait: timedelta = timedelta(minutes=5),
     counts: dict[str, int] | None = None,
     length: Annotated[int, BeforeValidator(len)] = 1,
     data: bytes = b"x",
@@ -131,6 +132,7 @@ def test_defaults_are_shown_and_conversions_by_code_are_marked() -> None:
         ({"number": 1, "point": {"x": 1, "y": 2}}, "extra_forbidden", ("point", "y")),
         ({"number": 1, "counts": {"a": "b"}}, "int_parsing", ("counts", "a")),
         ({"number": 1, "few": 2}, "greater_than_equal", ("few",)),
+        ({"number": 1, "wait": "soon"}, "time_delta_parsing", ("wait",)),
         ({"number": 1, "at": "2026-02-30T10:00:00"}, "datetime_from_date_parsing", ("at",)),
         ({"number": 1, "point": {"x": 1, "day": "2026-02-30"}}, "date_from_datetime_parsing", ("point", "day")),
     ],
@@ -147,7 +149,7 @@ json_values = some.recursive(
     | some.booleans()
     | some.integers(-5, 5)
     | some.floats(-3, 3)
-    | some.sampled_from(["1", "red", "a", "one", " ab ", "2020-01-01", "eA==", "x" * 9]),
+    | some.sampled_from(["1", "red", "a", "one", " ab ", "2020-01-01", "PT5M", "eA==", "x" * 9]),
     lambda inner: (
         some.lists(inner, max_size=3)
         | some.dictionaries(some.sampled_from(["x", "size", "Size", "day", "left"]), inner, max_size=3)

@@ -87,6 +87,14 @@ async def library(
 
 
 @flow
+async def stumbles() -> None:
+    """Fails in its fourth call."""
+    for place in range(3):
+        await one(place)
+    await speak("!no further")
+
+
+@flow
 async def nightly() -> None:
     """Fails, so that there is something to look at."""
     current().log.warning("the disk is nearly full")

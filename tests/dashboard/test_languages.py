@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.dashboard.browsing import Stage, Window
 from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
+from tsuzuki.facts import Fact
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.pages import FOLDER
 from tsuzuki.settings import dashboard_language, effective
@@ -66,6 +67,17 @@ def test_every_setting_is_explained_in_both_languages() -> None:
     text = (FOLDER / "words/settings-ja.js").read_text(encoding="utf-8")
     told = set(re.findall(r"^  ([A-Z_]+): ", text, re.MULTILINE))
     assert {found.setting.name.removeprefix("TSUZUKI_") for found in effective()} == told
+    values = set(re.findall(r'^  "(\(.*\))": "（', text, re.MULTILINE))
+    assert {found.shown for found in effective() if found.shown.startswith("(") and found.origin == "default"} <= values
+
+
+def test_every_fact_of_a_journal_has_words() -> None:
+    kinds, left = set[str](), [Fact]
+    while left:
+        below = left.pop().__subclasses__()
+        left += below
+        kinds |= {one.__name__ for one in below if not one.__subclasses__()}
+    assert {f"events.{kind}" for kind in kinds} <= words("en").keys()
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])

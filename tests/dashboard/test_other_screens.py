@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.dashboard.browsing import Window
 from tests.dashboard.conftest import Open
@@ -47,8 +47,9 @@ def test_dead_letters_are_looked_at_replayed_and_dropped(window: Window, scene: 
         window.find(f'tr[data-row="{letters[number]}"] [data-verb="{verb}"]').click()
 
     dialog = window.find("dialog")
+    expect(window.find(f'tr[data-row="{letters[one]}"]')).to_contain_text("The flow failed")
     act(one, "show")
-    expect(dialog).to_contain_text("execution_error")
+    expect(dialog.get_by_title("execution_error")).to_have_text("The flow failed")
     expect(dialog.locator("pre")).to_contain_text("the disk is full")
     window.page.keyboard.press("Escape")
     act(one, "replay")
@@ -91,6 +92,13 @@ def test_language_models_are_shown_with_what_they_cost(window: Window, scene: Sc
 
 def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     scene.ended(scene.submit("report", name="metrics"))
+    waits = scene.post("/runs", {"flow_name": "waits", "params": {}, "tag": "nobody"})["number"]
+    scene.until(lambda: scene.get("/overview")["queue_age"] > 1, "it waits")
+    assert scene.get("/overview/history", seconds=3600)["bars"][-1]["queue_age"] > 1
+    scene.post(f"/runs/{waits}/cancel", {})
+    bars = scene.get("/overview/history", seconds=3600)["bars"]
+    assert max(bar["queue_age"] for bar in bars[-2:]) >= 1, "what has waited is remembered"
+    assert bars[0]["queue_age"] == 0
     window.go("/metrics?span=1h")
     expect(window.find('[data-figure="nav.workers"]')).to_have_text(str(scene.get("/overview")["workers_alive"]))
     expect(window.find(".chart canvas")).to_have_count(4)
@@ -100,6 +108,21 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     assert card == legend != "0"
     window.page.get_by_role("button", name="7 days").click()
     window.page.wait_for_url("**/#/metrics?span=7d")
+
+
+def test_applications_keep_their_order_whichever_comes_first(window: Window) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    window.page.route("**/apps/commits/main.js", hold)
+    window.go("/settings")
+    window.sees('[data-nav="/apps/notes"]')
+    held[0].continue_()
+    window.sees('[data-nav="/apps/commits"]')
+    order = window.page.evaluate("[...document.querySelectorAll('[data-nav]')].map((one) => one.dataset.nav)")
+    assert order[-4:] == ["/apps/commits", "/apps/glossary", "/apps/notes", "/settings"]
 
 
 def test_settings_change_language_theme_and_times_and_are_kept(window: Window, scene: Scene) -> None:
@@ -123,7 +146,7 @@ def test_settings_change_language_theme_and_times_and_are_kept(window: Window, s
 
 def test_the_effective_configuration_is_shown_without_secrets(opened: Open, own_scene: Callable[..., Scene]) -> None:
     variables = {"TSUZUKI_DEFAULT_TAG": "gpu", "TSUZUKI_NATS_PASSWORD": "hush-hush"}
-    scene = own_scene(workers=0, **variables)
+    scene = own_scene("--data-dir", "elsewhere", workers=0, **variables)
     window = opened(scene.url)
     window.go("/settings")
     window.page.get_by_label("Only what is set").check()
@@ -135,6 +158,7 @@ def test_the_effective_configuration_is_shown_without_secrets(opened: Open, own_
     window.sees(".blank-title", "No runs yet")
     window.go("/workers")
     window.sees(".blank-title", "No workers")
+    expect(window.find(".command code")).to_have_text("tsuzuki worker --flows FILE.py --data-dir elsewhere")
     window.go("/letters")
     window.sees(".blank-title", "No dead letters")
     window.go("/metrics")

@@ -110,6 +110,9 @@ def test_the_log_is_searched_paused_copied_and_leads_to_the_failure(window: Wind
     window.gone(".log-line", "planning")
     window.page.get_by_placeholder("Search the log").fill("disk")
     window.gone(".log-line", "cannot write")
+    window.page.get_by_placeholder("Search the log").fill("nowhere")
+    window.sees(".blank-title", "No line fits")
+    window.page.get_by_placeholder("Search the log").fill("disk")
     window.page.get_by_role("button", name="Copy", exact=True).first.click()
     assert "the disk is nearly full" in window.page.evaluate("navigator.clipboard.readText()")
 
@@ -122,6 +125,18 @@ def test_a_log_grows_while_its_run_is_under_way_and_stands_still_when_paused(win
     window.sees(".toolbar-note", "waiting")
     scene.post(f"/runs/{number}/cancel")
     scene.ended(number)
+
+
+def test_a_failure_is_told_with_its_traceback_and_is_not_counted_as_done(window: Window, scene: Scene) -> None:
+    number, other = scene.submit("stumbles"), scene.submit("nightly")
+    assert (scene.ended(number), scene.ended(other)) == ("FAILED", "FAILED")
+    window.go(f"/runs/{number}")
+    expect(window.find(".facts .tally span")).to_have_text("3 steps")
+    expect(window.find(".facts .tally b")).to_have_text("1 failed")
+    expect(window.find(".trouble summary")).to_have_text("Traceback of speak")
+    window.go(f"/runs/{other}")
+    expect(window.find(".trouble summary")).to_have_text("Traceback of nightly")
+    expect(window.find(".trouble pre")).to_contain_text("nothing was written")
 
 
 def test_events_are_the_journal(window: Window, crawled: int) -> None:
@@ -141,8 +156,14 @@ def test_params_and_result_are_shown_with_the_command_that_does_it_again(window:
 def test_a_run_is_cancelled_resumed_and_deleted(window: Window, scene: Scene) -> None:
     number = scene.waiting("acts")
     window.go(f"/runs/{number}")
-    window.find('[data-act="cancel"]').click()
     dialog = window.find("dialog")
+    window.find('[data-act="cancel"]').click()
+    dialog.wait_for()
+    window.go("/workers")
+    expect(window.find("tr", f"waits #{number}")).to_have_count(1)
+    expect(dialog).to_have_count(0)  # it was asked of a page that is left
+    window.page.go_back()
+    window.find('[data-act="cancel"]').click()
     expect(dialog.locator("code")).to_have_text(f"tsuzuki cancel {number} --server {scene.url}")
     dialog.get_by_role("button", name="Cancel 1 run").click()
     expect(window.find("h1 .status")).to_have_text("Cancelled")
@@ -155,7 +176,7 @@ def test_a_run_is_cancelled_resumed_and_deleted(window: Window, scene: Scene) ->
     scene.open_gate("acts")
     expect(window.find("h1 .status")).to_have_text("Completed")
     window.find('[data-act="remove"]').click()
-    expect(dialog.locator("code")).to_contain_text("curl -X DELETE")
+    expect(dialog.locator("code")).to_have_text(f"tsuzuki delete {number} --yes --server {scene.url}")
     dialog.get_by_role("button", name="Delete 1 run").click()
     window.page.wait_for_url("**/#/runs")
     assert scene.client.get(f"/runs/{number}").status_code == 404

@@ -115,6 +115,7 @@ def test_several_runs_are_cancelled_resumed_and_deleted_after_a_preview(window: 
     act("remove")
     dialog.get_by_role("button", name="Delete 3 runs").click()
     window.sees(".blank-title", "No run fits")
+    expect(window.find('[data-status="ALL"] b')).to_have_text("0", timeout=3000)  # counted anew, not when it is time
     assert scene.client.get(f"/runs/{one}").status_code == 404
 
 

@@ -27,6 +27,7 @@ def test_a_run_whose_process_was_killed_is_interrupted_and_can_be_resumed(
     script.ended()
     expect(window.find("h1 .status")).to_have_text("Interrupted")
     expect(window.find(".connection")).to_have_attribute("data-link", "settled")
+    expect(window.find('[data-task="gate"] [title="Interrupted"]')).to_have_count(1)
     expect(window.find("[data-standing] code")).to_contain_text(f"tsuzuki resume {number}")
     assert scene.run(number)["interrupted"]
     window.find('[data-act="resume"]').click()

@@ -67,6 +67,7 @@ HISTORY: Final[dict[str, Any]] = {
             "ended": {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 0},
             "took": [12.0, 40.0],
             "waited": [0.0, 1.0],
+            "queue_age": 1.0,
         }
     ],
     "at_least": False,

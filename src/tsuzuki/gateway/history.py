@@ -1,10 +1,11 @@
 """The routes of how many: runs by status where filters hold, and what ended in the last hours, in bars of time."""
 
 import asyncio
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
@@ -15,7 +16,7 @@ from tsuzuki.backends import Query as RunQuery
 from tsuzuki.gateway import examples
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.session import InSession, Session
-from tsuzuki.lifecycle import TERMINAL, Run, Status
+from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, Status
 
 router: Final = APIRouter(tags=["overview"])
 
@@ -46,6 +47,9 @@ class Bar(BaseModel):
         list[float] | None, Field(description="Median and 95th percentile of how long they took (seconds).")
     ]
     waited: Annotated[list[float] | None, Field(description="The same of how long they waited to be begun.")]
+    queue_age: Annotated[
+        float, Field(description="For how long the run that waited longest by then had waited (seconds).")
+    ]
 
 
 class History(BaseModel):
@@ -101,12 +105,14 @@ async def history(
     edges = [last - (BARS - place) * width for place in range(BARS + 1)]
     ended = await _ended(session, edges) if session.tenant is None else None
     seen = [await _seen(session, edges[place], edges[place + 1], ended, place) for place in range(BARS)]
+    ages = _ages(await _waits(session, seen), edges)
     bars = [
         {
             "start": edges[place],
             "ended": _by_status(rows) if ended is None else ended[place],
             "took": _spread([_between(row.started_at, row.finished_at) for row in rows]),
             "waited": _spread([_between(row.created_at, row.started_at) for row in rows if row.attempt == 1]),
+            "queue_age": ages[place],
         }
         for place, rows in enumerate(seen)
     ]
@@ -134,6 +140,35 @@ async def _seen(
         status=tuple(sorted(TERMINAL)), tenant=session.tenant, updated_after=start, before=(end, LAST), limit=LOOKED_AT
     )
     return await session.runs.list(found)
+
+
+async def _waits(session: Session, seen: Sequence[Sequence[Run]]) -> list[tuple[float, float]]:
+    """Gives from when until when runs waited: those that ended, those under way, and those that wait still."""
+    now = session.runs.now()
+    active = RunQuery(status=tuple(sorted(ACTIVE)), tenant=session.tenant, limit=MOST_COUNTED)
+    rows = [*chain.from_iterable(seen), *await session.runs.list(active)]
+    waits = [
+        (max(_moment(row.created_at), row.not_before), _moment(row.started_at or row.finished_at, now))
+        for row in rows
+        if not row.private  # a script's own: no worker is waited for
+    ]
+    oldest = await session.overview.waiting_since() if session.tenant is None else None
+    return waits if oldest is None else [*waits, (oldest, now)]
+
+
+def _ages(waits: Sequence[tuple[float, float]], edges: Sequence[float]) -> list[float]:
+    """Tells how old the queue became between each two edges."""
+    ages = [0.0] * (len(edges) - 1)
+    for begun, over in waits:
+        for place in range(max(bisect_right(edges, begun) - 1, 0), len(ages)):
+            if edges[place] >= over:
+                break
+            ages[place] = max(ages[place], min(over, edges[place + 1]) - begun)
+    return ages
+
+
+def _moment(at: str | None, otherwise: float = 0.0) -> float:
+    return otherwise if at is None else datetime.fromisoformat(at).timestamp()
 
 
 def _by_status(rows: Sequence[Run]) -> dict[str, int]:

@@ -1,6 +1,8 @@
 // What the pages say, in two languages with equal keys.
 export const words = {
   en: {
+    "flow.commits_bulk": "Goes on with every branch that has a history, or with those that failed in another bulk run.",
+    "flow.commits_collect": "Collects branches of a project; gives the new commits of each, and why a branch failed.",
     "commits.bulk": "Bulk run", "commits.sources": "Sources", "commits.statistics": "Statistics",
     "commits.start": "Collect everything new", "commits.resume": "Go on", "commits.cancel": "Cancel", "commits.retry": "Retry the failed",
     "commits.history": "History", "commits.results": "Results", "commits.none": "No bulk run yet",
@@ -24,6 +26,8 @@ export const words = {
     "commits.noCommitsText": "Collect a branch under Sources first.", "commits.noneFit": "No commits fit", "commits.noneFitText": "Choose everyone, or another project.", "commits.copy": "Copy as TSV", "commits.noCommits": "No commits yet", "commits.others": "others",
   },
   ja: {
+    "flow.commits_bulk": "履歴のあるすべてのブランチの続きを収集します。別の一括収集で失敗したものだけを収集することもできます。",
+    "flow.commits_collect": "プロジェクトのブランチを収集し、それぞれの新しいコミット数と失敗の理由を返します。",
     "commits.bulk": "一括収集", "commits.sources": "収集元", "commits.statistics": "統計",
     "commits.start": "新しいコミットをすべて収集", "commits.resume": "再開", "commits.cancel": "キャンセル", "commits.retry": "失敗した対象を再試行",
     "commits.history": "履歴", "commits.results": "結果", "commits.none": "一括収集はまだありません",

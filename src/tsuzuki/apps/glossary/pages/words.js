@@ -1,6 +1,7 @@
 // What the pages say, in two languages with equal keys.
 export const words = {
   en: {
+    "flow.glossary": "Carries out a scope (full, extract, generate, review, refine) over the documents of a project.",
     "glossary.project": "Project", "glossary.projects": "Projects", "glossary.new": "New project", "glossary.name": "Name", "glossary.nameHint": "name of the project",
     "glossary.newName": "New name", "glossary.create": "Create", "glossary.none": "No project yet",
     "glossary.noneText": "Create one and drop documents: terms, definitions, a review and a refined glossary come of them.",
@@ -43,6 +44,7 @@ export const words = {
     "glossary.asSet": "as it is set for the gateway", "glossary.nextRun": "The language model counts from the next run on.", "glossary.models": "Look for models",
   },
   ja: {
+    "flow.glossary": "プロジェクトの文書に対して、指定した範囲（full、extract、generate、review、refine）の処理を行います。",
     "glossary.project": "プロジェクト", "glossary.projects": "プロジェクト一覧", "glossary.new": "新しいプロジェクト", "glossary.name": "名前", "glossary.nameHint": "プロジェクトの名前",
     "glossary.newName": "新しい名前", "glossary.create": "作成", "glossary.none": "プロジェクトはまだありません",
     "glossary.noneText": "作成して文書を追加すると、用語・定義・レビュー・最終用語集ができます。",

@@ -1,6 +1,7 @@
 // What the pages say, in two languages with equal keys.
 export const words = {
   en: {
+    "flow.notes_import": "Makes notes of what a session has not made notes of yet: of all, of so many, or only of what failed.",
     "notes.session": "Session", "notes.sessions": "Sessions", "notes.created": "Created", "notes.state": "State", "notes.progress": "Progress",
     "notes.import": "Import an export", "notes.none": "No session yet",
     "notes.noneText": "Name a ChatGPT or Claude export and a vault: every conversation becomes a note.", "notes.export": "Export",
@@ -18,6 +19,7 @@ export const words = {
     "notes.state.COMPLETED": "completed", "notes.state.PARTIAL": "partly done", "notes.state.FAILED": "all failed", "notes.state.CRASHED": "crashed",
   },
   ja: {
+    "flow.notes_import": "セッションのまだノートになっていない会話をノートにします。すべて、指定した件数、または失敗したものだけを処理できます。",
     "notes.session": "セッション", "notes.sessions": "セッション一覧", "notes.created": "作成", "notes.state": "状態", "notes.progress": "進捗",
     "notes.import": "エクスポートを取り込む", "notes.none": "セッションはまだありません", "notes.noneText": "ChatGPT または Claude のエクスポートと保存先を指定すると、会話ごとにノートを作成します。",
     "notes.export": "エクスポート", "notes.exportHint": "または ZIP・フォルダ・ファイルのパス", "notes.vault": "保存先", "notes.vaultHint": "ノートを書き込むフォルダ（空欄ならダウンロード）",

@@ -1,5 +1,4 @@
 // The command line that does what a button does.
-import { apiKey } from "./preferences.js";
 import { root } from "./place.js";
 import { stringify } from "./exact.js";
 
@@ -45,8 +44,9 @@ export const commands = {
   events: (run) => line("events", String(run)),
   /** @param {string|number} run */
   get: (run) => line("get", String(run)),
-  /** A worker for runs of a tag; it opens the store itself. @param {string} [tag] */
-  worker: (tag = "default") => ["tsuzuki", "worker", "--flows", "FILE.py", ...(tag === "default" ? [] : ["--tags", tag])].map(quoted).join(" "),
+  /** A worker for runs of a tag; it opens the store itself. @param {string} tag @param {boolean} sync @param {string[]} store */
+  worker: (tag, sync, store) =>
+    ["tsuzuki", "worker", ...(sync ? ["--wheel-sync"] : ["--flows", "FILE.py"]), ...(tag === "default" ? [] : ["--tags", tag]), ...store].map(quoted).join(" "),
   metrics: () => line("metrics"),
   /** @param {string} worker @param {boolean} hidden */
   hide: (worker, hidden) => line("workers", hidden ? "--hide" : "--unhide", worker),
@@ -54,6 +54,6 @@ export const commands = {
   letter: (verb, letter) => line("dlq", verb, letter),
   /** @param {string} verb @param {string} name */
   wheel: (verb, name) => line("wheels", verb, name),
-  /** Removing one run has no command: the API says it. @param {string|number} run */
-  remove: (run) => `curl -X DELETE ${apiKey.value ? '-H "X-API-Key: $TSUZUKI_API_KEY" ' : ""}${quoted(`${server}/runs/${run}`)}`,
+  /** @param {string|number} run */
+  remove: (run) => line("delete", String(run), "--yes"),
 };

@@ -142,7 +142,8 @@ export class WatchedRun {
   take(snapshot) {
     this.newest = snapshot;
     keep(this.path, snapshot);
-    if (this.timer !== undefined) return;
+    if (this.timer !== undefined && !this.settled) return;
+    clearTimeout(this.timer); // the last one is shown at once
     this.run.value = snapshot;
     this.timer = setTimeout(() => {
       this.timer = undefined;

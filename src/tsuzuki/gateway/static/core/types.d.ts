@@ -35,7 +35,7 @@ export type FlowView = {name: string, doc: string, params: any, tags: string[], 
 
 export type Glance = {runs: Record<Status, number>, at_least: boolean, workers_alive: number, dead_letters: number, queue_age: number, tenant: string|null, now: number};
 
-export type History = {width: number, at_least: boolean, bars: {start: number, ended: Record<string, number>, took: number[]|null, waited: number[]|null}[]};
+export type History = {width: number, at_least: boolean, bars: {start: number, ended: Record<string, number>, took: number[]|null, waited: number[]|null, queue_age: number}[]};
 
 export type SettingView = {name: string, value: string, from: string, means: string, refusal: string|null};
 
@@ -46,7 +46,7 @@ export type Application = {name: string, title: {en: string, ja: string}, module
 export type Asked<T> = {value: T|null, problem: import("./api.js").Problem|null, loading: boolean, again: () => void};
 
 export type Fact = {position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string,
-  reason?: string, by?: string, error?: {type: string, message: string}};
+  reason?: string, by?: string, error?: {type: string, message: string, traceback?: string}};
 
 export type Sums = {requests: number, cached: number, unpriced: number, input_tokens: number, output_tokens: number, cost: number|null};
 

@@ -1,11 +1,14 @@
 // Words in the language of who reads: dictionaries with equal keys, and `t`, which looks them up.
-import { computed, effect } from "./view.js";
+import { computed, effect, signal } from "./view.js";
 import { chosenLanguage } from "./preferences.js";
 import en from "../words/en.js";
 import ja from "../words/ja.js";
 
 /** @type {Record<string, Record<string, string>>} */
 const dictionaries = { en: { ...en }, ja: { ...ja } };
+
+/** How often words were added: who shows a word looks again. */
+const learned = signal(0);
 
 const said = document.documentElement.dataset.language ?? "";
 const browser = navigator.languages.map((tag) => tag.slice(0, 2)).find((tag) => tag in dictionaries);
@@ -31,11 +34,12 @@ export function t(key, values = {}) {
 }
 
 /** Gives the words of a key where there are any. @param {string} key @returns {string|undefined} */
-export const word = (key) => dictionaries[language.value]?.[key] ?? dictionaries.en[key];
+export const word = (key) => (learned.value, dictionaries[language.value]?.[key] ?? dictionaries.en[key]);
 
 /** Adds the words of an application. @param {Record<string, Record<string, string>>} words by language */
 export function learn(words) {
   for (const [tongue, added] of Object.entries(words)) Object.assign((dictionaries[tongue] ??= {}), added);
+  learned.value += 1;
 }
 
 /** @type {Map<string, Intl.NumberFormat>} */

@@ -1,11 +1,13 @@
 // What one can do with runs: asked once more with a preview of what will happen, and its command line.
-import { html, signal, useState } from "../core/view.js";
+import { html, signal, useEffect, useState } from "../core/view.js";
 import { Problem, ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
+import { place } from "../core/router.js";
 import { cancellable, removable, resumable, stateOf } from "../core/shapes.js";
-import { t } from "../core/words.js";
+import { number, t } from "../core/words.js";
 import { CommandLine, Copy } from "./command.js";
 import { Confirm, tell } from "./dialog.js";
+import { Bar } from "./progress.js";
 import { Status } from "./status.js";
 
 /** @typedef {"cancel"|"resume"|"remove"} Verb */
@@ -44,18 +46,21 @@ export function askFor(verb, runs, done = () => {}) {
 /** Whether a verb means anything to a run. @param {Verb} verb @param {Api.RunSummary} run */
 export const mayBe = (verb, run) => VERBS[verb].may(run);
 
-/** The question that is open, if one is. */
+/** The question that is open, if one is; it was asked of a page, and goes with it. */
 export function Question() {
+  const here = place.value.path;
+  useEffect(() => () => void (asked.value = null), [here]);
   return asked.value && html`<${Preview} key=${asked.value.verb} ...${asked.value} close=${() => (asked.value = null)} />`;
 }
 
 /** @param {{verb: Verb, runs: Api.RunSummary[], done: (ids: Set<string>) => void, close: () => void}} props */
 function Preview({ verb, runs, done, close }) {
   const [how, setHow] = useState({ reason: "", failed: true });
+  const [ended, setEnded] = useState(0);
   const fit = runs.filter(VERBS[verb].may);
   const rest = runs.filter((run) => !VERBS[verb].may(run));
   const send = async () => {
-    const { gone, problems } = await each(fit, (run) => VERBS[verb].send(run, how));
+    const { gone, problems } = await each(fit, (run) => VERBS[verb].send(run, how), setEnded);
     if (gone.size) {
       tell(t(`${verb}.done`, { n: gone.size }));
       done(gone);
@@ -83,6 +88,8 @@ function Preview({ verb, runs, done, close }) {
     ${fit.slice(0, 3).map((run) => html`<${CommandLine} key=${run.run_id} line=${VERBS[verb].command(run, how)} />`)}
     ${fit.length > 3 && html`<p><${Copy} bare=${false} label=${t("preview.commands", { n: fit.length })}
       text=${fit.map((run) => VERBS[verb].command(run, how)).join("\n")} /></p>`}
+    ${ended > 0 && fit.length > AT_ONCE && html`<div class="progress" role="status"><${Bar} done=${ended} total=${fit.length} />
+      <span class="progress-text">${number(ended)} / ${number(fit.length)}</span></div>`}
   <//>`;
 }
 
@@ -101,8 +108,8 @@ function Runs({ runs }) {
   </ul>`;
 }
 
-/** @param {Api.RunSummary[]} runs @param {(run: Api.RunSummary) => Promise<any>} send */
-async function each(runs, send) {
+/** @param {Api.RunSummary[]} runs @param {(run: Api.RunSummary) => Promise<any>} send @param {(ended: number) => void} told */
+async function each(runs, send, told) {
   const left = [...runs];
   const gone = /** @type {Set<string>} */ (new Set());
   /** @type {Problem[]} */
@@ -116,6 +123,7 @@ async function each(runs, send) {
         if (!(error instanceof Problem)) throw error;
         problems.push(error);
       }
+      told(gone.size + problems.length);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));

@@ -6,13 +6,14 @@ import { theme, timeStyle } from "../core/preferences.js";
 /** @typedef {{label: string, tone: "active"|"good"|"bad"|"quiet"|"warn", values: (number|null)[], bars?: boolean, figure?: number}} Series */
 
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]; // what is counted has no halves
+const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800, 604_800, 2_419_200]; // marks that clocks have
 
 /** @param {string} name */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
  * A chart with its figures as a table for those who do not see it.
- * @param {{title: string, times: number[], series: Series[], show?: (value: number) => string, whole?: boolean, height?: number}} props times in Unix seconds; `whole`: there are no halves
+ * @param {{title: string, times: number[], series: Series[], show?: (value: number) => string, whole?: boolean|"seconds", height?: number}} props times in Unix seconds; `whole`: there are no halves, and of seconds no tenths of minutes
  */
 export function Chart({ title, times, series, show = (value) => number(value), whole = series.some((one) => one.bars), height = 180 }) {
   const place = useRef(/** @type {HTMLDivElement|null} */ (null));
@@ -48,7 +49,7 @@ export function Chart({ title, times, series, show = (value) => number(value), w
   </figure>`;
 }
 
-/** @param {any} Plot @param {number} width @param {number} height @param {Series[]} series @param {(value: number) => string} show @param {boolean} whole @returns {any} */
+/** @param {any} Plot @param {number} width @param {number} height @param {Series[]} series @param {(value: number) => string} show @param {boolean|"seconds"} whole @returns {any} */
 function options(Plot, width, height, series, show, whole) {
   const line = colour("--line"), ink = colour("--ink-quiet");
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
@@ -64,10 +65,13 @@ function options(Plot, width, height, series, show, whole) {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     // A single moment would be drawn years wide.
     scales: { x: { range: reachOf }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
-    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: 64, incrs: whole ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
+    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: roomFor, incrs: whole === "seconds" ? SPANS : whole ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
     series: [{}, ...series.map((one, number) => drawn(Plot, one, number))],
   };
 }
+
+/** As much room as its marks need: letters of Japanese are twice as wide. @param {any} _ @param {string[]|null} marks */
+const roomFor = (_, marks) => Math.max(64, ...(marks ?? []).map((mark) => 22 + [...mark].reduce((sum, letter) => sum + (letter > "\u2e80" ? 12 : 7), 0)));
 
 /** From the first moment to the last, a minute at least. @param {any} plot */
 function reachOf(plot) {

@@ -85,7 +85,7 @@ function placed(field, place) {
 
 /** Says in words of who reads what the gateway found wrong with a field. @param {{type?: string, msg: string}} one */
 export function wrongText({ type = "", msg }) {
-  const said = word(`wrong.${type.split("_")[0]}`);
+  const said = word(`wrong.${type}`) ?? word(`wrong.${type.split("_")[0]}`);
   return said && language.value !== "en" ? `${said} (${msg})` : msg;
 }
 
@@ -167,7 +167,7 @@ function Inside({ field, form, change }) {
   const { rows, part, schema } = field;
   if (field.kind === "object") return html`<div class="fields">${rows.map((one) => html`<${SchemaField} key=${one.id} field=${one.field} form=${form} />`)}</div>`;
   if (field.kind === "union") return html`<${Union} field=${field} form=${form} />`;
-  const inside = field.kind === "list" ? part.items ?? {} : typeof part.additionalProperties === "object" ? part.additionalProperties : {};
+  const inside = field.kind === "list" ? part.prefixItems?.[rows.length] ?? part.items ?? {} : typeof part.additionalProperties === "object" ? part.additionalProperties : {};
   const add = change(() => (field.rows = [...rows, row("", fieldOf(schema, inside, "", true, undefined))]));
   return html`<ol class="entries">
       ${rows.map((one, place) => {
@@ -177,12 +177,12 @@ function Inside({ field, form, change }) {
           ${field.kind === "map" ? html`<input type="text" autocomplete="off" aria-label=${t("form.key", { n: place + 1 })} placeholder=${t("column.key")} value=${one.key}
             onInput=${(/** @type {any} */ event) => ((one.key = event.currentTarget.value), form.touch(one.field))} />` : html`<span class="entry-number">${place + 1}</span>`}
           <${SchemaField} field=${one.field} form=${form} bare />
-          <button type="button" class="button bare" aria-label=${t("form.remove", { name: label })} title=${t("form.remove", { name: label })}
-            onClick=${change(() => (field.rows = rows.filter((each) => each !== one)))}><${Icon} name="bin" /></button>
+          ${rows.length > (part.minItems ?? 0) && html`<button type="button" class="button bare" aria-label=${t("form.remove", { name: label })} title=${t("form.remove", { name: label })}
+            onClick=${change(() => (field.rows = rows.filter((each) => each !== one)))}><${Icon} name="bin" /></button>`}
         </li>`;
       })}
     </ol>
-    <button type="button" class="button small" onClick=${add}><${Icon} name="plus" />${t("form.add", { name: field.title })}</button>`;
+    ${rows.length < (part.maxItems ?? Infinity) && html`<button type="button" class="button small" onClick=${add}><${Icon} name="plus" />${t("form.add", { name: field.title })}</button>`}`;
 }
 
 /** A value of one of several types. @param {{field: Field, form: FormState}} props */

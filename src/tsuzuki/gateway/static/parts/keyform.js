@@ -26,7 +26,7 @@ export function KeyForm({ done }) {
     <div class="field"><label for=${name}>${t("settings.key")}</label><input id=${name} name="key" type="password"
       autocomplete="off" spellcheck=${false} placeholder="tsz_…" value=${text}
       onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} aria-describedby=${`${name}-state`} /></div>
-    <p class="hint" id=${`${name}-state`}>${t(apiKey.value ? "settings.key.set" : "settings.key.unset")}</p>
+    <p class="hint" id=${`${name}-state`}>${access.value === "open" ? t(apiKey.value ? "settings.key.set" : "settings.key.unset") : t("settings.key.text")}</p>
     <div class="form-foot"><button class="button primary"><${Icon} name="key" />${t("settings.key.use")}</button>${apiKey.value &&
       html`<button type="button" class="button" onClick=${forget}>${t("settings.key.forget")}</button>`}</div>
   </form>`;

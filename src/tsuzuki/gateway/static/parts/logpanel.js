@@ -50,6 +50,7 @@ export function LogPanel({ lines, size, live, label }) {
         ${paused && size > paused ? t("logs.waiting", { n: size - paused }) : t("logs.count", { n: shown.length })}</span>
     </div>
     ${size === 0 ? html`<${Empty} title=${t(live ? "logs.none.live" : "logs.none")} icon="terminal" />`
+      : !shown.length ? html`<${Empty} title=${t("logs.nothing")} icon="search" />`
       : html`<${Lines} lines=${shown} follows=${live && !paused} jump=${jump} label=${label} pause=${() => setPaused(size)} />`}
   </div>`;
 }

@@ -32,6 +32,9 @@ export function together(steps) {
   return steps.length ? sum : null;
 }
 
+/** When something may end, in whole seconds: nobody knows it better. @param {number} eta */
+export const leftText = (eta) => t("progress.eta", { time: duration(Math.max(Math.round(eta), 1)) });
+
 /** How far a run is, in a line. @param {{run: Api.RunSummary}} props */
 export function RunProgress({ run }) {
   const { counts } = run;
@@ -39,7 +42,7 @@ export function RunProgress({ run }) {
   if (!sum) return html`<${Tally} counts=${counts} />`;
   const ended = sum.done + sum.failed + sum.skipped;
   const line = sum.total ? `${number(ended)} / ${number(sum.total)}` : t("progress.ended", { n: ended });
-  const left = sum.eta !== null && underWay(run) && t("progress.eta", { time: duration(sum.eta) });
+  const left = sum.eta !== null && underWay(run) && leftText(sum.eta);
   return html`<div class="progress">
     <${Bar} ...${sum} />
     <span class="progress-text">
@@ -52,8 +55,8 @@ export function RunProgress({ run }) {
 export function Tally({ counts }) {
   const parts = [];
   if (counts.done) parts.push(html`<span key="d">${t("count.done", { n: counts.done })}</span>`);
+  else if (!counts.skipped && counts.steps) parts.push(html`<span key="n">${t("count.steps", { n: counts.steps })}</span>`);
   if (counts.failed) parts.push(html`<b key="f" class="tone-bad">${t("count.failed", { n: counts.failed })}</b>`);
   if (counts.skipped) parts.push(html`<span key="s">${t("count.skipped", { n: counts.skipped })}</span>`);
-  if (!parts.length && counts.steps) parts.push(html`<span key="n">${t("count.steps", { n: counts.steps })}</span>`);
   return parts.length ? html`<span class="tally">${parts}</span>` : html`<span class="none">–</span>`;
 }

@@ -87,7 +87,9 @@ export function fill(field, value) {
     const names = Object.keys(part.properties);
     field.rows = names.map((name) => row(name, fieldOf(schema, part.properties[name], name, needed.has(name), value?.[name])));
   } else if (kind === "list") {
-    field.rows = (Array.isArray(value) ? value : []).map((one, place) => row("", fieldOf(schema, part.prefixItems?.[place] ?? part.items ?? {}, "", true, one)));
+    /** @type {any[]} */
+    const held = Array.isArray(value) ? value : field.given ? (part.prefixItems ?? []).map(() => undefined) : []; // a place for each part of a tuple
+    field.rows = held.map((one, place) => row("", fieldOf(schema, part.prefixItems?.[place] ?? part.items ?? {}, "", true, one)));
   } else if (kind === "map") {
     const inside = typeof part.additionalProperties === "object" ? part.additionalProperties : {};
     field.rows = Object.entries(there && typeof value === "object" ? value : {}).map(([key, one]) => row(key, fieldOf(schema, inside, "", true, one)));

@@ -4,7 +4,7 @@ import { ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { Time } from "../core/times.js";
-import { number, t } from "../core/words.js";
+import { number, t, word } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Confirm, Dialog, tell } from "../parts/dialog.js";
 import { Icon } from "../parts/icons.js";
@@ -51,11 +51,14 @@ export function LettersScreen() {
   <//>`;
 }
 
+/** @param {Api.Letter} letter */
+const reasonOf = (letter) => word(`reason.${letter.reason}`) ?? letter.reason;
+
 /** @param {(letter: Api.Letter, verb: Verb) => void} act */
 const columns = (act) => [
   { name: "run", title: t("column.run"), class: "cell-run", cell: (/** @type {Api.Letter} */ letter) =>
     html`<${RunLink} run=${letter.run_id}><b>${letter.flow_name}</b> <span class="run-number">#${letter.number}</span><//>` },
-  { name: "reason", title: t("column.reason"), cell: (/** @type {Api.Letter} */ letter) => html`<span class="label">${letter.reason}</span>` },
+  { name: "reason", title: t("column.reason"), cell: (/** @type {Api.Letter} */ letter) => html`<span class="label" title=${letter.reason}>${reasonOf(letter)}</span>` },
   { name: "error", title: t("column.error"), class: "cell-progress", cell: (/** @type {Api.Letter} */ letter) =>
     html`<span class="error-line" title=${letter.error ?? ""}>${letter.error ?? "–"}</span>` },
   { name: "claims", title: t("column.claims"), class: "figure", cell: (/** @type {Api.Letter} */ letter) => number(letter.num_delivered) },
@@ -79,7 +82,7 @@ function Question({ letter, verb, close, gone }) {
   const content = html`<p>${t(`letters.${verb}.text`)}</p>
     <dl class="facts tight">
       <${Fact} name=${t("column.run")}><${RunLink} run=${letter.run_id}>${letter.flow_name} #${letter.number}<//><//>
-      <${Fact} name=${t("column.reason")}>${letter.reason}<//>
+      <${Fact} name=${t("column.reason")}><span title=${letter.reason}>${reasonOf(letter)}</span><//>
       <${Fact} name=${t("column.at")}><${Time} at=${letter.timestamp} /><//>
       <${Fact} name=${t("column.claims")}>${number(letter.num_delivered)}<//>
       <${Fact} name=${t("column.worker")}><span class="wordy">${letter.worker_id ?? "–"}</span><//>

@@ -12,7 +12,7 @@ export const dollars = (amount) =>
   amount === null ? "–" : number(amount, { style: "currency", currency: "USD", maximumFractionDigits: amount < 1 ? 6 : 2 });
 
 /** Rows with a name and figures. @param {any} props */
-const Figures = ({ label, rows, name, figures, of = (/** @type {any} */ row) => row }) => html`<${Table} label=${label} rows=${rows}
+const Figures = ({ label, rows, name, figures, of = (/** @type {any} */ row) => row }) => rows.length > 0 && html`<${Table} label=${label} rows=${rows}
   rowKey=${(/** @type {any} */ row) => rows.indexOf(row)} columns=${[{ name: "name", title: label, cell: name },
     ...Object.entries(figures).map(([key, title]) => ({ name: key, title: t(title), class: "figure",
       cell: (/** @type {any} */ row) => (key === "cost" ? dollars(of(row).cost) + (of(row).unpriced ? " *" : "") : number(of(row)[key])) }))]} />`;
@@ -22,7 +22,7 @@ const JOBS = { pending: "state.PENDING", in_progress: "state.RUNNING", completed
 
 /** @param {{usage: any}} props */
 function Models({ usage }) {
-  if (!usage) return html`<${Empty} title=${t("llm.none")} icon="terminal" />`;
+  if (!usage) return html`<${Empty} title=${t("llm.none")} text=${t("llm.none.text")} icon="terminal" />`;
   const rows = usage.models.length > 1 ? [...usage.models, { ...usage, model: t("runs.all") }] : usage.models;
   return html`<${Figures} label=${t("llm.model")} rows=${rows} name=${(/** @type {any} */ row) => html`<b>${row.model}</b> ${row.provider}`} figures=${USED} />
     ${usage.unpriced > 0 && html`<p class="hint">* ${t("llm.unpriced", { n: usage.unpriced })}</p>`}`;
@@ -39,7 +39,7 @@ export function ModelsScreen() {
       ${used.value.at_least && html`<p class="hint">${t("metrics.most", { n: used.value.runs })}</p>`}
       <${Figures} label=${t("nav.runs")} rows=${used.value.latest} figures=${USED} of=${(/** @type {any} */ row) => row.usage}
         name=${(/** @type {any} */ row) => html`<a href=${link(`/runs/${row.number}/llm`)}>${row.flow_name} #${row.number}</a>`} />`}
-    ${queue.value && html`<p class="hint">${t("llm.queue.text", { host: queue.value.host })}</p>
+    ${queue.value && html`<p class="hint">${t("llm.queue.text", { host: queue.value.host })}${queue.value.processes.length ? "" : ` ${t("llm.queue.none")}`}</p>
       <${Figures} label=${t("llm.queue")} rows=${queue.value.processes} figures=${JOBS}
         name=${(/** @type {any} */ row) => html`<code>${row.process_id} ${row.batch_job_id}</code>`} />`}
   <//>`;

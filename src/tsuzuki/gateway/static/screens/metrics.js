@@ -13,18 +13,10 @@ import { Empty, Stale, Waiting } from "../parts/states.js";
 
 
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
-const SAMPLES = 720; // of the queue's age, while the page is open
-
-/** @type {{at: number, age: number}[]} */
-const samples = [];
 
 export function MetricsScreen() {
   const span = SPANS[place.value.query.span ?? ""] ? place.value.query.span : "24h";
   const { value: seen, problem } = glance.value;
-  useMemo(() => {
-    if (seen) samples.push({ at: seen.now, age: seen.queue_age });
-    samples.splice(0, samples.length - SAMPLES);
-  }, [seen]);
   /** @type {Api.Asked<Api.History>} */
   const past = useAsked("/overview/history", { every: 15, query: { seconds: SPANS[span] } });
   const choose = html`<div class="segments" role="group" aria-label=${t("metrics.span")}>${Object.keys(SPANS).map((one) =>
@@ -57,7 +49,7 @@ function Charts({ past }) {
   const { bars, width } = past;
   const times = useMemo(() => bars.map((bar) => bar.start + width / 2), [past]);
   const sum = (/** @type {string} */ name) => bars.reduce((whole, bar) => whole + bar.ended[name], 0);
-  if (!bars.some((bar) => Object.values(bar.ended).some(Boolean))) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
+  if (!bars.some((bar) => bar.queue_age > 0 || Object.values(bar.ended).some(Boolean))) return html`<${Empty} title=${t("metrics.none")} text=${t("metrics.none.text")} icon="metrics" />`;
   // Each stands on top of the next: their bars begin behind those, and end above them.
   const columns = [
     { label: t("state.CANCELLED"), tone: "quiet", bars: true, figure: sum("CANCELLED"), values: bars.map((bar) => bar.ended.COMPLETED + bar.ended.FAILED + bar.ended.CANCELLED) },
@@ -70,11 +62,10 @@ function Charts({ past }) {
   ];
   return html`<div class="charts">
     <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${columns} /><//>
-    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} whole series=${spread("took")} /><//>
-    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} whole series=${spread("waited")} /><//>
-    <${Card}><${Chart} title=${t("metrics.age")} times=${samples.map((one) => one.at)} show=${roundly} whole
-      series=${[{ label: t("metrics.age"), tone: "active", values: samples.map((one) => one.age) }]} />
-      <p class="hint">${t("metrics.queue.text")}</p><//>
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} whole="seconds" series=${spread("took")} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} whole="seconds" series=${spread("waited")} /><//>
+    <${Card}><${Chart} title=${t("metrics.age")} times=${times} show=${roundly} whole="seconds"
+      series=${[{ label: t("metrics.age"), tone: "active", values: bars.map((bar) => bar.queue_age) }]} /><//>
   </div>
   <p class="hint">${t(past.at_least ? "metrics.most" : "metrics.sample")}</p>`;
 }

@@ -4,7 +4,7 @@ import { ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { Pager } from "../core/pager.js";
 import { clockTime, preciseTime } from "../core/times.js";
-import { number, t } from "../core/words.js";
+import { number, t, word } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Dialog } from "../parts/dialog.js";
 import { Stale, Waiting } from "../parts/states.js";
@@ -47,7 +47,7 @@ export function EventsTab({ run }) {
     <${LongTable} narrow="52px 118px minmax(0, 1fr)" label=${t("tab.events")} columns=${columns()} rows=${pager.rows.value}
       size=${pager.size.value} total=${run.position} rowKey=${(/** @type {Api.Fact} */ row) => row.position} need=${need}
       open=${setOpen} selected=${open?.position ?? null} />
-    ${open && html`<${Dialog} side title=${`${open.kind} · ${number(open.position)}`} close=${() => setOpen(null)}>
+    ${open && html`<${Dialog} side title=${`${kindOf(open)} · ${number(open.position)}`} close=${() => setOpen(null)}>
       <${Value} label=${t("events.fact")} value=${open} /><//>`}
     <${CommandLine} line=${commands.events(run.number)} />`;
 }
@@ -58,10 +58,13 @@ function about(fact) {
   return [who, fact.worker, fact.by, fact.reason, fact.error && `${fact.error.type}: ${fact.error.message}`].filter(Boolean).join(" · ");
 }
 
+/** @param {Api.Fact} fact */
+const kindOf = (fact) => word(`events.${fact.kind}`) ?? fact.kind;
+
 const columns = () => [
   { name: "position", title: t("column.position"), width: "72px", class: "figure", cell: (/** @type {Api.Fact} */ row) => number(row.position) },
   { name: "kind", title: t("column.kind"), width: "130px", cell: (/** @type {Api.Fact} */ row) =>
-    html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`}>${row.kind}</span>` },
+    html`<span class=${`fact-kind tone-${TONES[row.kind] ?? "quiet"}`} title=${row.kind}>${kindOf(row)}</span>` },
   { name: "about", title: t("column.about"), width: "minmax(0, 1fr)", cell: (/** @type {Api.Fact} */ row) => html`<span class="clip">
     ${about(row)}</span>` },
   { name: "attempt", title: t("column.attempt"), width: "84px", class: "figure wide-only", cell: (/** @type {Api.Fact} */ row) => number(row.attempt ?? 1) },

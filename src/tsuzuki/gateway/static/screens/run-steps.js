@@ -34,6 +34,7 @@ export function StepsTab({ run }) {
 /** A map of which an item failed goes on all the same. @param {Api.RunSnapshot} run @param {string} name */
 export function taskState(run, name) {
   const record = run.task_records?.[name];
+  if (run.tasks[name] === "RUNNING" && !underWay(run)) return run.interrupted ? "INTERRUPTED" : run.worker_lost ? "LOST" : "RUNNING";
   const open = record && (record.total ?? 0) > record.done + record.failed + record.skipped;
   if (run.tasks[name] !== "FAILED" || !open) return run.tasks[name];
   return underWay(run) ? "RUNNING" : ACTIVE.has(run.status) ? stateOf(run) : run.status === "CANCELLED" ? "CANCELLED" : "FAILED";

@@ -1,16 +1,17 @@
 // One run: what it is, how far it is, what one can do with it, and its tabs; live by one stream.
 import { html, useState } from "../core/view.js";
 import { commands } from "../core/commands.js";
+import { useAsked } from "../core/live.js";
 import { go, link } from "../core/router.js";
 import { useRun } from "../core/runwatch.js";
 import { ACTIVE, stateOf, stoodStill, underWay } from "../core/shapes.js";
-import { Elapsed, Time, duration } from "../core/times.js";
+import { Elapsed, Time } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { askFor, mayBe } from "../parts/actions.js";
 import { CommandLine, Copy } from "../parts/command.js";
 import { Icon } from "../parts/icons.js";
 import { Fact, Page, RunLink, Tabs } from "../parts/layout.js";
-import { Bar, Tally } from "../parts/progress.js";
+import { Bar, Tally, leftText } from "../parts/progress.js";
 import { RunLog } from "../parts/runlog.js";
 import { Empty, Failure, Waiting } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
@@ -40,7 +41,7 @@ export function RunScreen({ run: reference, tab = "steps" }) {
     <${Connection} state=${watched.link.value} gone=${problem?.status === 404} still=${run.interrupted || run.worker_lost} />
     <${Header} run=${run} />
     <${Standing} run=${run} />
-    ${run.error && html`<${Trouble} run=${run} />`}
+    ${run.error && html`<${Trouble} run=${run} tab=${tab} />`}
     <${Progress} run=${run} />
     <${Tabs} label=${t("run.tabs")} current=${tab} tabs=${tabsOf(run)} />
     <div class="tab-body" data-open=${tab}><${Body} run=${run} tab=${tab} /></div>
@@ -100,7 +101,7 @@ function Header({ run }) {
     <${Fact} name=${t("column.attempt")}>${number(run.attempt)}<//>
     <${Fact} name=${t("column.worker")}>${run.worker_id ? html`<a href=${link("/workers", { all: 1 })} class="wordy">
       ${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
-    <${Fact} name=${t("column.done")}><${Tally} counts=${run.counts} /><//>
+    <${Fact} name=${t("column.done")}><${Tally} counts=${countsOf(run)} /><//>
     ${run.usage && html`<${Fact} name=${t("fact.cost")}><a href=${link(`/runs/${run.number}/llm`)}>${dollars(run.cost)}</a><//>`}
     ${run.not_before && run.status === "PENDING" && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
     ${run.key && html`<${Fact} name=${t("column.key")}><code>${run.key}</code><//>`}
@@ -112,18 +113,29 @@ function Header({ run }) {
   </dl>`;
 }
 
-/** @param {{run: Api.RunSnapshot}} props */
-function Trouble({ run }) {
+/** What a run has done; of calls that were no items those that failed are told apart. @param {Api.RunSnapshot} run @returns {Api.Counts} */
+function countsOf(run) {
+  const { counts, task_records: records, task_records_truncated: cut } = run;
+  if (!records || cut || counts.done + counts.failed + counts.skipped > 0) return counts;
+  const sum = (/** @type {"done"|"failed"} */ name) => Object.values(records).reduce((whole, record) => whole + record[name], 0);
+  return { ...counts, steps: sum("done"), failed: sum("failed") };
+}
+
+/** @param {{run: Api.RunSnapshot, tab: string}} props */
+function Trouble({ run, tab }) {
   const failed = Object.entries(run.task_records ?? {}).find(([, record]) => record.traceback);
+  /** @type {Api.Asked<{items: Api.Fact[]}>} */
+  const last = useAsked(failed || run.status !== "FAILED" ? null : `/runs/${run.run_id}/facts`, { query: { after: run.position - 1, limit: 1 } });
+  const [name, trace] = failed ? [failed[0], failed[1].traceback] : [run.flow_name, last.value?.items[0]?.error?.traceback];
   return html`<section class="trouble" role="alert">
     <p><${Icon} name="warn" /><${Long} text=${run.error ?? ""} /></p>
     <div class="trouble-ways">
       ${run.counts.failed > 0 && html`<a class="button small" href=${link(`/runs/${run.number}/items`, { status: "failed" })}>
         ${t("trouble.items")}</a>`}
-      <a class="button small" href=${link(`/runs/${run.number}/logs`)}>${t("tab.logs")}</a>
+      ${tab !== "logs" && html`<a class="button small" href=${link(`/runs/${run.number}/logs`)}>${t("tab.logs")}</a>`}
     </div>
-    ${failed?.[1].traceback && html`<details class="fold"><summary>${t("trouble.trace", { task: failed[0] })}</summary>
-      <pre tabindex="0">${failed[1].traceback}</pre></details>`}
+    ${trace && html`<details class="fold"><summary>${t("trouble.trace", { task: name })}</summary>
+      <pre tabindex="0">${trace}</pre></details>`}
   </section>`;
 }
 
@@ -145,7 +157,7 @@ function Progress({ run }) {
       const told = [
         step.total ? `${number(ended)} / ${number(step.total)}` : number(ended),
         step.total && number(ended / step.total, { style: "percent" }),
-        step.eta && underWay(run) && t("progress.eta", { time: duration(step.eta) }),
+        step.eta && underWay(run) && leftText(step.eta),
         step.text,
       ];
       return html`<div key=${step.step} class="step-progress">

@@ -35,7 +35,7 @@ export function RunsScreen() {
   const list = useMemo(() => new RunList(filters), [name]);
   const key = apiKey.value;
   useEffect(() => list.open(), [list, key]);
-  const counted = useCounts(filters, query);
+  const [counted, recount] = useCounts(filters, query);
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   useEffect(() => setChosen(new Set()), [list]);
   const rows = list.rows.value;
@@ -51,7 +51,7 @@ export function RunsScreen() {
     <${Filters} query=${query} />
     <${Stale} problem=${rows.length ? list.problem.value : null} />
     ${picked.length > 0 && html`<${Bulk} runs=${picked} list=${list} clear=${() => setChosen(new Set())} whole=${list.cursor.value === null ? null : whole}
-      more=${counted?.at_least ?? false} everything=${everything} />`}
+      more=${counted?.at_least ?? false} everything=${everything} recount=${recount} />`}
     <${Rows} list=${list} rows=${rows} chosen=${chosen} setChosen=${setChosen} filtered=${Object.keys(query).length > 0} />
     ${rows.length > 0 && html`<p class="hint total" role="status">${t("runs.total", { n: rows.length, total: `${number(Math.max(whole ?? 0, rows.length))}${counted?.at_least ? "+" : ""}` })}</p>`}
   <//>`;
@@ -60,14 +60,14 @@ export function RunsScreen() {
 /** @param {Record<string, number>} counts */
 const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** How many runs of each status there are where the filters hold. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {{runs: Record<string, number>, at_least: boolean}|null} */
+/** How many runs of each status there are where the filters hold. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {[{runs: Record<string, number>, at_least: boolean}|null, () => void]} and what counts anew */
 function useCounts(filters, query) {
   const filtered = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
   const { flow, tag, label, text, since, from, to } = filters;
   // To the minute: a filter that moves with the clock is not another question every second.
   const after = since ? Math.floor((Date.now() / 1000 - since) / 60) * 60 : from;
   const asked = useAsked(filtered ? "/runs/counts" : null, { every: text ? 15 : 4, query: { flow, tag, label, text, updated_after: after || undefined, updated_before: to || undefined } });
-  return filtered ? /** @type {any} */ (asked.value) : glance.value.value;
+  return [filtered ? /** @type {any} */ (asked.value) : glance.value.value, asked.again];
 }
 
 /** @param {{counted: {runs: Record<string, number>, at_least: boolean}|null, query: Record<string, string>}} props */
@@ -116,11 +116,12 @@ function Filters({ query }) {
   </form>`;
 }
 
-/** @param {{runs: Api.RunSummary[], list: RunList, clear: () => void, whole: number|null, more: boolean, everything: () => Promise<void>}} props */
-function Bulk({ runs, list, clear, whole, more, everything }) {
+/** @param {{runs: Api.RunSummary[], list: RunList, clear: () => void, whole: number|null, more: boolean, everything: () => Promise<void>, recount: () => void}} props */
+function Bulk({ runs, list, clear, whole, more, everything, recount }) {
   const done = (/** @type {Set<string>} */ ids) => {
     clear();
     list.again();
+    recount();
     return ids;
   };
   const removed = (/** @type {Set<string>} */ ids) => list.drop(done(ids));
@@ -170,7 +171,7 @@ const columns = () => [
   { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Time} at=${run.created_at} />` },
   { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {Api.RunSummary} */ run) =>
-    html`<${Elapsed} from=${run.started_at} to=${stoodStill(run)} />` },
+    html`<${Elapsed} from=${run.started_at} to=${stoodStill(run)} />${run.attempt > 1 && html`<small class="means">${t("column.since")}</small>`}` },
   { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${RowActions} run=${run} />` },
 ];

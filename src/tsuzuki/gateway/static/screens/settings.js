@@ -2,8 +2,8 @@
 import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
 import { chosenLanguage, theme, timeStyle } from "../core/preferences.js";
-import { language, t } from "../core/words.js";
-import japanese from "../words/settings-ja.js";
+import { language, t, word } from "../core/words.js";
+import japanese, { values } from "../words/settings-ja.js";
 import { CommandLine } from "../parts/command.js";
 import { KeyForm } from "../parts/keyform.js";
 import { Card, Page } from "../parts/layout.js";
@@ -52,11 +52,14 @@ function Effective() {
 /** @param {Api.SettingView} row */
 const meaning = (row) => (language.value === "ja" && japanese[row.name.replace("TSUZUKI_", "")]) || row.means;
 
+/** A default that is said in words. @param {Api.SettingView} row */
+const shown = (row) => (language.value === "ja" && row.from === "default" && values[row.value]) || row.value;
+
 const columns = () => [
   { name: "name", title: t("column.setting"), class: "cell-run", cell: (/** @type {Api.SettingView} */ row) =>
     html`<code class="wordy">${row.name}</code><span class="means">${meaning(row)}</span>${row.refusal &&
     html`<span class="error-line">${row.refusal}</span>`}` },
-  { name: "value", title: t("column.value"), cell: (/** @type {Api.SettingView} */ row) => html`<code class="wordy">${row.value}</code>` },
+  { name: "value", title: t("column.value"), cell: (/** @type {Api.SettingView} */ row) => html`<code class="wordy">${shown(row)}</code>` },
   { name: "from", title: t("column.from"), cell: (/** @type {Api.SettingView} */ row) => (row.from === "default"
-    ? html`<span class="none">${t("settings.default")}</span>` : html`<span class="label">${row.from}</span>`) },
+    ? html`<span class="none">${t("settings.default")}</span>` : html`<span class="label">${word(`settings.from.${row.from}`) ?? row.from}</span>`) },
 ];

@@ -4,13 +4,14 @@ import { Problem, ask, onceKey } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { go, link, place } from "../core/router.js";
-import { t } from "../core/words.js";
+import { t, word } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { tell } from "../parts/dialog.js";
 import { FormState, SchemaFields, wrongText } from "../parts/form.js";
 import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Explained, Failure, Loading, Waiting } from "../parts/states.js";
+import { WorkerLine } from "../parts/workerline.js";
 import { YamlForm } from "./start-yaml.js";
 
 
@@ -73,20 +74,23 @@ function paramsSchema(model) {
 
 function NoFlows() {
   return html`<${Empty} title=${t("start.none")} text=${t("start.none.text")} icon="workers">
-    <${CommandLine} line=${commands.worker()} /><//>`;
+    <${WorkerLine} /><//>`;
 }
+
+/** What a flow does: in the words of its application, else in its own. @param {Api.FlowView} flow */
+const docOf = (flow) => word(`flow.${flow.name}`) ?? flow.doc;
 
 /** @param {{flows: Api.FlowView[]}} props */
 function FlowList({ flows }) {
   const [text, setText] = useState("");
-  const found = flows.filter((flow) => `${flow.name} ${flow.doc}`.toLowerCase().includes(text.toLowerCase()));
+  const found = flows.filter((flow) => `${flow.name} ${docOf(flow)}`.toLowerCase().includes(text.toLowerCase()));
   return html`
     ${flows.length > 6 && html`<div class="toolbar"><label class="search"><${Icon} name="search" /><input type="search"
       aria-label=${t("start.search")} placeholder=${t("start.search")} value=${text}
       onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} /></label></div>`}
     <ul class="flows">
       ${found.map((flow) => html`<li key=${flow.name}><a class="flow" href=${link("/start", { flow: flow.name })}>
-        <b>${flow.name}</b><span>${flow.doc || t("start.nodoc")}</span><small>
+        <b>${flow.name}</b><span>${docOf(flow) || t("start.nodoc")}</span><small>
           ${t("start.workers", { n: flow.workers.length })}${flow.tags.length ? ` · ${flow.tags.join(", ")}` : ""}</small>
       </a></li>`)}
     </ul>`;
@@ -156,7 +160,7 @@ function StartForm({ flow, model }) {
 
   return html`<form class="start" onSubmit=${submit} novalidate>
     <${Card} title=${flow.name} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
-      ${flow.doc && html`<p class="lead">${flow.doc}</p>`}
+      ${docOf(flow) && html`<p class="lead lines">${docOf(flow).replace(/^[ \t]+/gm, "")}</p>`}
       <${SchemaFields} form=${form} />
       <details class="fold" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}><summary>${t("start.more")}</summary><div class="fields two">
         ${plain("tag", "filter.tag")}${plain("tags", "start.tags")}${plain("key", "column.key")}${plain("priority", "start.priority", { inputmode: "numeric" })}</div>

@@ -13,6 +13,7 @@ import { Icon } from "../parts/icons.js";
 import { Card, Page } from "../parts/layout.js";
 import { Empty, Explained, Stale, Waiting } from "../parts/states.js";
 import { Table } from "../parts/table.js";
+import { WorkerLine } from "../parts/workerline.js";
 
 
 export function WheelsScreen() {
@@ -26,7 +27,7 @@ export function WheelsScreen() {
   let content;
   if (!wheels.value) content = html`<${Waiting} ...${wheels} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("wheels.none")} text=${t("wheels.none.text")} icon="wheels">
-    <${CommandLine} line="tsuzuki wheels upload FILE.whl" /><//>`;
+    <${CommandLine} line=${commands.wheel("upload", "FILE.whl")} /><//>`;
   else content = html`<${Table} label=${t("nav.wheels")} columns=${columns(setAsking)} rows=${rows}
     rowKey=${(/** @type {Api.Wheel} */ wheel) => wheel.name} />`;
   return html`<${Page} title=${t("nav.wheels")}>
@@ -116,7 +117,7 @@ function Installed() {
   return html`<${Card} title=${t("wheels.workers")} flush=${rows.length > 0}>
     ${rows.length ? html`<${Table} label=${t("wheels.workers")} columns=${installedColumns()} rows=${rows}
       rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id} />` : html`<p class="hint">${t("wheels.workers.none")}</p>
-      <${CommandLine} line="tsuzuki worker --wheel-sync" />`}
+      <${WorkerLine} sync />`}
   <//>`;
 }
 

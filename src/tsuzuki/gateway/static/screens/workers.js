@@ -13,6 +13,9 @@ import { Page, RunLink } from "../parts/layout.js";
 import { Empty, Stale, Waiting } from "../parts/states.js";
 import { Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
+import { WorkerLine } from "../parts/workerline.js";
+
+const LISTED = 3; // runs of a worker
 
 export function WorkersScreen() {
   const { all = "", hidden = "" } = place.value.query;
@@ -23,12 +26,15 @@ export function WorkersScreen() {
     checked=${Boolean(value)}
     onChange=${() => go("/workers", { ...place.value.query, [name]: value ? "" : 1 }, { replace: true })} />
     ${t(`workers.${name}`)}</label>`;
+  /** @type {Api.Asked<Api.RunSummary[]>} */
+  const running = useAsked("/runs", { every: 2, query: { status: ["RUNNING", "CANCELLING"], limit: 200 } });
+  const runsOf = (/** @type {Api.Worker} */ worker) => (running.value ?? []).filter((run) => run.worker_id === worker.worker_id && !run.worker_lost);
   const rows = workers.value ?? [];
   let content;
   if (!workers.value) content = html`<${Waiting} ...${workers} />`;
   else if (!rows.length) content = html`<${Empty} title=${t("workers.none")} text=${t("workers.none.text")} icon="workers">
-    <${CommandLine} line=${commands.worker()} /><//>`;
-  else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking)} rows=${rows}
+    <${WorkerLine} /><//>`;
+  else content = html`<${Table} label=${t("nav.workers")} columns=${columns(setAsking, runsOf)} rows=${rows}
     rowKey=${(/** @type {Api.Worker} */ worker) => worker.worker_id}
     rowClass=${(/** @type {Api.Worker} */ worker) => (worker.hidden ? "faint" : "")} />`;
   return html`<${Page} title=${t("nav.workers")}>
@@ -39,14 +45,20 @@ export function WorkersScreen() {
   <//>`;
 }
 
-/** @param {(worker: Api.Worker) => void} hide */
-const columns = (hide) => [
+/** @param {{worker: Api.Worker, runs: Api.RunSummary[]}} props */
+function Current({ worker, runs }) {
+  const { current_run_id: id } = worker;
+  if (!runs.length) return id ? html`<${RunLink} run=${id}>${id.slice(0, 8)}<//>` : html`<span class="none">–</span>`;
+  return html`${runs.slice(0, LISTED).map((run) => html`<div key=${run.run_id}><${RunLink} run=${String(run.number)}>${run.flow_name} #${run.number}<//></div>`)}
+    ${runs.length > LISTED && html`<small class="means">${t("preview.more", { n: runs.length - LISTED })}</small>`}`;
+}
+
+/** @param {(worker: Api.Worker) => void} hide @param {(worker: Api.Worker) => Api.RunSummary[]} runsOf */
+const columns = (hide, runsOf) => [
   { name: "worker", title: t("column.worker"), class: "cell-run", cell: (/** @type {Api.Worker} */ worker) => html`<b class="wordy">
     ${worker.worker_id}</b>${worker.hidden && html` <span class="label">${t("workers.ishidden")}</span>`}` },
   { name: "state", title: t("column.status"), cell: (/** @type {Api.Worker} */ worker) => html`<${Status} state=${worker.state} />` },
-  { name: "run", title: t("column.current"), cell: (/** @type {Api.Worker} */ worker) => (worker.current_run_id
-    ? html`<${RunLink} run=${worker.current_run_id}>${worker.current_run_id.slice(0, 8)}<//>`
-    : html`<span class="none">–</span>`) },
+  { name: "run", title: t("column.current"), cell: (/** @type {Api.Worker} */ worker) => html`<${Current} worker=${worker} runs=${runsOf(worker)} />` },
   { name: "tags", title: t("column.tags"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="labels">
     ${worker.tags.map((tag) => html`<a key=${tag} class="label tag" href=${link("/runs", { tag })}>${tag}</a>`)}</span>` },
   { name: "flows", title: t("column.flows"), cell: (/** @type {Api.Worker} */ worker) => html`<span class="clip two"

@@ -77,3 +77,18 @@ export default {
   WORKERS_KV_TTL_SEC: "いなくなったワーカーは 1 日のあいだ表示される",
   RUN_HEARTBEAT_INTERVAL_SEC: "生存はワーカーが知らせ、その実行もそれに含まれる",
 };
+
+/** 言葉で書かれた既定値。 @type {Record<string, string>} */
+export const values = {
+  "(none)": "（なし）",
+  "(no limit)": "（制限なし）",
+  "(the system's)": "（システムのもの）",
+  "(the SQLite file in that folder)": "（そのフォルダーの SQLite ファイル）",
+  "(projections in the data directory)": "（ストアのフォルダーの projections）",
+  "(TSUZUKI_CANCEL_GRACE_PERIOD_SEC)": "（TSUZUKI_CANCEL_GRACE_PERIOD_SEC の値）",
+  "(30 on one machine, 6 elsewhere)": "（1 台のマシンなら 30、それ以外は 6）",
+  "(the provider's own address)": "（プロバイダーの既定のアドレス）",
+  "(the provider's default)": "（プロバイダーの既定のモデル）",
+  "(1 for a local provider, 5 for others)": "（ローカルのプロバイダーは 1、ほかは 5）",
+  "(what is stored with the job queue, else sync)": "（ジョブキューに保存された値、なければ sync）",
+};

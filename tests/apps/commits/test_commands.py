@@ -64,6 +64,11 @@ def test_bulk_goes_on_tomorrow_and_tells_what_failed(terminal: Terminal, reposit
     told = terminal.tsuzuki("commits", "projects", "--sync", code=6)
     assert "リポジトリを読み取れません" in told.stderr
     assert "other" in told.stdout, "the others are asked all the same"
+    told = terminal.tsuzuki("commits", "projects", "--branches", "1", "--remove-branch", "gone", "--yes", code=6)
+    assert "リポジトリを読み取れません" in told.stderr
+    assert [line.split()[0] for line in told.stdout.splitlines()] == ["branch", "main"], "what is stored is told"
+    told = terminal.tsuzuki("commits", "projects", "--branches", "1", "--remove-branch", "gone", code=1)
+    assert "nothing is stored" in told.stderr
 
 
 def test_a_token_is_asked_for_kept_and_never_shown(terminal: Terminal, repository: Repository) -> None:
@@ -76,7 +81,11 @@ def test_a_token_is_asked_for_kept_and_never_shown(terminal: Terminal, repositor
         told += [terminal.tsuzuki("commits", "collect", "--project", "team/app")]
         told += [terminal.tsuzuki("commits", "projects", "--branches", "1")]
         assert all(TOKEN not in each.stdout + each.stderr for each in told)
+        assert "no token on stdin" in terminal.tsuzuki("commits", "connect", gitlab.url, "--token-stdin", code=1).stderr
+        assert "not both" in terminal.tsuzuki("commits", "connect", gitlab.url, "--remove", "1", code=1).stderr
         kept = terminal.folder / ".tsuzuki/commits-tokens.json"
+        assert len(terminal.json("commits", "connect")) == 1, "nothing was removed"
+        assert TOKEN in kept.read_text(), "nothing was forgotten"
         assert oct(kept.stat().st_mode)[-3:] == "600"
         terminal.tsuzuki("commits", "connect", "--remove", "1")
         assert TOKEN not in kept.read_text()
@@ -90,6 +99,7 @@ def test_a_token_is_asked_for_kept_and_never_shown(terminal: Terminal, repositor
 
 def test_what_makes_no_sense_is_told_in_a_line(terminal: Terminal) -> None:
     assert "--git PATH" in terminal.tsuzuki("commits", "collect", code=1).stderr
+    assert "--branches PROJECT" in terminal.tsuzuki("commits", "projects", "--remove-branch", "x", code=1).stderr
     assert "収集対象が見つかりません" in terminal.tsuzuki("commits", "bulk", code=1).stderr
     assert "no project has the name" in terminal.tsuzuki("commits", "stats", "--project", "x", code=1).stderr
     assert "git リポジトリを読み取れません" in terminal.tsuzuki("commits", "collect", "--git", ".", code=1).stderr

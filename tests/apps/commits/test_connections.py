@@ -7,7 +7,9 @@ import pytest
 from tests.apps.commits.conftest import Office
 from tests.apps.commits.gitlab_double import TOKEN, GitLabDouble
 from tests.apps.commits.repositories import Repository
-from tsuzuki.apps.commits.tokens import NONE, SET
+from tsuzuki.apps.commits.refusals import SourceFailure
+from tsuzuki.apps.commits.sources.git import checked_out
+from tsuzuki.apps.commits.tokens import KEPT, NONE, SET
 from tsuzuki.errors import BadUsage, TsuzukiError
 
 
@@ -33,6 +35,24 @@ def test_one_place_has_one_connection_however_it_is_spelled(
         office.desk.connect("gitlab", url, TOKEN)
     kept = [(each.kind, each.address) for each in office.desk.projects.connections()]
     assert kept == [("git", str(repository.path.resolve())), ("gitlab", "https://gitlab.example.com")]
+
+
+async def test_a_working_tree_belongs_to_its_repository(office: Office, repository: Repository, tmp_path: Path) -> None:
+    repository.git("worktree", "add", "-b", "beside", str(tmp_path / "tree"))
+    inner = tmp_path / "tree/inner"
+    inner.mkdir()
+    whole = office.desk.connect("git", str(repository.path))
+    assert office.desk.connect("git", str(inner)).connection_id == whole.connection_id
+    assert [await checked_out(place) for place in (repository.path, inner)] == ["", "beside"]
+    repository.git("-C", str(inner), "checkout", "--detach")
+    with pytest.raises(SourceFailure, match="none is checked out here"):
+        await checked_out(inner)
+
+
+def test_a_token_stays_until_another_one_or_none_is_asked_for(office: Office) -> None:
+    for token, where, kept in ((TOKEN, KEPT, TOKEN), (None, KEPT, TOKEN), ("", NONE, None), (None, NONE, None)):
+        connection = office.desk.connect("gitlab", "https://gitlab.example.com", token)
+        assert (connection.token_from, office.desk.tokens.of(connection)) == (where, kept)
 
 
 @pytest.mark.parametrize("token", ["トークン", "two words", "line\nbreak"])

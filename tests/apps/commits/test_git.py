@@ -79,6 +79,8 @@ async def test_an_unknown_head_is_gone(repository: Repository) -> None:
 async def test_what_is_not_there_is_told(tmp_path: Path, repository: Repository) -> None:
     with pytest.raises(SourceFailure, match=r"no such branch.*nowhere"):
         await GitSource(str(repository.path)).head(".", "nowhere")
+    with pytest.raises(SourceFailure, match=r"no such branch.*main~1"):
+        await GitSource(str(repository.path)).head(".", "main~1")
     with pytest.raises(SourceFailure, match="no commits yet"):
         await GitSource(str(Repository(tmp_path / "empty").path)).head(".", "main")
     with pytest.raises(SourceFailure, match="リポジトリを読み取れません"):

@@ -68,6 +68,15 @@ async def test_a_whole_day_over_http(desk: House, repository: Repository, gitlab
         ("feature/寿司", 2, True),
         ("main", 2, True),
     ]
+    fault = gitlab.fail("/repository/branches", 403)
+    of = f"{API}/projects/{project['project_id']}/branches"
+    await desk.get(of, 502)
+    stored = await desk.get(of, stored_only=True)
+    assert [(b["branch_name"], b["commits"], b["exists"]) for b in stored] == [
+        ("feature/寿司", 2, None),
+        ("main", 2, None),
+    ]
+    fault.times = 0
     fault = gitlab.fail("/branches/main", 403)
     started = await desk.post(f"{API}/bulk", {"pause": 0}, 202)
     assert started["total_targets"] == 2
@@ -99,6 +108,8 @@ async def test_what_is_refused_says_so(desk: House, repository: Repository, gitl
     project = await collected(desk, gitlab)
     wrong = {"project_id": project["project_id"], "since": "2026-02-01", "until": "2026-01-01"}
     assert "開始日" in (await desk.post(f"{API}/collect", wrong, 422))["detail"]
+    both = {"project_id": project["project_id"], "branches": ["main"], "all": True}
+    assert "どちらか一方" in (await desk.post(f"{API}/collect", both, 422))["detail"]
     await desk.get(f"{API}/statistics", 422, since="soon")
     await desk.post(f"{API}/connections", {}, 422)
     await desk.post(f"{API}/connections", {"base_url": "ftp://x"}, 422)

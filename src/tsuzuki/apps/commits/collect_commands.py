@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +11,8 @@ from tsuzuki import Runs
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.desk import Desk
 from tsuzuki.apps.commits.records import Connection, Project, Target
-from tsuzuki.apps.commits.refusals import SourceFailure
+from tsuzuki.apps.commits.refusals import NotThere, SourceFailure
+from tsuzuki.apps.commits.sources.git import checked_out
 from tsuzuki.apps.commits.sources.gitlab import server_address
 from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
 from tsuzuki.cli.here import Progress, start_here, with_progress
@@ -39,6 +41,9 @@ def connect(
       tsuzuki commits connect path/to/repository
     """  # noqa: D301 - click reads \b as: keep these lines
 
+    if address and remove is not None:
+        raise BadUsage("name an address to register it, or --remove NUMBER: not both")
+
     async def work(desk: Desk) -> list[Connection]:
         if remove is not None:
             desk.disconnect(remove)
@@ -53,20 +58,20 @@ def connect(
         click.echo("`tsuzuki commits projects --sync` asks it for its projects", err=True)
 
 
-def _token(desk: Desk, address: str, *, from_stdin: bool, none: bool) -> str | None:
+def _token(desk: Desk, address: str, *, from_stdin: bool, none: bool) -> str:
     server = server_address(address)  # what is refused is refused before anybody types a token
     if from_stdin:
-        return sys.stdin.readline().strip() or None
+        if token := sys.stdin.readline().strip():
+            return token
+        raise BadUsage("there is no token on stdin: nothing was changed; --no-token registers without one")
     if none or desk.tokens.source_of(None, server) == "environment":
-        return None
+        return ""
     if not sys.stdin.isatty():
         raise BadUsage(
             "there is no terminal to ask for a token: say --token-stdin or --no-token, or set TSUZUKI_GITLAB_TOKEN "
             "and TSUZUKI_GITLAB_URL"
         )
-    return (
-        str(click.prompt("token (read_api; empty for none)", default="", hide_input=True, show_default=False)) or None
-    )
+    return str(click.prompt("token (read_api; empty for none)", default="", hide_input=True, show_default=False))
 
 
 def _show_connections(found: list[Connection], *, as_json: bool) -> None:
@@ -101,8 +106,9 @@ def projects(
       tsuzuki commits projects --branches 1
     """  # noqa: D301 - click reads \b as: keep these lines
     if of is not None:
-        on_desk(store, lambda desk: _branches(desk, of, remove_branch, yes=yes, as_json=as_json))
-        return 0
+        return on_desk(store, lambda desk: _branches(desk, of, remove_branch, yes=yes, as_json=as_json))
+    if remove_branch is not None:
+        raise BadUsage(f"say of which project: --branches PROJECT --remove-branch {remove_branch}")
 
     async def work(desk: Desk) -> tuple[list[Project], list[str]]:
         known = desk.projects.connections() if connection is None else [desk.projects.connection(connection)]
@@ -126,22 +132,31 @@ def projects(
     return SOME_FAILED if wrong else 0
 
 
-async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_json: bool) -> None:
+async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_json: bool) -> int:
     project = desk.projects.find(of)
     if remove is not None:
         target = Target(project.project_id, remove)
+        if not (stored_commits := desk.projects.stored(target)):
+            raise NotThere(f"nothing is stored of a branch {remove!r} of {project.name}")
         if not yes:
-            click.confirm(f"remove {counted(desk.projects.stored(target), 'stored commit')} of {remove}?", abort=True)
+            click.confirm(f"remove {counted(stored_commits, 'stored commit')} of {remove}?", abort=True)
         removed = await desk.remove_branch(target)
         click.echo(f"{counted(removed, 'commit')} of {remove} removed", err=True)
     stored = {branch.branch_name: branch for branch in desk.projects.branches(project.project_id)}
-    there = [branch.name for branch in await desk.branches(project)]
+    there, code = list[str](), 0
+    try:
+        there = [branch.name for branch in await desk.branches(project)]
+    except SourceFailure as failure:  # what is stored can be told, and removed, all the same
+        click.echo(f"error: {failure} [{failure.error_id}]", err=True)
+        code = SOME_FAILED
     names = [*there, *(name for name in stored if name not in there)]
     found = [(stored[name].commits, stored[name].last_collect_time) if name in stored else (0, "") for name in names]
     if as_json:
-        return put([{"name": name, "commits": n, "last": last} for name, (n, last) in zip(names, found, strict=True)])
+        put([{"name": name, "commits": n, "last": last} for name, (n, last) in zip(names, found, strict=True)])
+        return code
     rows = [(name, f"{n:,}" if n else "-", local(last or None)) for name, (n, last) in zip(names, found, strict=True)]
-    return print_table(("branch", "commits", "newest"), rows, "no branches")
+    print_table(("branch", "commits", "newest"), rows, "no branches")
+    return code
 
 
 @click.command()
@@ -183,7 +198,10 @@ def collect(
     async def work(runs: Runs, progress: Progress) -> dict[str, Any]:
         desk = desk_of(runs)
         found = desk.projects.find(project) if project else (await desk.sync(desk.connect("git", path or ".")))[0]
-        params = await desk.collection(found, list(branches), every=every, since=since, until=until)
+        named = list(branches)
+        if path and not named and not every and (here := await checked_out(Path(path))):
+            named = [here]
+        params = await desk.collection(found, named, every=every, since=since, until=until)
         ended = await start_here(runs, flows.collect_project, {**params, "concurrency": concurrency}, progress)
         return {"project": found.name, **ended.result}
 

@@ -27,7 +27,7 @@ from tsuzuki.apps.commits.refusals import (
     SourceFailure,
 )
 from tsuzuki.apps.commits.sources.asking import Patience
-from tsuzuki.apps.commits.sources.git import repository
+from tsuzuki.apps.commits.sources.git import whole_repository
 from tsuzuki.apps.commits.sources.gitlab import GitLabSource, server_address
 from tsuzuki.apps.commits.times import asked
 from tsuzuki.apps.commits.tokens import Tokens, check_token
@@ -89,15 +89,18 @@ class Desk:
     # Connections and projects
 
     def connect(self, kind: str, address: str, token: str | None = None) -> Connection:
-        """Registers a connection, and keeps its token apart from it."""
+        """Registers a connection, and keeps its token apart from it; without one, the token that is kept stays."""
         if kind == "git":
             try:
-                place = repository(Path(address))
+                place = whole_repository(Path(address))
             except SourceFailure as failure:  # nobody was asked: what was said is wrong
                 raise BadUsage(str(failure)) from None
             return self.projects.connect("git", str(place.parent if place.name == ".git" else place), "none")
         clean = server_address(address)
         check_token(token)
+        if token is None:
+            known = [each for each in self.projects.connections() if each.address == clean]
+            token = self.tokens.kept(known[0]) if known else None
         connection = self.projects.connect("gitlab", clean, self.tokens.source_of(token, clean))
         self.tokens.keep(connection, token)
         return connection
@@ -139,6 +142,8 @@ class Desk:
             raise BadUsage(
                 f"開始日は終了日より前でなければなりません / the span ends before it begins: {since} to {until}"
             )
+        if every and branches:
+            raise BadUsage("ブランチ名とすべてのどちらか一方を指定してください / name branches, or say all: not both")
         if project.connection_id is None:
             raise NoConnection
         names = [branch.name for branch in await self.branches(project)] if every else branches

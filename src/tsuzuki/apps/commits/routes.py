@@ -58,7 +58,8 @@ class NewConnection(Body):
     path: str = ""
     """The path of a local repository."""
     token: SecretStr | None = None
-    """The token for the server; it is kept in a file that only its owner reads."""
+    """The token for the server; it is kept in a file that only its owner reads. Without one, the one that is kept
+    stays; an empty one forgets it."""
 
 
 class Collection(Body):
@@ -154,15 +155,18 @@ def list_projects(desk: AtDesk, connection_id: Number | None = None) -> list[Pro
 
 
 @router.get("/projects/{project_id}/branches", summary="List branches")
-async def list_branches(project_id: Number, desk: AtDesk) -> list[dict[str, Any]]:
-    """Lists the branches that the source has and those that are stored; `exists` is false where only we have it."""
+async def list_branches(project_id: Number, desk: AtDesk, *, stored_only: bool = False) -> list[dict[str, Any]]:
+    """Lists the branches that the source has and those that are stored; `exists` is false where only we have it.
+
+    With `stored_only` the source is not asked, and `exists` is null.
+    """
     project = await asyncio.to_thread(desk.projects.project, project_id)
     stored = {branch.branch_name: branch for branch in await asyncio.to_thread(desk.projects.branches, project_id)}
-    there = {branch.name for branch in await desk.branches(project)}
+    there = set[str]() if stored_only else {branch.name for branch in await desk.branches(project)}
     return [
         {
             "branch_name": name,
-            "exists": name in there,
+            "exists": None if stored_only else name in there,
             "commits": stored[name].commits if name in stored else 0,
             "last_collect_time": stored[name].last_collect_time if name in stored else None,
         }

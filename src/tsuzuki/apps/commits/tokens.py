@@ -39,8 +39,12 @@ class Tokens:
     def of(self, connection: Connection) -> str | None:
         """Gives the token of a connection, where it has one."""
         if connection.token_from == KEPT:
-            return self._read().get(str(connection.connection_id))
+            return self.kept(connection)
         return self._environment(connection.address) if connection.token_from == SET else None
+
+    def kept(self, connection: Connection) -> str | None:
+        """Gives the token that is kept in the file."""
+        return self._read().get(str(connection.connection_id))
 
     def missing(self, connection: Connection) -> bool:
         """Tells whether a connection had a token that is nowhere to be found now."""

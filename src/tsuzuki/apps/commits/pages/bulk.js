@@ -15,10 +15,12 @@ export function Bulk() {
   const history = useAsked(`${API}/runs`, { every: 5 });
   if (asked.loading || (!asked.value && asked.problem)) return html`<${Frame} current="bulk"><${Until} problem=${asked.problem} again=${asked.again} /><//>`;
   const again = () => (asked.again(), history.again());
+  // The last run is asked for more often: it stands in the history as it stands above it.
+  const runs = (history.value ?? []).map((/** @type {any} */ each) => (each.run_id === asked.value?.run_id ? { ...each, ...asked.value } : each));
   return html`<${Frame} current="bulk" actions=${html`<${Actions} run=${asked.value} again=${again} />`}>
     <${Old} problem=${asked.problem} />
     ${asked.value ? html`<${Standing} run=${asked.value} />` : html`<${Empty} title=${t("commits.none")} text=${t("commits.noneText")} />`}
-    ${(history.value ?? []).length > 1 && html`<${Card} title=${t("commits.history")} flush><${History} runs=${history.value} /><//>`}
+    ${runs.length > 1 && html`<${Card} title=${t("commits.history")} flush><${History} runs=${runs} /><//>`}
   <//>`;
 }
 

@@ -71,16 +71,19 @@ export function Project({ id }) {
   const [removing, setRemoving] = useState(/** @type {any} */ (null));
   const [run, setRun] = useState("");
   const [span, setSpan] = useState({ since: "", until: "" });
-  if (!branches.value) return html`<${Frame} current="sources"><${Until} problem=${branches.problem} again=${branches.again} /><//>`;
+  // A source that cannot be asked keeps nobody from seeing, and removing, what is stored.
+  const kept = useAsked(branches.problem && !branches.value ? `${API}/projects/${id}/branches` : null, { query: { stored_only: true } });
+  const rows = branches.value ?? kept.value;
+  if (!rows || (!branches.value && !rows.length)) return html`<${Frame} current="sources"><${Until} problem=${branches.problem} again=${branches.again} /><//>`;
   const known = (projects.value ?? []).find((/** @type {any} */ each) => String(each.project_id) === id);
   const alone = known?.connection_id === null;
   const collect = (/** @type {any} */ what) => () => act(() => ask(`${API}/collect`, { method: "POST", body: { project_id: Number(id), ...what, ...span } }), t("commits.begun")).then((begun) => begun && (setBusy(true), setRun(/** @type {any} */ (begun).run_id)));
   const remove = async () => {
     await sent(`${API}/projects/${id}/branches`, { method: "DELETE", query: { name: removing.branch_name, confirm: removing.commits } });
-    branches.again();
+    branches.value ? branches.again() : kept.again();
   };
   const columns = [
-    { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => html`${row.branch_name} ${!row.exists && !alone && html`<small class="tone-warn">${t("commits.gone")}</small>`}` },
+    { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => html`${row.branch_name} ${row.exists === false && !alone && html`<small class="tone-warn">${t("commits.gone")}</small>`}` },
     { name: "stored", title: t("commits.stored"), class: "figure", cell: (/** @type {any} */ row) => number(row.commits) },
     { name: "newest", title: t("commits.newest"), cell: (/** @type {any} */ row) => (row.last_collect_time ? html`<${Time} at=${Date.parse(row.last_collect_time) / 1000} />` : "") },
     { name: "do", title: "", class: "cell-act", cell: (/** @type {any} */ row) => html`${row.exists && html`<button class="button" onClick=${collect({ branches: [row.branch_name] })}>${t("commits.collect")}</button>`}
@@ -90,12 +93,15 @@ export function Project({ id }) {
     ${alone && html`<p class="notice tone-warn" role="status">${t("commits.unconnectedText")}</p>`}
     ${!alone && html`<${Days} span=${span} choose=${setSpan} />`}
     ${run && html`<${Outcome} key=${run} id=${run} over=${() => (setBusy(false), branches.again())} />`}
-    <${Old} problem=${branches.problem} />
-    <${Card} flush><${Table} label=${t("commits.branch")} columns=${columns} rows=${branches.value} rowKey=${(/** @type {any} */ row) => row.branch_name} /><//>
+    <${branches.value ? Old : Unasked} problem=${branches.problem} again=${branches.again} />
+    <${Card} flush><${Table} label=${t("commits.branch")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.branch_name} /><//>
     ${removing && html`<${Confirm} title=${removing.branch_name} button=${t("commits.remove")} danger send=${remove} close=${() => setRemoving(null)}>
       <p>${t("commits.removeBranch", { n: number(removing.commits) })}</p><//>`}
   <//>`;
 }
+
+/** Why a source cannot be asked. @param {{problem: any, again: () => void}} props */
+const Unasked = ({ problem, again }) => problem && html`<div class="notice tone-bad" role="alert"><p>${said(problem.message)}</p><button class="button" onClick=${again}>${t("action.again")}</button></div>`;
 
 /** Which days to collect. @param {{span: Record<string, string>, choose: (span: any) => void}} props */
 function Days({ span, choose }) {

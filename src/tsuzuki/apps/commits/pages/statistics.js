@@ -81,8 +81,8 @@ function Picture({ found }) {
       return { name, added: sum("additions"), deleted: sum("deletions") };
     }) };
   });
-  const highest = (/** @type {string} */ field) => Math.max(...months.map((/** @type {any} */ each) => each.parts.reduce((/** @type {number} */ all, /** @type {any} */ part) => all + part[field], 0)), 1);
-  const up = highest("added"), down = highest("deleted"), room = HEIGHT - FOOT, scale = room / (up + down);
+  const highest = (/** @type {string} */ field) => Math.max(...months.map((/** @type {any} */ each) => each.parts.reduce((/** @type {number} */ all, /** @type {any} */ part) => all + part[field], 0)));
+  const up = highest("added"), down = highest("deleted"), room = HEIGHT - FOOT, scale = room / Math.max(up + down, 1);
   const slot = (WIDTH - LEFT) / months.length, width = Math.min(slot * 0.72, 48), every = Math.ceil(months.length / 12);
   const bars = months.flatMap((/** @type {any} */ each, /** @type {number} */ at) => {
     const x = LEFT + slot * (at + 0.5) - width / 2;
@@ -99,7 +99,7 @@ function Picture({ found }) {
   const labels = months.map((/** @type {any} */ each, /** @type {number} */ at) => at % every === 0 && html`<text x=${LEFT + slot * (at + 0.5)} y=${HEIGHT - 6} text-anchor="middle">${each.month}</text>`);
   return html`<svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${t("commits.statistics")} font-size="12" fill="currentColor">
       <line x1=${LEFT} x2=${WIDTH} y1=${up * scale} y2=${up * scale} stroke="currentColor" stroke-opacity="0.4" />
-      <text x=${LEFT - 8} y="12" text-anchor="end">+${number(up)}</text><text x=${LEFT - 8} y=${room} text-anchor="end">−${number(down)}</text>
+      <text x=${LEFT - 8} y="12" text-anchor="end">+${number(up)}</text>${down > 0 && html`<text x=${LEFT - 8} y=${room} text-anchor="end">−${number(down)}</text>`}
       ${bars}${labels}
     </svg>
     <p class="legend">${shown.map((/** @type {string} */ name, /** @type {number} */ at) => html`<span key=${name} class="legend-entry"><svg width="11" height="11" aria-hidden="true">

@@ -62,9 +62,10 @@ class GitSource:
     async def head(self, project: str, branch: str) -> str:
         """Resolves a local branch, else one of a remote (`origin/main`), else HEAD by its name."""
         del project
-        places = ["HEAD"] if branch == "HEAD" else [f"refs/heads/{branch}", f"refs/remotes/{branch}"]
-        for place in places:
-            sha = (await self._said("rev-parse", "--verify", "--quiet", f"{place}^{{commit}}", ok=(0, 1, 128))).strip()
+        # Names are taken as they are: rev-parse would take `main~3` for a branch, too.
+        named = [("show-ref", "--verify", "--hash", f"refs/{place}/{branch}") for place in ("heads", "remotes")]
+        for question in [("rev-parse", "--verify", "--quiet", "HEAD^{commit}")] if branch == "HEAD" else named:
+            sha = (await self._said(*question, ok=(0, 1, 128))).strip()
             if _SHA.fullmatch(sha):
                 return sha
         if not (await self._said("for-each-ref", "--count=1", "refs/heads", "refs/remotes")).strip():
@@ -163,6 +164,26 @@ def repository(path: Path) -> Path:
         if (place / "HEAD").is_file() and (place / "objects").is_dir() and (place / "refs").is_dir():
             return place
     raise SourceFailure("git", f"no repository at {path.name or path}")
+
+
+def whole_repository(path: Path) -> Path:
+    """Finds the repository that a folder belongs to; a further working tree (`git worktree`) belongs to its own."""
+    place = repository(path)
+    if place.is_file():
+        own = place.parent / place.read_text(errors="replace").removeprefix("gitdir:").strip()
+        with contextlib.suppress(OSError):  # a submodule has none
+            return (own / (own / "commondir").read_text().strip()).resolve()
+    return place
+
+
+async def checked_out(path: Path) -> str:
+    """Names the branch that is checked out in a further working tree; of a whole repository its project knows it."""
+    if whole_repository(path) == repository(path):
+        return ""
+    (project,) = await GitSource(str(path)).projects()
+    if not project.default_branch:
+        raise SourceFailure("no_branch", "none is checked out here: name one")
+    return project.default_branch
 
 
 class LogReader:

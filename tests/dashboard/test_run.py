@@ -88,6 +88,27 @@ def test_items_come_in_while_a_run_is_under_way_each_of_them_once(window: Window
     expect(window.find(".long-foot")).to_contain_text(f"{scene.run(number)['position']} of")
 
 
+def test_what_comes_while_the_last_page_is_read_is_not_missed(window: Window) -> None:
+    """A list is woken while it still reads what it took for the end."""
+    read = """async () => {
+        const { Pager } = await import("/static/core/pager.js");
+        const pages = [["a"], ["b"], []];
+        let go;
+        const pager = new Pager(async () => {
+            if (pages.length === 3) await new Promise((resolve) => (go = resolve));
+            return { items: pages.shift() ?? [], next: null };
+        });
+        const reading = pager.reach(10);
+        void pager.wake(10);
+        go();
+        await reading;
+        return [pager.rows.value, pager.ended.value];
+    }"""
+    window.go("/runs")
+    window.sees(".filters")
+    assert window.page.evaluate(read) == [["a", "b"], True]
+
+
 def test_a_table_of_items_is_used_by_keys(window: Window, crawled: int) -> None:
     window.go(f"/runs/{crawled}/items?step=fetch")
     window.sees(".long-space .long-row")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, UploadFile
+from fastapi import APIRouter, Depends, File, Query, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,6 +33,7 @@ async def desk(visit: Annotated[Visit, Depends(visit)]) -> Desk:
 
 
 AtDesk = Annotated[Desk, Depends(desk)]
+Piece = Annotated[UploadFile, File(description="Some bytes of the export, in a form.")]
 
 
 class Shape(BaseModel):
@@ -125,7 +126,7 @@ def begin_upload(asked: NewUpload, desk: AtDesk) -> dict[str, Any]:
 
 @router.post("/uploads/{upload_id}", summary="Send a piece of an export")
 async def add_piece(
-    upload_id: str, piece: UploadFile, desk: AtDesk, offset: Annotated[int, Query(ge=0, le=2**53)] = 0
+    upload_id: str, piece: Piece, desk: AtDesk, offset: Annotated[int, Query(ge=0, le=2**53)] = 0
 ) -> dict[str, Any]:
     """Takes a piece, a file of a form; `offset` says where it begins. 409 where one before it is missing."""
     sent = await piece.read()

@@ -17,6 +17,7 @@ export class Pager {
     /** @type {any} */
     this.cursor = null;
     this.wanted = 0;
+    this.woken = false;
     this.closed = false;
   }
 
@@ -37,19 +38,21 @@ export class Pager {
   }
 
   async next() {
+    this.woken = false;
     const page = await this.fetchPage(this.cursor);
     if (this.closed) return;
     batch(() => {
       // One array for all pages: a copy of 100,000 rows with each page would be felt.
       for (const row of page.items) this.rows.peek().push(row);
       this.size.value = this.rows.peek().length;
-      this.ended.value = page.next === null;
+      this.ended.value = page.next === null && !this.woken; // what was woken for may have come after this page was read
       if (page.next !== null) this.cursor = page.next;
     });
   }
 
   /** There may be more by now: reads on from where it was. @param {number} rows */
   wake(rows) {
+    this.woken = true;
     this.ended.value = false;
     return this.reach(rows);
   }

@@ -56,6 +56,7 @@ export default {
   COMMITS_TAG: "HTTP から始めた収集のタグ。ファイルのあるマシンのワーカーのもの",
   GLOSSARY_TAG: "HTTP で開始した用語集の実行のタグ（ファイルのあるマシンのワーカーのタグ）",
   GLOSSARY_LLM_DEBUG: "用語集の実行の質問と回答を、所有者だけが読めるファイルに残すかどうか",
+  NOTES_MAX_UPLOAD_BYTES: "HTTP で（分割して）送られるエクスポートの大きさの上限（バイト）",
   NOTES_TAG: "HTTP で開始した取り込みのタグ（セッションフォルダのあるマシンのワーカーのタグ）",
   LLM_PROVIDER: "回答するプロバイダー：openai、anthropic、gemini、ollama、offline、または OpenAI 互換のローカルサーバー（lmstudio、llama.cpp、vllm、local）",
   LLM_BASE_URL: "プロバイダーの場所",

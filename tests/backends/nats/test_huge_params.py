@@ -11,12 +11,13 @@ from tests.backends.nats.test_full import blobs_kept
 from tests.backends.nats.test_work import given
 from tsuzuki import Status
 from tsuzuki.backends import Query
-from tsuzuki.backends.nats import NatsBackend
+from tsuzuki.backends.nats import NatsBackend, feed
 from tsuzuki.backends.nats.faults import ApiError
 from tsuzuki.errors import KeyHeld, StoreUnavailable
 from tsuzuki.testing import builders as b
 
 PARAMS = msgspec.Raw(b'{"text": "' + b"x" * 900_000 + b'"}')
+RESULT = msgspec.Raw(b'"' + b"x" * 400_000 + b'"')
 
 
 async def test_huge_params_reach_other_processes_and_those_that_come_later(url: str, opened: Open) -> None:
@@ -83,3 +84,14 @@ async def test_params_that_are_lost_fail_their_run_and_no_other(url: str, opened
     await store._parts.blobs.purge(run.id)
     assert {row.id for row in await store.search(Query())} == {run.id, other.id}
     assert set(await given(store, limit=2)) == {run.id, other.id}
+
+
+async def test_runs_whose_rows_are_more_than_a_server_sends_at_once_are_all_listed(url: str, opened: Open) -> None:
+    one = await opened(url)
+    runs, end = set(), msgspec.structs.replace(b.ending(Status.COMPLETED), result=RESULT)
+    for _ in range(2 * feed.MOST_BYTES // len(bytes(RESULT))):
+        claim = await b.claimed(one)
+        await one.append(claim, [end])
+        runs.add(claim.run.id)
+    late = await opened(url, timeout=0.5)  # it says sooner that it cannot follow
+    assert {row.id for row in await late.search(Query(limit=len(runs)))} == runs

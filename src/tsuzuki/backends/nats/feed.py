@@ -22,6 +22,9 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 
 BATCH: Final = 1000
 MOST_BYTES: Final = 16 << 20
+FEW: Final = 200
+"""How many last messages of subjects are asked for at once, without a limit of bytes: a server that stops at such a
+limit never sends the message that would have gone beyond it, as it has taken it off its list of last ones."""
 EXPIRES: Final = 30.0
 HEARTBEAT: Final = 1.0
 SILENT: Final = 3.0
@@ -40,6 +43,7 @@ class Feed:
         self._last = 0
         self._delivered = 0
         self._asked = 0
+        self._sparse = False
         self._heard_at = 0.0
         self._broken = asyncio.Event()
         self._name = ""
@@ -88,6 +92,7 @@ class Feed:
     async def _begin(self) -> None:
         self._broken.clear()
         self._delivered = self._asked = 0
+        self._sparse = not self._last
         self._heard_at = self._clock.monotonic()
         self._inbox = self._wire.inbox()
         self._name = self._inbox.rpartition(".")[2]
@@ -113,7 +118,7 @@ class Feed:
             "num_replicas": 1,
             "inactive_threshold": 30 * NANO,
             "filter_subjects": self._subjects,
-            **(where if self._last else {"deliver_policy": "last_per_subject"}),
+            **({"deliver_policy": "last_per_subject"} if self._sparse else where),
         }
 
     async def _watch(self) -> None:
@@ -130,10 +135,10 @@ class Feed:
             await self._wire.unsubscribe(subscription)
 
     async def _pull(self) -> None:
-        self._asked = BATCH
+        self._asked = FEW if self._sparse else BATCH
         request = {
-            "batch": BATCH,
-            "max_bytes": MOST_BYTES,
+            "batch": self._asked,
+            **({} if self._sparse else {"max_bytes": MOST_BYTES}),
             "expires": int(EXPIRES * NANO),
             "idle_heartbeat": int(HEARTBEAT * NANO),
         }

@@ -17,7 +17,7 @@ from tests.nats_server import NatsServer
 from tsuzuki import Runs, Worker, flow
 from tsuzuki.backends import copying
 from tsuzuki.backends.nats import NatsBackend, snapshots
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.errors import PlaceTaken, StoreUnavailable
 from tsuzuki.examination import examine
 from tsuzuki.testing.contract.wheels import a_wheel, content_of, put
 
@@ -96,6 +96,45 @@ async def test_a_restore_that_was_killed_is_no_store_and_the_next_one_begins_ane
     async with Runs.open(there) as runs:
         assert await runs.result(run) == "0" * LARGE
         assert await content_of(runs.backend, wheel) == content
+        assert all(check.ok for check in await examine(runs))
+
+
+async def test_a_second_restore_leaves_one_that_is_under_way_alone(
+    nats_server: NatsServer, empty: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix, folder, refused = nats_server.fresh(), tmp_path / "backup", list[str]()
+    url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
+    async with Runs.open(url) as runs:
+        [run] = await finished(runs, url, 1)
+    made = await copying.backup(url, folder)
+    load = snapshots.load
+
+    async def meanwhile(wire, source: Path, copied):  # type: ignore[no-untyped-def]
+        with pytest.raises(PlaceTaken, match="another restore"):
+            await copying.restore(folder, there)
+        refused.append(source.name)
+        await load(wire, source, copied)
+
+    monkeypatch.setattr(snapshots, "load", meanwhile)
+    await copying.restore(folder, there)
+    assert len(refused) == len(made.streams)
+    async with Runs.open(there) as runs:
+        assert await runs.result(run) == "0" * LARGE
+
+
+async def test_of_two_restores_that_see_an_empty_server_one_is_whole(
+    nats_server: NatsServer, empty: NatsServer, tmp_path: Path
+) -> None:
+    prefix, folder = nats_server.fresh(), tmp_path / "backup"
+    url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
+    async with Runs.open(url) as runs:
+        [run] = await finished(runs, url, 1)
+    await copying.backup(url, folder)
+    both = await asyncio.gather(*(copying.restore(folder, there) for _ in range(2)), return_exceptions=True)
+    [failed] = [each for each in both if isinstance(each, BaseException)]
+    assert isinstance(failed, PlaceTaken), failed
+    async with Runs.open(there) as runs:
+        assert await runs.result(run) == "0" * LARGE
         assert all(check.ok for check in await examine(runs))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
+from nats.aio.msg import Msg
 
 from tsuzuki.backends import manifest
 from tsuzuki.backends.manifest import Manifest, Stream
@@ -28,6 +29,8 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 SETTLING: Final = 30.0
 """How long a cluster may take until a restored stream has a leader that knows what it holds (seconds)."""
 _LOOK: Final = 0.1
+_ANSWER: Final = 1.0
+"""How long the answer of another restore is waited for (seconds); where none is, servers mostly say so at once."""
 
 
 async def backup(url: str, folder: Path, defaults: dict[str, str]) -> Manifest:
@@ -75,9 +78,33 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
     async with _connected(url, defaults) as (wire, chosen):
         names = Topology(chosen)
         _refuse_other_names(made, names, chosen)
-        await _make_room(wire, names, made, chosen)
-        messages = await _load_all(wire, names, made, folder, chosen)
+        async with _alone(wire, names, chosen):
+            await _make_room(wire, names, made, chosen)
+            messages = await _load_all(wire, names, made, folder, chosen)
     return replace(made, counts={"messages": messages})
+
+
+@contextlib.asynccontextmanager
+async def _alone(wire: Wire, names: Topology, chosen: Options) -> AsyncIterator[None]:
+    """Refuses where another restore answers that it is at work; then answers that itself, until it has ended."""
+    with contextlib.suppress(Unclear):  # nobody answers
+        await wire.ask(names.restoring, b"", timeout=_ANSWER)
+        raise _other_restore(chosen)
+
+    async def answer(asked: Msg) -> None:
+        await wire.tell(asked.reply, b"+OK")
+
+    listening = await wire.subscribe(names.restoring, answer)
+    try:
+        yield
+    finally:
+        await wire.unsubscribe(listening)
+
+
+def _other_restore(chosen: Options) -> PlaceTaken:
+    return PlaceTaken(
+        f"another restore into {chosen.url} is under way; wait until it has ended, then look at its store"
+    )
 
 
 async def _make_room(wire: Wire, names: Topology, made: Manifest, chosen: Options) -> None:
@@ -134,12 +161,21 @@ async def _load_all(wire: Wire, names: Topology, made: Manifest, folder: Path, c
             await snapshots.load(wire, folder / each.file, copied)
             messages += await _settled(wire, each.name, copied)
         await burials.repeat(wire, names, made.purged)
-        await wire.api(topology.update_stream(names.journal), SETTLING, **whole)
-    except BaseException:
+        await _complete(wire, names, mark, whole, chosen)
+    except BaseException as error:
         # Cut off in the middle, the server may keep a part of a stream: what is not whole is not left behind.
-        await asyncio.shield(_undo(wire, names, mark, begun))
+        ours = await asyncio.shield(_undo(wire, names, mark, begun))
+        if not ours and isinstance(error, ApiError):
+            raise _other_restore(chosen) from error
         raise
     return messages
+
+
+async def _complete(wire: Wire, names: Topology, mark: str, journal: dict[str, Any], chosen: Options) -> None:
+    """Says that all streams are there, unless this one stood still and another restore has taken it for cut off."""
+    if await _restored_by(wire, names) != mark:
+        raise _other_restore(chosen)
+    await wire.api(topology.update_stream(names.journal), SETTLING, **journal)
 
 
 def _marked(config: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -147,17 +183,18 @@ def _marked(config: dict[str, Any], mark: str) -> dict[str, Any]:
     return {**config, "metadata": {**(config.get("metadata") or {}), **said}}
 
 
-async def _undo(wire: Wire, names: Topology, mark: str, begun: list[str]) -> None:
-    """Removes what a restore has made, unless another one has begun anew meanwhile."""
+async def _undo(wire: Wire, names: Topology, mark: str, begun: list[str]) -> bool:
+    """Removes what a restore has made; tells whether the store is not that of another one meanwhile."""
     try:
         if await _restored_by(wire, names) != mark:
-            return
+            return False
     except ApiError:  # not even the journal is there
         pass
     except Unclear as error:
         logger.warning("%s may be left half restored; restore again: %s", names.journal, error)
-        return
+        return True
     await _remove(wire, begun[::-1])
+    return True
 
 
 async def _remove(wire: Wire, streams: list[str]) -> None:

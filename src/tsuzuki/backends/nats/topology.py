@@ -16,7 +16,8 @@
 `dlq_prefix`, `dlq_stream`, `workers_bucket`, `wheels_bucket`, `wheel_history_bucket`).
 Each tag, priority and flow with tickets has a durable consumer on `work`.
 
-`P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers.
+`P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers; on `P.ctl.restoring`
+whoever restores the store, for as long as that takes.
 """
 
 import hashlib
@@ -89,6 +90,7 @@ class Topology:
         self.all_work = f"{self._work}.>"
         self.all_blobs = f"{prefix}.b.>"
         self.all_requests = f"{prefix}.ctl.*"
+        self.restoring = f"{prefix}.ctl.restoring"
         self.all_workers = f"$KV.{self.bucket}.worker.*"
         self.all_places = f"$KV.{self.bucket}.places.*"
         self.all_hidden = f"$KV.{self.bucket}.hidden.*"

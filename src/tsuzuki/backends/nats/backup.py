@@ -30,7 +30,7 @@ SETTLING: Final = 30.0
 """How long a cluster may take until a restored stream has a leader that knows what it holds (seconds)."""
 _LOOK: Final = 0.1
 _ANSWER: Final = 1.0
-"""How long the answer of another restore is waited for (seconds); where none is, servers mostly say so at once."""
+"""How long the answer of another restore is waited for (seconds)."""
 
 
 async def backup(url: str, folder: Path, defaults: dict[str, str]) -> Manifest:
@@ -78,27 +78,42 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
     async with _connected(url, defaults) as (wire, chosen):
         names = Topology(chosen)
         _refuse_other_names(made, names, chosen)
-        async with _alone(wire, names, chosen):
+        mark = uuid.uuid4().hex
+        async with _alone(names, chosen, mark):
             await _make_room(wire, names, made, chosen)
-            messages = await _load_all(wire, names, made, folder, chosen)
+            messages = await _load_all(wire, made, folder, chosen, mark)
     return replace(made, counts={"messages": messages})
 
 
 @contextlib.asynccontextmanager
-async def _alone(wire: Wire, names: Topology, chosen: Options) -> AsyncIterator[None]:
-    """Refuses where another restore answers that it is at work; then answers that itself, until it has ended."""
-    with contextlib.suppress(Unclear):  # nobody answers
-        await wire.ask(names.restoring, b"", timeout=_ANSWER)
-        raise _other_restore(chosen)
+async def _alone(names: Topology, chosen: Options, mark: str) -> AsyncIterator[None]:
+    """Refuses where another restore is at work, and answers others that this one is, until it has ended.
+
+    It listens before it asks, and of two that ask at the same time the one with the lower mark goes on. It does so on
+    a connection of its own: on the one that brings a stream, servers hear nothing else until they have stored it.
+    """
+    voice, begun, gives_way = Wire(chosen), False, False
 
     async def answer(asked: Msg) -> None:
-        await wire.tell(asked.reply, b"+OK")
+        nonlocal gives_way
+        other = asked.data.decode()
+        if other != mark and (begun or mark < other):
+            await voice.tell(asked.reply, b"+OK")
+        elif other != mark:
+            gives_way = True
 
-    listening = await wire.subscribe(names.restoring, answer)
+    await voice.connect()
     try:
+        await voice.subscribe(names.restoring, answer)
+        with contextlib.suppress(Unclear):  # nobody answers
+            await voice.ask(names.restoring, mark.encode(), timeout=_ANSWER)
+            gives_way = True
+        if gives_way:
+            raise _other_restore(chosen)
+        begun = True
         yield
     finally:
-        await wire.unsubscribe(listening)
+        await voice.close()
 
 
 def _other_restore(chosen: Options) -> PlaceTaken:
@@ -147,10 +162,10 @@ def _refuse_other_names(made: Manifest, names: Topology, chosen: Options) -> Non
         )
 
 
-async def _load_all(wire: Wire, names: Topology, made: Manifest, folder: Path, chosen: Options) -> int:
+async def _load_all(wire: Wire, made: Manifest, folder: Path, chosen: Options, mark: str) -> int:
     """Makes all streams, the journal first, which says until the end that they are not all there; counts messages."""
     begun: list[str] = []
-    mark, messages, whole = uuid.uuid4().hex, 0, {}
+    names, messages, whole = Topology(chosen), 0, {}
     try:
         for each in made.streams:
             begun.append(each.name)

@@ -1,4 +1,5 @@
 """Backups and restores on NATS that are cut off, or that others take something away from meanwhile."""
+# ruff: noqa: SLF001 - it does things between two pieces of a copy
 
 import asyncio
 import logging
@@ -161,6 +162,38 @@ async def test_a_run_that_is_purged_while_streams_are_copied_is_not_in_the_resto
         assert [row.id for row in await runs.list()] == [kept]
         assert await runs.result(kept) == "1" * LARGE
         assert all(check.ok for check in await examine(runs))
+
+
+async def test_keys_that_are_written_while_their_bucket_is_copied_are_not_lost(
+    nats_server: NatsServer, empty: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server takes an old value out of the copy, too, and has the new one in a block that is not in it."""
+    prefix, folder, written = nats_server.fresh(), tmp_path / "backup", list[str]()
+    url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
+    bucket, documents = f"KV_{prefix}_workers", [f"$KV.{prefix}_workers.doc.test.{number}" for number in range(24)]
+    piece = snapshots._piece
+
+    async def write() -> None:
+        client = await nats.connect(nats_server.url)
+        for subject in documents:
+            await client.jetstream().publish(subject, os.urandom(1_000_000))
+        await client.close()
+
+    async def meanwhile(wire, stream: str, pieces):  # type: ignore[no-untyped-def]
+        if stream == bucket and not written:  # the server waits: it sends only so much ahead
+            written.append(stream)
+            await write()
+        return await piece(wire, stream, pieces)
+
+    await (await NatsBackend.open(url)).close()
+    await write()
+    monkeypatch.setattr(snapshots, "_piece", meanwhile)
+    await copying.backup(url, folder)
+    await copying.restore(folder, there)
+    client = await nats.connect(empty.url)
+    info = await client.jetstream().stream_info(bucket, subjects_filter="$KV.*.doc.test.*")
+    await client.close()
+    assert set(info.state.subjects or {}) == set(documents)
 
 
 async def test_a_backup_that_finds_no_room_says_where_and_leaves_nothing(

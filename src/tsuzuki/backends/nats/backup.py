@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import random
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,6 +30,8 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 SETTLING: Final = 30.0
 """How long a cluster may take until a restored stream has a leader that knows what it holds (seconds)."""
 _LOOK: Final = 0.1
+_TRIES: Final = 30
+"""How often a bucket is copied that others write to all the while."""
 _ANSWER: Final = 1.0
 """How long the answer of another restore is waited for (seconds)."""
 
@@ -61,9 +64,26 @@ def _least(each: Stream) -> int:
 
 
 async def _saved(wire: Wire, name: str, folder: Path) -> Stream:
-    file = f"{name}.snapshot"
-    copied = await snapshots.save(wire, name, folder / file)
-    return Stream(name, file, *copied)
+    """Copies a stream; a bucket until nobody wrote to it meanwhile.
+
+    A value takes the place of the one before it. If that happens while the bucket is copied, the server takes the old
+    one out of the copy too, and may not have the new one in it: the key would be lost.
+    """
+    file, tries = f"{name}.snapshot", 0
+    while True:
+        copied = await snapshots.save(wire, name, folder / file)
+        if copied.quiet or not _is_bucket(copied.config):
+            return Stream(name, file, *copied)
+        tries += 1
+        if tries >= _TRIES:
+            logger.warning("%s never rested while it was copied: keys that were written just then may be missing", name)
+            return Stream(name, file, *copied)
+        await asyncio.sleep(_LOOK * random.random())  # out of step with those who write now and then
+
+
+def _is_bucket(config: dict[str, Any]) -> bool:
+    """Tells whether a value takes the place of another; a queue refuses it instead, and its tickets are made up for."""
+    return config.get("max_msgs_per_subject") == 1 and config.get("discard_new_per_subject") is not True
 
 
 async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:

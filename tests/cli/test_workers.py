@@ -1,17 +1,24 @@
 """`tsuzuki workers`: who works on a store."""
 
 import asyncio
+import json
 import time
+from pathlib import Path
+
+from click.testing import CliRunner
 
 from tests.cli.conftest import Terminal
 from tsuzuki import Runs
 from tsuzuki.backends import WorkerRecord, WorkerState
+from tsuzuki.cli import main
 from tsuzuki.cli.overseeing import _worker as row_over_http
 from tsuzuki.cli.remote import facts_of
 from tsuzuki.cli.workers import _row as row_here
 from tsuzuki.crew import SeenWorker
+from tsuzuki.facts import Claimed
 from tsuzuki.gateway.examples import SNAPSHOT, WORKER
 from tsuzuki.testing import FakeClock
+from tsuzuki.testing import builders as b
 
 
 def beaten(terminal: Terminal, worker: str, *, at: float, state: WorkerState, run: str | None = None) -> None:
@@ -92,3 +99,21 @@ def test_wheels_that_a_worker_cannot_install_and_those_a_run_had_are_shown() -> 
     assert row_here(SeenWorker(record, WorkerState.IDLE))[1] == "IDLE, wheel sync fails"
     assert row_over_http(WORKER | {"state": "IDLE", "wheel_sync": failing})[1] == "IDLE (wheel sync fails)"
     assert dict(facts_of(SNAPSHOT))["wheels"] == "crawling-1.2.0-py3-none-any.whl"
+
+
+def test_wheels_of_a_run_are_shown_out_of_its_store(tmp_path: Path) -> None:
+    wheels = {"crawling-1.2.0-py3-none-any.whl": "ab12"}
+
+    async def claimed() -> None:
+        async with Runs.open(f"sqlite:{tmp_path / 'tsuzuki.db'}") as runs:
+            await b.submitted(runs.backend, claimed=Claimed(at=b.AT, attempt=1, worker="w", wheels=wheels))
+            await b.submitted(runs.backend)
+
+    asyncio.run(claimed())
+
+    def told(*arguments: str) -> str:
+        return CliRunner().invoke(main, ["get", *arguments, "--data-dir", str(tmp_path)]).output
+
+    assert "wheels      crawling-1.2.0-py3-none-any.whl\n" in told("1")
+    assert json.loads(told("1", "--json"))["wheels"] == wheels
+    assert "wheels" not in told("2")

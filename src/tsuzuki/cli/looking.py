@@ -18,6 +18,7 @@ from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.facts import Claimed
 from tsuzuki.holders import interrupted
 from tsuzuki.lifecycle import ACTIVE, Run, Status
 from tsuzuki.presence import process_of
@@ -159,13 +160,30 @@ async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
     data = await runs.result_data(row)
     cut = await cut_of(runs, row)
     waiter = await runs.holders.waiter(row)
+    wheels = await _wheels(runs, row)
     if as_json:
         waited_for = frozenset({row.id} if waiter else ())
-        render.put({**render.record(row, gone, waited_for), "result": msgspec.Raw(data), "cut": cut})
+        told = {**render.record(row, gone, waited_for), "result": msgspec.Raw(data), "cut": cut, "wheels": wheels}
+        render.put(told)
         return 0
     for name, text in _told(row, _status(row, gone, waiter), data, cut):
+        if name == "items" and wheels:
+            click.echo(f"{'wheels':<12}{', '.join(sorted(wheels))}")
         click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
     return 0
+
+
+async def _wheels(runs: Runs, row: Run) -> dict[str, str]:
+    """Reads which wheels the worker had that claimed a run last: near the beginning, unless it was claimed again."""
+    if row.private or not row.attempt:  # the program itself runs it; nobody has claimed it
+        return {}
+    wheels: dict[str, str] = {}
+    async for entry in runs.journal(row.id):
+        if isinstance(entry.fact, Claimed):
+            wheels = entry.fact.wheels
+            if entry.fact.attempt == row.attempt:
+                break
+    return wheels
 
 
 def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple[str, str]]:

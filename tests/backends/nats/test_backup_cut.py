@@ -164,6 +164,30 @@ async def test_a_run_that_is_purged_while_streams_are_copied_is_not_in_the_resto
         assert all(check.ok for check in await examine(runs))
 
 
+async def test_a_run_that_is_submitted_while_streams_are_copied_is_no_dead_letter_in_the_restored_store(
+    nats_server: NatsServer, empty: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix, folder = nats_server.fresh(), tmp_path / "backup"
+    url, there = f"{nats_server.url}?prefix={prefix}", f"{empty.url}?prefix={prefix}"
+    save = snapshots.save
+    async with Runs.open(url) as runs:
+        await runs.submit(large, {"number": 1})
+
+        async def meanwhile(wire, stream: str, target: Path):  # type: ignore[no-untyped-def]
+            copied = await save(wire, stream, target)
+            await runs.submit(large, {"number": 2})
+            return copied
+
+        monkeypatch.setattr(snapshots, "save", meanwhile)
+        await copying.backup(url, folder)
+    await copying.restore(folder, there)
+    async with Runs.open(there) as runs:
+        told = {check.name: check.text for check in await runs.examine()}
+    assert told["letters"].startswith("0 kept"), told
+    assert told["refused tickets"].startswith("0 made"), told
+    assert "1 missing and written" in told["tickets"], "that of the run that came before the journal was copied"
+
+
 async def test_keys_that_are_written_while_their_bucket_is_copied_are_not_lost(
     nats_server: NatsServer, empty: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,10 @@ async def backup(url: str, folder: Path, defaults: dict[str, str]) -> Manifest:
         if names.journal not in streams:
             raise StoreUnavailable(f"there is no store at {chosen.url}; check the address and prefix=")
         refuse_half_restored(chosen, (await wire.api(topology.stream_info(names.journal)))["config"])
-        taken = [await _saved(wire, name, folder) for name in streams]
+        # Tickets come first: those of runs that are submitted meanwhile are made up for, but a ticket whose run is not
+        # in the journal that was copied would be refused, and become a dead letter.
+        copies = {name: await _saved(wire, name, folder) for name in sorted(streams, key=names.work.__ne__)}
+        taken = [copies[name] for name in streams]
         journal = taken[0]
         return Manifest(
             kind=manifest.NATS,

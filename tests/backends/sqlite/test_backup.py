@@ -257,3 +257,26 @@ async def _killed(what: str) -> None:
     program = [sys.executable, "-c", KILLED.replace("{what}", what)]
     ended = await asyncio.to_thread(subprocess.run, program, check=False)
     assert ended.returncode == -signal.SIGKILL
+
+
+async def test_a_second_restore_leaves_one_that_is_under_way_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, there, copy_all = tmp_path / "backup", f"sqlite:{tmp_path / 'there' / 'tsuzuki.db'}", copies._copy_all  # noqa: SLF001 - in the middle of a restore
+    async with Runs.open(f"sqlite:{tmp_path / 'tsuzuki.db'}") as runs:
+        wheel = await put(runs.backend, a_wheel())
+    await copying.backup(f"sqlite:{tmp_path / 'tsuzuki.db'}", folder)
+    refused: list[str] = []
+
+    def meanwhile(pairs):  # type: ignore[no-untyped-def]
+        copy_all(pairs)
+        if not refused:
+            refused.append("another")
+            with pytest.raises(PlaceTaken, match="another restore"):
+                asyncio.run(copying.restore(folder, there))
+
+    monkeypatch.setattr(copies, "_copy_all", meanwhile)
+    await copying.restore(folder, there)
+    assert refused
+    async with Runs.open(there) as runs:
+        assert await content_of(runs.backend, wheel) == CONTENT

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from tsuzuki import privacy
@@ -24,6 +25,12 @@ from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
 from tsuzuki.backends.sqlite.writer import transact
 from tsuzuki.errors import NewerStore, NotAStore, PlaceTaken, StoreUnavailable
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None
 
 AT_ONCE: Final = 16
 """How many files are copied at the same time."""
@@ -117,19 +124,41 @@ def restore(folder: Path, path: Path) -> Manifest:
             "upgrade tsuzuki"
         )
     manifest.refuse_flawed(folder, made)
+    try:
+        privacy.make_folder(path.parent)
+        with _alone(path):
+            _refuse_taken(path)
+            with _undone(path), _faults(path, path):
+                _clear_parts(path)
+                _put(folder, path, made)
+    except OSError as error:
+        raise file_fault(error, path) from error
+    return made
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keeps other restores out of the folder: each would take the parts of the other for those of one cut off."""
+    if fcntl is None:
+        yield
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PlaceTaken(f"another restore into {path.parent} is under way; wait until it has ended") from None
+        yield
+    finally:
+        os.close(folder)
+
+
+def _refuse_taken(path: Path) -> None:
     # A log that an old file has left behind would be merged into the new one.
     logs = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm", "-journal")]
     taken = [each for each in (path, *logs) if each.exists()] + list(_beside(path))
     if taken:
         raise PlaceTaken(f"{taken[0]} is there already; restore to another place, or move it away first")
-    try:
-        privacy.make_folder(path.parent)
-        with _undone(path), _faults(path, path):
-            _clear_parts(path)
-            _put(folder, path, made)
-    except OSError as error:
-        raise file_fault(error, path) from error
-    return made
 
 
 def _part(path: Path) -> Path:

@@ -59,3 +59,10 @@ async def test_a_model_without_json_is_soon_asked_for_headings_only(study: Study
     assert told["success"] == 12
     assert asked(study) == 2 * 4 + 10, "three tries and headings twice, then headings alone"
     assert len(records(session, "transform")) == 12
+
+
+async def test_an_answer_without_a_word_is_no_note(study: Study, tmp_path: Path) -> None:
+    study.model.answer = lambda _: "{{{{"
+    session, told = await study.imported(export(tmp_path, 1))
+    assert (told["failed"], study.notes()) == (1, {})
+    assert "要約または本文が空です" in records(session, "transform")[0]["error_message"]

@@ -130,11 +130,18 @@ def resume(
         if vault is not None:
             session.lead_to(vault)
         if any(model.values()):
-            at = await reached(Address(model["llm"], model["base_url"], model["model"]))
+            at = await reached(_address(session.options, **model))
             session.change(options={**session.options, **at})
         return await desk.resume(session, limit=limit, chunk=chunk)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
+
+
+def _address(options: dict[str, Any], *, llm: str, base_url: str, model: str) -> Address:
+    """Gives who is asked from here on: what is not named stays as it was, unless somebody else is asked."""
+    if llm:
+        return Address(llm, base_url, model)
+    return Address(options["provider"], base_url or options["base_url"], model or options["model"])
 
 
 @notes.command()

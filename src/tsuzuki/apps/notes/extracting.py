@@ -150,6 +150,7 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
     if (done := completed(session)) is not None:
         return done
     about, options, ids = session.about, session.options, _Ids()
+    session.extracted.mkdir(parents=True, exist_ok=True)  # somebody may have removed all of it
     with ExitStack() as stack:
         writing = _Writing(session, stack)
         began = CLOCK.monotonic()

@@ -23,6 +23,7 @@ LONGEST_WAIT: Final = 30.0
 _AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
 _NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
 """What says that no question will be answered: the key, the account or the model is wrong."""
+_WORD: Final = re.compile(r"\w")
 _LETTER: Final = re.compile(r"[A-Za-z]")
 _JAPANESE: Final = re.compile(r"[ぁ-ゖァ-ヺ一-龠]")
 _LANGUAGES: Final = {"ja": "Japanese", "en": "English"}
@@ -136,6 +137,8 @@ class ExtractKnowledge:
 
     async def _by_headings(self, title: str, prompt: str, system: str) -> Note:
         answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
+        if not _WORD.search(answer.text):  # brackets and dashes are no note
+            raise EmptyAnswer
         return _with_cost(headings.read(clean(answer.text), title), answer.cost)
 
     @staticmethod

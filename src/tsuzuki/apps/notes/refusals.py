@@ -14,6 +14,16 @@ class UnknownFormat(BadExport):
     """形式がわかりません / the format of the export is not known: ChatGPT, Claude, Markdown, text and JSONL are."""
 
 
+class NotUtf8(BadExport):
+    """UTF-8 ではないため読み取れません / a file or a line is no UTF-8: save it as UTF-8, and import it again."""
+
+    def __init__(self, name: str, where: str = "") -> None:
+        super().__init__(
+            f"{name} は UTF-8 ではないため読み取れません。UTF-8 で保存し直してください / "
+            f"{name} is no UTF-8{where}: save it as UTF-8, and import it again"
+        )
+
+
 class NoInput(BadExport):
     """[Error] No input files: name an export (ZIP, folder or file) that is there."""
 
@@ -48,6 +58,12 @@ class UploadGap(Conflict):
     """途中のデータがありません / a piece before this one is missing: go on where the upload ends."""
 
     error_id = "ERR-TSUZUKI-0413"
+
+
+class TooManyUploads(Conflict):
+    """アップロードが多すぎます / as many uploads are under way as may: import some of them, or wait a while."""
+
+    error_id = "ERR-TSUZUKI-0415"
 
 
 class SessionBusy(Conflict):

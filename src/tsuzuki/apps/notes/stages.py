@@ -3,6 +3,7 @@
 Steps get an item and give it back; they know nothing of sessions, logs and resuming.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -97,6 +98,8 @@ class Workbench:
         item = self.extracted.item(item_id)
         item.metadata["failed_before"] = self._failed_before[item_id]
         step = self._merge if item.is_parent else self._extract
+        for part in item.metadata.get("chunk_item_ids", ()):
+            await self._made_again(part)
         at = Place(self.session_id, StageType.TRANSFORM, step.name)
         with self._attempt(item, at) as began:
             item, note = await step.run(item)
@@ -121,6 +124,11 @@ class Workbench:
         self.loaded.put(item_id, plain)
         self._recorded(context, record)
         return {"item_id": item_id, **plain}
+
+    async def _made_again(self, item_id: str) -> None:
+        """Makes the note of a chunk anew that was written, and whose output somebody has removed since."""
+        if self._contexts[StageType.LOAD].passes_over(item_id) and self._part(item_id) is None:
+            await asyncio.to_thread(self.load, await self.transform(item_id))
 
     def _part(self, item_id: str) -> Part | None:
         note, file = self.transformed.get(item_id), self.loaded.get(item_id)

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -115,7 +116,7 @@ def _told(store: Store, session_id: str, counts: PhaseStatistics | None, *, as_j
 
     stands = on_desk(store, stand)
     if as_json:
-        put({**_plain(stands), "line": str(counts)})
+        put({**asdict(stands), "line": str(counts)})
     else:
         click.echo(str(counts))
         cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
@@ -133,10 +134,6 @@ def _why(store: Store, session_id: str) -> str:
         return (await desk.standing(desk.sessions.find(session_id))).error or ""
 
     return on_desk(store, error) if session_id else ""
-
-
-def _plain(stands: Standing) -> dict[str, Any]:
-    return {name: getattr(stands, name) for name in Standing.__dataclass_fields__}
 
 
 def exit_code(counts: PhaseStatistics | None) -> int:

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from tsuzuki import settings
-from tsuzuki.apps.notes.refusals import UploadGap, UploadNotFound
+from tsuzuki.apps.notes.refusals import TooManyUploads, UploadGap, UploadNotFound
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.errors import BadUsage, TooLarge
 
 KEPT: Final = 24 * 3600.0
 """How long an upload may lie without anybody sending more (seconds)."""
+MOST: Final = 8
+"""How many uploads of a tenant there are at once: each may fill the disk with as much as an export may have."""
+IDLE: Final = 600.0
+"""How long after its last piece an upload makes room for another, where there are too many (seconds)."""
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _BAD: Final = re.compile(r"[\x00-\x1f/\\\\:]")
 _LONGEST_NAME: Final = 200
@@ -28,7 +32,8 @@ class Uploads:
         """Makes room for an export of that name; gives the id of the upload. What others left behind is removed."""
         if not name.strip(". ") or _BAD.search(name) or len(name.encode()) > _LONGEST_NAME:
             raise BadUsage(f"{name[:80]!r} is no name of a file: it has no folder in it, and at most 200 bytes")
-        self._sweep()
+        if self._sweep() >= MOST:
+            raise TooManyUploads
         upload_id = secrets.token_hex(16)
         (self._root / upload_id).mkdir(parents=True)
         (self._root / upload_id / name).touch()
@@ -61,8 +66,21 @@ class Uploads:
         """Removes an upload."""
         shutil.rmtree(self.file(upload_id).parent, ignore_errors=True)
 
-    def _sweep(self) -> None:
-        for place in self._root.iterdir() if self._root.is_dir() else ():
-            newest = max((path.stat().st_mtime for path in place.glob("*")), default=0.0)
-            if CLOCK.now() - newest > KEPT:
+    def _sweep(self) -> int:
+        """Removes what was left behind, and what is idle where there are too many; gives how many there are."""
+        places = list(self._root.iterdir()) if self._root.is_dir() else []
+        idle = sorted(((CLOCK.now() - _touched(place), place) for place in places), reverse=True)
+        there = len(places)
+        for seconds, place in idle:
+            if seconds > KEPT or (there >= MOST and seconds > IDLE):
                 shutil.rmtree(place, ignore_errors=True)
+                there -= 1
+        return there
+
+
+def _touched(place: Path) -> float:
+    """Gives when an upload got its last piece, or began."""
+    try:
+        return max(path.stat().st_mtime for path in (place, *place.glob("*")))
+    except FileNotFoundError:  # it was imported or removed this very moment
+        return 0.0

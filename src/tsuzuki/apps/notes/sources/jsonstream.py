@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tsuzuki.apps.notes.refusals import BadExport
+from tsuzuki.apps.notes.refusals import BadExport, NotUtf8
 from tsuzuki.apps.notes.sources.archive import Readable
 
 PIECE: Final = 1 << 18
@@ -45,7 +45,9 @@ class _Text:
             try:
                 text = self._decode(raw, final=self.over)
             except UnicodeDecodeError as error:
-                raise self.broken(f"it is no UTF-8 ({error.reason})", len(pieces[0]) + got) from None
+                before = len(error.object[: error.start].decode("utf-8", "ignore"))
+                place = self._passed + len(pieces[0]) + got + before
+                raise NotUtf8(self.name, f" at character {place:,}") from None
             pieces.append(text)
             got += len(text)
         self.buffer = "".join(pieces)

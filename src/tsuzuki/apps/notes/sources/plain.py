@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.apps.notes.refusals import BadExport
+from tsuzuki.apps.notes.refusals import BadExport, NotUtf8
 from tsuzuki.apps.notes.sources.archive import Readable
 from tsuzuki.apps.notes.sources.conversation import (
     Conversation,
@@ -41,9 +41,11 @@ def text_file(file: Readable, name: str) -> Conversation | Unreadable:
     try:
         raw = file.read(LARGEST + 1)
         if len(raw) > LARGEST:
-            raise BadExport(f"{name} has more than {LARGEST:,} bytes")  # noqa: TRY301 - told of as one of its failures
+            raise BadExport(f"{name} は大きすぎます / {name} has more than {LARGEST:,} bytes")  # noqa: TRY301 - told of as one of its failures
         text = clean(raw.decode("utf-8-sig"))
-    except (UnicodeDecodeError, BadExport, OSError) as error:
+    except UnicodeDecodeError as error:
+        return Unreadable(name, stem, name, NotUtf8(name).with_traceback(error.__traceback__))
+    except (BadExport, OSError) as error:
         return Unreadable(name, stem, name, error)
     front = _FRONT.match(text)
     fields = dict(_FIELD.findall(front[1])) if front else {}
@@ -64,7 +66,12 @@ def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
         label = f"{name}:{number}"
         try:
             yield _conversation(msgspec.json.decode(line), name)
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+        except UnicodeDecodeError as error:
+            yield Unreadable(label, label, name, NotUtf8(label).with_traceback(error.__traceback__))
+        except msgspec.DecodeError as error:
+            told = BadExport(f"{label} は JSON として読み取れません / {label} is no JSON: {error}")
+            yield Unreadable(label, label, name, told.with_traceback(error.__traceback__))
+        except TypeError as error:
             yield Unreadable(label, label, name, error)
 
 

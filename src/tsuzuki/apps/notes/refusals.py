@@ -63,7 +63,7 @@ class UploadGap(Conflict):
 class TooManyUploads(Conflict):
     """アップロードが多すぎます / as many uploads are under way as may: import some of them, or wait a while."""
 
-    error_id = "ERR-TSUZUKI-0415"
+    error_id = "ERR-TSUZUKI-0510"
 
 
 class SessionBusy(Conflict):

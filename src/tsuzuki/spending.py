@@ -54,7 +54,8 @@ def told(sums: dict[str, Any]) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Says an amount: with more decimals where it is small."""
+    """Says an amount: with more decimals where it is small, and whatever the order in which it was added up."""
+    amount = round(amount, 12)
     if amount >= 1 or not amount:
         return f"${amount:,.2f}"
     if amount < _SMALLEST:

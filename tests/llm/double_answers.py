@@ -104,7 +104,7 @@ class Answering:
         return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), self._message)
 
     def _message(self, body: Any, text: str) -> Any:
-        reason = {"length": "max_tokens"}.get(self.finish, "end_turn")
+        reason = {"length": "max_tokens", "stop": "end_turn"}.get(self.finish, self.finish)
         if body.get("stream"):
             pieces = [{"type": "content_block_delta", "delta": {"text": piece}} for piece in _cut(text)]
             end = [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
@@ -116,8 +116,11 @@ class Answering:
             del body
             found = {
                 "content": {"parts": [{"text": text}]},
-                "finishReason": "MAX_TOKENS" if self.finish == "length" else "STOP",
+                "finishReason": {"length": "MAX_TOKENS"}.get(self.finish, self.finish.upper()),
             }
+            if self.finish == "blocked":
+                no = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 7}}
+                return self._streamed([no], []) if "stream" in request.url.path else no
             if "stream" in request.url.path:
                 said = {"content": found["content"]}
                 end = {"content": {}, "finishReason": found["finishReason"]}

@@ -95,6 +95,7 @@ async def test_a_model_without_a_known_price_costs_nothing_that_is_known(double:
 
 def test_dollars_are_told_as_exactly_as_it_matters() -> None:
     assert [dollars(amount) for amount in (0.0, 0.000123, 1.5, 1234.5)] == ["$0.00", "$0.000123", "$1.50", "$1,234.50"]
+    assert dollars(sum([2.25e-6] * 6)) == dollars(6 * 2.25e-6)
     assert [dollars(amount) for amount in (0.5, 0.0000001)] == ["$0.50", "less than $0.000001"]
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from tests.llm.double import Double
-from tests.llm.test_providers import at
+from tests.llm.test_providers import at, streamed
 from tsuzuki.errors import BadAnswer
 from tsuzuki.llm.checking import flaws_of, validated
-from tsuzuki.llm.providers.openai import strictly
-from tsuzuki.llm.questions import MODELS, Question, Reply, Request, digest, schema_of
-from tsuzuki.llm.structured import asked, candidates, fitting
+from tsuzuki.llm.providers.openai import OpenAI, strictly
+from tsuzuki.llm.questions import MODELS, Question, Reply, Request, Withheld, digest, schema_of
+from tsuzuki.llm.structured import asked, candidates, fitting, whole
 
 
 class Place(BaseModel):
@@ -41,11 +41,18 @@ SAID = json.dumps(GOOD)
         f"[{SAID}]",
         f'First {{"name": 4}} but rather {SAID}',
         f"\ufeff  {SAID}\n\n",
+        f'<think>\n{{"name": "Otsu", "people": 9}}? No.\n</think>\n\n{SAID}',
+        f'Perhaps {{"name": "Otsu", "people": 9}}? No.\n</think>{SAID}',
     ],
 )
 def test_the_answer_is_found_in(text: str) -> None:
     schema, _ = schema_of(Place)
     assert fitting(Reply(text), schema) == GOOD | {"twin": None}
+
+
+def test_a_tag_inside_an_answer_is_no_thought() -> None:
+    schema, _ = schema_of(Place)
+    assert fitting(Reply('{"name": "a</think>b", "people": 1}'), schema)["name"] == "a</think>b"
 
 
 def test_a_model_of_optional_fields_is_not_satisfied_by_a_wrapper() -> None:
@@ -102,6 +109,34 @@ async def test_a_cut_off_answer_is_a_failure_although_it_parses(double: Double, 
         await asked(provider, Request("where?", schema=Place).question())
     assert len(double.seen) == 1
     await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "finish"),
+    [("openai", "content_filter"), ("anthropic", "refusal"), ("gemini", "recitation"), ("gemini", "blocked")],
+)
+async def test_an_answer_that_is_held_back_is_a_failure_and_not_asked_for_again(
+    double: Double, name: str, finish: str
+) -> None:
+    double.answer, double.finish = lambda _: SAID, finish
+    provider = at(double, name)
+    for schema in (Place, None):
+        with pytest.raises(Withheld, match="holds the answer back") as caught:
+            await asked(provider, Request("where?", schema=schema).question())
+        assert isinstance(caught.value.reply, Reply)
+        assert caught.value.reply.usage.input  # it is paid for
+    with pytest.raises(Withheld):
+        await streamed(provider)
+    assert len(double.seen) == 3
+    await provider.close()
+
+
+def test_a_refusal_is_told_in_its_own_words(double: Double) -> None:
+    said = {"choices": [{"finish_reason": "stop", "message": {"content": None, "refusal": "I would rather not."}}]}
+    provider = at(double, "openai")
+    assert isinstance(provider, OpenAI)
+    with pytest.raises(Withheld, match=r"refusal.*I would rather not"):
+        whole(provider.reply(said))
 
 
 async def test_the_ladder_goes_down_where_a_server_does_not_know_a_rung(double: Double) -> None:

@@ -6,7 +6,7 @@ from tsuzuki.errors import BadAnswer, LLMError
 from tsuzuki.llm.cached import key_of, shared_cache, wanted
 from tsuzuki.llm.prices import with_cost
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import CutOff, Question, Reply, after, failed
+from tsuzuki.llm.questions import Question, Reply, Unfinished, after, failed
 from tsuzuki.llm.structured import TRIES, asked, fitting, unfit, whole
 
 
@@ -50,7 +50,7 @@ def judged(provider: Provider, question: Question, reply: Reply, before: Reply |
         return _whole(told), ""
     try:
         return msgspec.structs.replace(told, value=fitting(whole(told), question.schema)), ""
-    except CutOff:
+    except Unfinished:
         return _whole(told), ""
     except BadAnswer as error:
         if told.tries < TRIES:
@@ -61,7 +61,7 @@ def judged(provider: Provider, question: Question, reply: Reply, before: Reply |
 def _whole(reply: Reply) -> Reply:
     try:
         return reply if reply.error else whole(reply)
-    except CutOff as error:
+    except Unfinished as error:
         return _wrong(reply, error)
 
 

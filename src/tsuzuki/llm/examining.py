@@ -7,7 +7,7 @@ from typing import Any, Final
 from tsuzuki.errors import LLMError, ProviderUnavailable
 from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.providers.interface import Intent, Provider
-from tsuzuki.llm.questions import CutOff, Question
+from tsuzuki.llm.questions import Question, Unfinished
 from tsuzuki.llm.structured import fitting
 
 _SCHEMA: Final = {
@@ -47,7 +47,7 @@ async def _held(provider: Provider, rung: Rung) -> None:
 
 async def _streamed(provider: Provider) -> None:
     text = ""
-    with suppress(CutOff):  # who says too much streams all the same
+    with suppress(Unfinished):  # who says too much streams all the same
         async for piece in provider.stream(_PLAIN):
             text += piece
     if not text.strip():

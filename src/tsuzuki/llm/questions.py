@@ -20,8 +20,23 @@ MODELS: Final[dict[str, type[BaseModel]]] = {}
 """The pydantic models that were asked for in this process, by the digest of their schema: they validate best."""
 
 
-class CutOff(BadAnswer):
+LONGEST_REFUSAL: Final = 300
+WITHHELD: Final = frozenset(
+    {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii", "language"}
+)
+"""The words with which providers say that an answer was held back, as a whole or from some place on."""
+
+
+class Unfinished(BadAnswer):
+    """There is no whole answer; asked again in the same way, there would be none either."""
+
+
+class CutOff(Unfinished):
     """The answer was cut off at its greatest length (finish_reason length): allow more max_tokens, or ask less."""
+
+
+class Withheld(Unfinished):
+    """The provider holds the answer back: its filter stopped it, or the model refuses."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -84,6 +99,16 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     cached: bool = False
     unasked: int = 0
     """How many of the tries the provider never came to, for its batch was ended before."""
+
+
+def unfinished(finish: str, said: str = "") -> Unfinished | None:
+    """Says what is wrong with an answer that ended in this way; None where it is whole."""
+    if finish == "length":
+        return CutOff()
+    if finish not in WITHHELD:
+        return None
+    told = f": {said[:LONGEST_REFUSAL]}" if finish == "refusal" and said else ""
+    return Withheld(f"The provider holds the answer back (finish_reason {finish}){told}")
 
 
 @dataclass(frozen=True, slots=True)

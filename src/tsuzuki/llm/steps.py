@@ -187,7 +187,7 @@ async def submit_step(create: Callable[[], Awaitable[str]]) -> str:
         what = "it is not known whether a" if isinstance(error, ProviderUnclear) else "no"
         current().log.warning(f"{what} batch was created: {error}")
         raise NotYet(str(error)) from error
-    current().log.info(f"batch {batch} was created")
+    current().log.info(f"the questions are in batch {batch}")
     return batch
 
 

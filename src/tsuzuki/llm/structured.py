@@ -11,7 +11,7 @@ from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
 from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import CutOff, Question, Reply, after
+from tsuzuki.llm.questions import Question, Reply, Unfinished, after, unfinished
 
 TRIES: Final = 3
 DEEPEST: Final = 4
@@ -27,7 +27,7 @@ UNKNOWN_FORMAT: Final = 400
 async def asked(provider: Provider, question: Question) -> Reply:
     """Asks until the answer fits, three times at most; raises `BadAnswer` with what is wrong with the last one.
 
-    An answer that was cut off is a failure at once: asked again, it would be as long.
+    An answer that was cut off or held back is a failure at once: asked again, it would be again.
     """
     if question.schema is None:
         return whole(await provider.complete(question))
@@ -39,7 +39,7 @@ async def asked(provider: Provider, question: Question) -> Reply:
             reply = after(reply, await _on_the_ladder(provider, next_question, rungs))
             try:
                 return msgspec.structs.replace(reply, value=fitting(whole(reply), question.schema))
-            except CutOff:
+            except Unfinished:
                 raise
             except BadAnswer as error:
                 wrong = str(error)
@@ -77,11 +77,10 @@ def _about_the_format(text: str) -> bool:
 
 
 def whole(reply: Reply) -> Reply:
-    """Gives a reply that was not cut off; one that was is no answer."""
-    if reply.finish == "length":
-        cut = CutOff()
-        cut.reply = reply
-        raise cut
+    """Gives a reply that was neither cut off nor held back; one that was is no answer."""
+    if trouble := unfinished(reply.finish, reply.text):
+        trouble.reply = reply
+        raise trouble
     return reply
 
 
@@ -108,7 +107,7 @@ def ranked(found: Iterator[Any], schema: Mapping[str, Any]) -> list[Any]:
 
 def candidates(text: str) -> Iterator[Any]:
     """Gives the JSON values in a text: the text itself, in fences, between words; and what is inside them."""
-    stripped = text.strip().removeprefix("\ufeff")
+    stripped = without_thought(text.strip().removeprefix("\ufeff"))
     pieces = [stripped, *(found[1].strip() for found in _FENCE.finditer(stripped))]
     for piece in pieces:
         try:
@@ -117,6 +116,15 @@ def candidates(text: str) -> Iterator[Any]:
             continue
     for value in _embedded(stripped):
         yield from _nested(value, 0)
+
+
+def without_thought(text: str) -> str:
+    """Gives a text without what its model thought aloud before: a draft in there is not the answer.
+
+    Some servers leave out the tag that begins the thought. In what begins as JSON, the tag is part of a value.
+    """
+    thought, tag, answer = text.partition("</think>")
+    return answer.strip() if tag and not thought.startswith(("{", "[", '"', "`")) else text
 
 
 def _embedded(text: str) -> Iterator[Any]:

@@ -44,7 +44,7 @@ Answered = TypeVar("Answered", Response, httpx2.Response)
 _HINTS: Final = {
     401: "; look at the key in the environment",
     403: "; look at the key in the environment",
-    404: "; look at the address (TSUZUKI_LLM_BASE_URL, with its /v1 where it has one) and at the model",
+    404: "; look at the address (TSUZUKI_LLM_BASE_URL, with its /v1 or /v1beta where it has one) and at the model",
 }
 _OURS: Final[ContextVar[bool]] = ContextVar("tsuzuki_llm_wire", default=False)
 logging.getLogger("httpx2").addFilter(lambda record: record.levelno > logging.INFO or not _OURS.get())

@@ -17,7 +17,12 @@ LONGEST: Final = 4096
 """How many tokens an answer may have where nobody says: this protocol wants a number."""
 CAPABILITY: Final = Capability(rungs=("json_schema", "prompt"), batch=BatchLimits(100_000, 256_000_000))
 
-_FINISH: Final = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+_FINISH: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
 
 
 class Anthropic(Spoken):

@@ -51,7 +51,7 @@ class Gemini(Spoken):
     def reply(self, found: Any) -> Reply:
         """Reads an answer."""
         try:
-            candidate = found["candidates"][0]
+            candidate = _blocked(found) or found["candidates"][0]
             usage = found.get("usageMetadata") or {}
             reason = candidate.get("finishReason") or "STOP"
             spent = (usage.get("candidatesTokenCount") or 0) + (usage.get("thoughtsTokenCount") or 0)
@@ -70,7 +70,8 @@ class Gemini(Spoken):
         async for event in events(lines):
             if "error" in event:
                 raise broken(self.wire, event["error"])
-            for candidate in event.get("candidates") or ():
+            blocked = _blocked(event)
+            for candidate in [blocked] if blocked else event.get("candidates") or ():
                 reason = candidate.get("finishReason") or ""
                 yield Piece(_text(candidate), _FINISH.get(reason, reason.lower()))
 
@@ -82,6 +83,11 @@ class Gemini(Spoken):
 
 def _part(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"text": text}]}
+
+
+def _blocked(found: Any) -> dict[str, Any] | None:
+    """Gives what stands for an answer where the question itself was blocked; None where it was not."""
+    return {"finishReason": "SAFETY"} if (found.get("promptFeedback") or {}).get("blockReason") else None
 
 
 def _text(candidate: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
-from tsuzuki.llm.questions import CutOff, Question, Reply
+from tsuzuki.llm.questions import Question, Reply, unfinished
 from tsuzuki.llm.wire import Wire
 
 BatchStatus: TypeAlias = Literal["queued", "running", "completed", "partial_failed", "failed", "cancelled"]
@@ -169,7 +169,7 @@ class Spoken:
         return reply
 
     async def stream(self, question: Question) -> AsyncIterator[str]:
-        """Answers a question piece by piece; one that broke off or was cut off raises after its pieces."""
+        """Answers a question piece by piece; one that broke off, was cut off or held back raises after its pieces."""
         body = self.body(question, None, stream=True)
         place = self.place(question, stream=True)
         async with self.wire.lines("POST", place, body, weight=question.weight) as lines:
@@ -180,8 +180,8 @@ class Spoken:
                     yield piece.text
         if not finish:
             raise ProviderUnavailable(f"{self.name} broke off: its stream ended before the answer did")
-        if finish == "length":
-            raise CutOff
+        if trouble := unfinished(finish):
+            raise trouble
 
     async def models(self) -> list[str]:
         """Lists the models."""

@@ -46,11 +46,12 @@ class OpenAI(Spoken):
         try:
             choice = found["choices"][0]
             usage = found.get("usage") or {}
+            text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal") or ""
             return Reply(
-                text=choice["message"].get("content") or choice["message"].get("refusal") or "",
+                text=text or refusal,
                 usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
                 model=found.get("model") or self.model,
-                finish=choice.get("finish_reason") or "stop",
+                finish="refusal" if refusal and not text else choice.get("finish_reason") or "stop",
             )
         except (KeyError, IndexError, TypeError, AttributeError):
             said = self.wire.clean(str(found))

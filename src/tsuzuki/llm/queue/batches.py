@@ -212,7 +212,7 @@ class BatchWork:
         if since is None or now - since < settle:
             await self.queue.write(lambda db: db.execute(SQL["searched"], (now if since is None else since, intent.id)))
             left = settle if since is None else settle - (now - since)
-            raise Waiting(left, "a batch may have been created just before a crash: it is looked for once more")
+            raise Waiting(left, "whether a batch was created is not known: it is looked for once more")
         # It is sent anew: should that be unclear too, the search begins anew.
         await self.queue.write(lambda db: db.execute(SQL["searched"], (None, intent.id)))
         return None

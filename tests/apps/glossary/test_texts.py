@@ -28,6 +28,22 @@ def test_nouns_that_look_like_other_words_are_terms_and_what_somebody_does_is_no
     assert "royal jelly" in found
     assert {"run belong", "run wait", "other"}.isdisjoint(found)
     assert "毎日測" not in [each.text for each in find_candidates([Document("a.md", "酒度を毎日測って記録する。")])]
+    assert "二度行" not in [each.text for each in find_candidates([Document("a.md", "火入れは二度行う。")])]
+
+
+def test_what_the_documents_explain_is_a_candidate_however_seldom_it_stands_there() -> None:
+    english = "The waggle dance and the round dance tell of nectar in the flowers. " * 60
+    japanese = "純米酒と日本酒の並行複発酵は醸造工程の温度管理で決まる。" * 60
+    explained = ("Propolis is a resin from buds.", "火入れをしない酒を生酒という。", "加えた酒を本醸造酒と呼ぶ。")
+    text = "\n\n".join((english, japanese, *explained))
+    found = [each.text for each in find_candidates([Document("a.md", text)])]
+    assert {"propolis", "生酒", "本醸造酒"} <= set(found), found
+
+
+def test_a_name_keeps_its_capitals_inside_so_that_it_is_found_again() -> None:
+    text = "The dance was read by Karl von Frisch. The prize of von Frisch was great."
+    found = [each.text for each in find_candidates([Document("a.md", text)])]
+    assert "von frisch" not in found
 
 
 def test_code_and_addresses_have_no_terms() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from tsuzuki.apps.glossary import japanese
 from tsuzuki.apps.glossary.english import Phrases, key_of
-from tsuzuki.apps.glossary.plaintext import HAS_CJK, marked, prose
+from tsuzuki.apps.glossary.plaintext import HAS_CJK, explained, marked, prose
 from tsuzuki.apps.glossary.records import Document
 
 MOST: Final = 300
@@ -33,11 +33,14 @@ def find_candidates(documents: Iterable[Document], most: int = MOST) -> list[Can
     """Gives the phrases that may be terms, the likeliest first."""
     runs: Counter[str] = Counter()
     marks: Counter[str] = Counter()
+    meant: set[str] = set()
     english = Phrases()
     for document in documents:
         text = prose(document.content)
         for phrase, weight in marked(text):
             marks[_marked_key(phrase)] += weight  # type: ignore[assignment] # a counter of weights
+        if len(meant) < _MANY:
+            meant.update(map(_marked_key, explained(text)))
         foreign = "\n".join(line for line in text.split("\n") if not HAS_CJK.search(line))
         if len(foreign) < len(text):
             runs.update(japanese.runs("\n".join(line for line in text.split("\n") if HAS_CJK.search(line))))
@@ -51,10 +54,11 @@ def find_candidates(documents: Iterable[Document], most: int = MOST) -> list[Can
     english.settle()
     # A short text says little twice: there one mention has to do.
     least = _OFTEN if sum(runs.values()) + sum(english.counts.values()) > MOST * 2 else 1
-    ranked = [*_japanese(runs, marks, least), *_english(english, marks, least)]
+    ranked = [*_japanese(runs, marks, meant, least), *_english(english, marks, meant, least)]
     best = _distinct(sorted(ranked, key=lambda each: (-each.score, each.text)))
     line = best[0].score * _FAR if best else 0.0
-    return [each for each in best[:most] if each.score >= line]
+    # What the documents explain is a candidate however seldom it stands there.
+    return [each for each in best if each.score >= line or _marked_key(each.text) in meant][:most]
 
 
 def _marked_key(phrase: str) -> str:
@@ -62,24 +66,26 @@ def _marked_key(phrase: str) -> str:
     return phrase if HAS_CJK.search(phrase) else key_of(phrase.split() or [""])
 
 
-def _japanese(runs: Counter[str], marks: Counter[str], least: int) -> list[Candidate]:
+def _japanese(runs: Counter[str], marks: Counter[str], meant: set[str], least: int) -> list[Candidate]:
     counts: Counter[str] = Counter()
     seen: dict[str, japanese.Phrase] = {}
     for run, count in runs.items():
         for phrase in japanese.phrases(run):
-            counts[phrase.text] += count
-            seen[phrase.text] = phrase
+            # 本醸造酒 is a term where it is explained, though 本 is mostly no part of one.
+            text = run if run in meant and run.endswith(phrase.text) else phrase.text
+            counts[text] += count
+            seen[text] = phrase
     return [
         Candidate(text, count, _score(count, seen[text].words, seen[text].weight, marks.get(text, 0)))
         for text, count in counts.items()
-        if count >= least or marks.get(text)
+        if count >= least or marks.get(text) or text in meant
     ]
 
 
-def _english(english: Phrases, marks: Counter[str], least: int) -> list[Candidate]:
+def _english(english: Phrases, marks: Counter[str], meant: set[str], least: int) -> list[Candidate]:
     return [
         Candidate(text, count, _score(count, words, weight, marks.get(key_of(text.split()), 0)))
-        for text, count, words, weight in english.weighed(marks, least)
+        for text, count, words, weight in english.weighed(marks, meant, least)
     ]
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -119,7 +120,8 @@ class Phrases:
                 part = words[at : at + size]
                 key = key_of(part)
                 self.counts[key] += times
-                if (part[0] != part[0].lower() and not (begins and at == 0)) or any(map(special, part)):
+                inside = part[1:] if begins and at == 0 else part
+                if any(word != word.lower() for word in inside) or any(map(special, part)):
                     self.cased[key] += times
                     self.forms.setdefault(key, " ".join(part))
 
@@ -131,10 +133,12 @@ class Phrases:
                 del counter[key]
         self.forms = {key: form for key, form in self.forms.items() if key in self.cased}
 
-    def weighed(self, marks: Counter[str], least: int = _OFTEN) -> Iterator[tuple[str, int, int, float]]:
+    def weighed(
+        self, marks: Counter[str], meant: AbstractSet[str], least: int = _OFTEN
+    ) -> Iterator[tuple[str, int, int, float]]:
         """Gives each phrase with its count, its number of words, and how much it looks like a term."""
         for key, count in self.counts.items():
-            if count < least and not marks.get(key):
+            if count < least and not marks.get(key) and key not in meant:
                 continue
             words = key.split(" ")
             weight = self._weight(key, words, count, marks.get(key, 0))

@@ -33,6 +33,8 @@ _NUMBER: Final = re.compile(
 )
 LONGEST: Final = 30
 _SHORTEST_RUN: Final = 2
+_TIMES: Final = 3
+"""Of so many words is a number of times with the stem of a verb."""
 _TURN: Final = threading.Lock()
 """A tokenizer of SudachiPy is for one thread at a time."""
 
@@ -107,6 +109,8 @@ def _phrase(tokens: list[Token]) -> list[Phrase]:
         tokens = tokens[1:]
     while tokens and (tokens[-1].text in TRAILING_JAPANESE or tokens[-1].kind == "接頭辞"):
         tokens = tokens[:-1]
+    if len(tokens) == _TIMES and tokens[0].detail == "数詞" and tokens[1].text in "度回" and len(tokens[2].text) == 1:
+        return []  # 二度行う
     text = "".join(token.text for token in tokens)
     if not _SHORTEST_RUN <= len(text) <= LONGEST or _NUMBER.fullmatch(text) or text in COMMON_JAPANESE:
         return []

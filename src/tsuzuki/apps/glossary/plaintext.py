@@ -17,6 +17,8 @@ _FRONT: Final = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _HEADING: Final = re.compile(r"^#{1,6}[ \t]+(?:\d[\d.]*[ \t]+)?([^\n#]+?)[ \t#]*$", re.MULTILINE)
 _STRONG: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|__([^_\n]{2,60})__|「([^」\n]{2,40})」|『([^』\n]{2,40})』")
 _DEFINED: Final = re.compile(r"(?:^|[。、\s(（「])([^\s。、「」（）()]{2,30}?)」?とは", re.MULTILINE)
+_CALLED: Final = re.compile(r"を「?([^\s。、「」（）()を]{2,30}?)」?と(?:いう|いい、|呼ぶ|呼び、|呼ばれ)")
+_IS: Final = re.compile(r"(?:^|[.!?][ \t]+)(?:An? |The )?([A-Za-z][\w-]*(?: [\w-]+){0,2}?) is an? ", re.MULTILINE)
 _LEADING: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+([^:：\n]{2,40})[:：]", re.MULTILINE)
 
 
@@ -40,3 +42,10 @@ def marked(text: str) -> Iterator[tuple[str, float]]:
         yield found[1], 2.0
     for found in _LEADING.finditer(text):
         yield found[1], 0.5
+
+
+def explained(text: str) -> Iterator[str]:
+    """Gives what a text says the meaning of: Xとは, をXという, X is a."""
+    for pattern in (_DEFINED, _CALLED, _IS):
+        for found in pattern.finditer(text):
+            yield found[1]

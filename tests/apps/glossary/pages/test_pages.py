@@ -236,14 +236,7 @@ def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callabl
         "more than a request takes is sent in parts, and the last looks for terms"
     )
     expect(window.find("tbody tr")).to_have_count(3)
-    for name in ("CON.md", "4.md", "note.pdf"):
-        (tmp_path / name).write_text("A term is a word.")
-    again = [many[0], *(tmp_path / name for name in ("note.pdf", "CON.md", "4.md"))]
-    page.locator('input[type=file][aria-label="Choose files"]').set_input_files(again)
-    note = page.locator(".note.tone-bad", has_text="CON.md (")
-    expect(note).to_contain_text("0.md (a document of that name")
-    expect(note).to_contain_text("note.pdf (only .txt")
-    expect(window.find("tbody tr")).to_have_count(4)  # one that is there, is bad or is no document costs no other one
+    _what_cannot_be_added_costs_no_other(window, many[0])
     page.evaluate(DROP, ["dropped.md", "A term is a word."])
     expect(page.get_by_role("link", name="dropped.md")).to_be_visible()
     expect(window.find('[data-run="1"] [data-state="PENDING"]')).to_be_visible()
@@ -264,6 +257,18 @@ def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callabl
     page.locator('[data-tab="settings"]').click()
     expect(page.get_by_label("Model", exact=True)).to_have_value("small")
     _stands_where_the_gateway_lists_it(window)
+
+
+def _what_cannot_be_added_costs_no_other(window: Window, there: Path) -> None:
+    page = window.page
+    others = [there.with_name(name) for name in ("note.pdf", "CON.md", "4.md")]
+    for file in others:
+        file.write_text("A term is a word.")
+    page.locator('input[type=file][aria-label="Choose files"]').set_input_files([there, *others])
+    note = page.locator(".note.tone-bad", has_text="CON.md (")
+    expect(note).to_contain_text("0.md (a document of that name")
+    expect(note).to_contain_text("note.pdf (only .txt")
+    expect(window.find("tbody tr")).to_have_count(4)
 
 
 def _stands_where_the_gateway_lists_it(window: Window) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from tsuzuki.apps.glossary import japanese
 from tsuzuki.apps.glossary.english import Phrases, key_of
-from tsuzuki.apps.glossary.plaintext import HAS_CJK, explained, marked, prose
+from tsuzuki.apps.glossary.plaintext import EXPLAINED, HAS_CJK, explained, marked, prose
 from tsuzuki.apps.glossary.records import Document
 
 MOST: Final = 300
@@ -38,7 +38,10 @@ def find_candidates(documents: Iterable[Document], most: int = MOST) -> list[Can
     for document in documents:
         text = prose(document.content)
         for phrase, weight in marked(text):
-            marks[_marked_key(phrase)] += weight  # type: ignore[assignment] # a counter of weights
+            key = _marked_key(phrase)
+            marks[key] += weight  # type: ignore[assignment] # a counter of weights
+            if weight >= EXPLAINED and len(meant) < _MANY:
+                meant.add(key)
         if len(meant) < _MANY:
             meant.update(map(_marked_key, explained(text)))
         foreign = "\n".join(line for line in text.split("\n") if not HAS_CJK.search(line))

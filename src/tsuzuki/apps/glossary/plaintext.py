@@ -19,6 +19,8 @@ _STRONG: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|__([^_\n]{2,60})__|「([^�
 _DEFINED: Final = re.compile(r"(?:^|[。、\s(（「])([^\s。、「」（）()]{2,30}?)」?とは", re.MULTILINE)
 _CALLED: Final = re.compile(r"を「?([^\s。、「」（）()を]{2,30}?)」?と(?:いう|いい、|呼ぶ|呼び、|呼ばれ)")
 _IS: Final = re.compile(r"(?:^|[.!?][ \t]+)(?:An? |The )?([A-Za-z][\w-]*(?: [\w-]+){0,2}?) is an? ", re.MULTILINE)
+EXPLAINED: Final = 2.0
+"""How much a mark weighs that says the meaning of something."""
 _LEADING: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+([^:：\n]{2,40})[:：]", re.MULTILINE)
 
 
@@ -39,13 +41,14 @@ def marked(text: str) -> Iterator[tuple[str, float]]:
     for found in _STRONG.finditer(text):
         yield next(part for part in found.groups() if part), 1.0
     for found in _DEFINED.finditer(text):
-        yield found[1], 2.0
+        yield found[1], EXPLAINED
     for found in _LEADING.finditer(text):
         yield found[1], 0.5
 
 
 def explained(text: str) -> Iterator[str]:
-    """Gives what a text says the meaning of: Xとは, をXという, X is a."""
-    for pattern in (_DEFINED, _CALLED, _IS):
-        for found in pattern.finditer(text):
-            yield found[1]
+    """Gives what a text says the meaning of besides Xとは, which it marks: をXという, X is a."""
+    for sign, pattern in (("を", _CALLED), (" is a", _IS)):
+        if sign in text:  # most of the time is saved where a text is in the other language
+            for found in pattern.finditer(text):
+                yield found[1]

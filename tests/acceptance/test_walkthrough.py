@@ -1,15 +1,14 @@
 """The walk-through of docs/operating.md, line by line as it stands, on machines that are networks of their own."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.bash import Bash
 from tests.networks import Networks, ip
 
 ROOT = Path(__file__).parents[2]
@@ -31,30 +30,18 @@ class Shell:
     def __init__(self, folder: Path, inside: tuple[str, ...]) -> None:
         folder.mkdir()
         shutil.copy(ROOT / "examples" / "crawl.py", folder)
-        self._said, self._count = folder / "said", 0
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-        with self._said.open("wb") as said:
-            self._process = subprocess.Popen(
-                [*inside, "bash"],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=said,
-                text=True,
-            )
-        self._write("set -m")
+        self._count, self._bash = 0, Bash(folder, folder / "said", inside)
+        self._bash.write("set -m")
 
     @property
     def said(self) -> str:
-        return self._said.read_text(errors="replace")
+        return self._bash.heard
 
     def type(self, line: str) -> str:
         """Types a line and waits for its end, or in the background until it is ready; gives the answer."""
         self._count += 1
         before = len(self.said)
-        self._write(f'{line}\necho "@{self._count}:$?"')
+        self._bash.write(f'{line}\necho "@{self._count}:$?"')
         ended = re.compile(rf"^@{self._count}:(\d+)$", re.MULTILINE)
         code = self._until(lambda: ended.search(self.said), line).group(1)
         assert code == "0", f"{line}\n{self.said[before:]}"
@@ -70,20 +57,10 @@ class Shell:
             time.sleep(0.02)
         return found
 
-    def _write(self, text: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{text}\n")
-        self._process.stdin.flush()
-
     def leave(self) -> None:
         """Ends what was started here: the jobs of the shell, and the servers by their own command."""
-        self._write("kill $(jobs -p) 2> /dev/null; wait; for dir in .tsuzuki/nats cluster; do")
-        self._write("test -e $dir/nats-server.pid && tsuzuki nats down --confirm --dir $dir; done; exit 0")
-        try:
-            self._process.communicate(timeout=PATIENCE)
-        finally:
-            self._process.kill()
-            self._process.wait()
+        down = "test -e $dir/nats-server.pid && tsuzuki nats down --confirm --dir $dir"
+        self._bash.leave(f"for dir in .tsuzuki/nats cluster; do {down}; done")
 
 
 @pytest.fixture

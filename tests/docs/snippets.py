@@ -10,14 +10,13 @@ A block is one of two things, and anything else is refused, so that no snippet g
 
 import os
 import re
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests import networks
 from tests.acceptance.processes import ROOT
+from tests.bash import Bash
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"# ([\w./-]+\.\w+)\n")
@@ -63,26 +62,17 @@ class Shell:
 
     def __init__(self, folder: Path) -> None:
         networks.installed()
-        self._folder, self._said, self._count, self._read = folder, folder.with_suffix(".said"), 0, 0
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
-        environment |= {
-            "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}",
-            "PYTHONPATH": str(ROOT / "src"),
-            "NO_COLOR": "1",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those of this project take a second to load
-            "PYTEST_ADDOPTS": "-p pytest_asyncio.plugin",
-        }
-        with self._said.open("wb") as said:
-            self._process = subprocess.Popen(
-                [*ALONE, "bash"],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=said,
-                text=True,
-            )
-        self._write("ip link set lo up; set -m")
+        self._folder, self._count, self._read = folder, 0, 0
+        self._bash = Bash(
+            folder,
+            folder.with_suffix(".said"),
+            ALONE,
+            PYTHONPATH=str(ROOT / "src"),
+            NO_COLOR="1",
+            PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",  # those of this project take a second to load
+            PYTEST_ADDOPTS="-p pytest_asyncio.plugin",
+        )
+        self._bash.write("ip link set lo up; set -m")
 
     def save(self, file: File) -> None:
         (self._folder / file.name).write_text(file.text)
@@ -90,7 +80,7 @@ class Shell:
     def type(self, one: Typed, *, asked_how_it_ended: bool) -> None:
         """Types a line, and waits until it has ended and answered; what goes on beside it, until it has answered."""
         self._count += 1
-        self._write(f'{one.line}\n__code=$?; echo "@{self._count}:$__code"; (exit $__code)')
+        self._bash.write(f'{one.line}\n__code=$?; echo "@{self._count}:$__code"; (exit $__code)')
         ended = self._until(re.compile(rf"^@{self._count}:(\d+)\n", re.MULTILINE), one)
         if one.line.endswith("&"):
             self._read += self._until(expected(one.answer), one).end()
@@ -103,7 +93,7 @@ class Shell:
     @property
     def said(self) -> str:
         """What was said since the last line was answered."""
-        return self._said.read_text(errors="replace")[self._read :]
+        return self._bash.heard[self._read :]
 
     def _until(self, pattern: re.Pattern[str], one: Typed) -> re.Match[str]:
         deadline = time.monotonic() + PATIENCE
@@ -112,19 +102,9 @@ class Shell:
             time.sleep(0.01)
         return found
 
-    def _write(self, text: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{text}\n")
-        self._process.stdin.flush()
-
     def leave(self) -> None:
         """Ends what was started here."""
-        self._write("kill $(jobs -p) 2> /dev/null; wait; exit 0")
-        try:
-            self._process.communicate(timeout=PATIENCE)
-        finally:
-            self._process.kill()
-            self._process.wait()
+        self._bash.leave()
 
 
 def expected(answer: tuple[str, ...]) -> re.Pattern[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -100,7 +101,8 @@ def doctor(*, backend: str | None, place: Place, as_json: bool) -> int:
 
     checks = examining.here(place)
     try:
-        checks += examining.examined(asyncio.run(looking.look(_address(backend, place), place.told())))
+        see = partial(looking.look, _address(backend, place), place.told())
+        checks += examining.examined(asyncio.run(looking.settled(see)))
     except (StoreError, BadUsage) as error:
         checks.append(Check("store", ok=False, text=f"{error} [{error.error_id}]", do=_remedy(place)))
     return tell(checks, as_json=as_json)

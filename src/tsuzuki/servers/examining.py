@@ -72,7 +72,7 @@ def _servers(seen: Seen) -> Check:
     gone = [server for server in seen.servers if server.state != "up"]
     count = len(seen.servers)
     if gone:
-        names = ", ".join(f"{server.name} ({server.state}, {server.lag} behind)" for server in gone)
+        names = ", ".join(f"{server.name} ({server.state}, {server.lag} writes to catch up)" for server in gone)
         do = "start them: tsuzuki nats up on their machines; or take them out: tsuzuki nats leave"
         return Check("servers", ok=False, text=f"{len(gone)} of {count}: {names}", do=do)
     if count > 1 and count % 2 == 0:

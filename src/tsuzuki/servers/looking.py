@@ -1,7 +1,8 @@
 """What there is to see of the servers of a store: who leads, who is behind, how much streams hold."""
 
-from collections.abc import Iterable
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +15,8 @@ from tsuzuki.servers.place import Told
 from tsuzuki.servers.process import monitor
 
 NANO = 1_000_000_000
+LOOKS: Final = 20
+PAUSE: Final = 0.5
 
 
 class SeenServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +59,22 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     max_storage: int
     health: dict[str, Any] = {}
     varz: dict[str, Any] = {}
+
+    @property
+    def settling(self) -> bool:
+        """Whether somebody catches up or leaders are chosen, as for moments after each start and large write."""
+        servers = [*self.servers, *(server for stream in self.streams for server in stream.servers)]
+        led = all(stream.leader for stream in self.streams)
+        return not led or any(server.state == "behind" for server in servers)
+
+
+async def settled(see: Callable[[], Awaitable[Seen]], pause: float = PAUSE) -> Seen:
+    """Looks until nobody catches up any more; who is still behind after ten seconds is unwell."""
+    for _ in range(LOOKS):
+        if not (seen := await see()).settling:
+            return seen
+        await asyncio.sleep(pause)
+    return await see()
 
 
 async def look(url: str, told: Told | None) -> Seen:

@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 KILLS ?= 300
+ROUNDS ?= 3
 OUTAGES ?= 60,300
 ARGS ?=
 # A small real model; what its package needs beside it is an engine to compile, and ours comes in a wheel.
@@ -21,7 +22,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check fix docs bench chaos screenshots browser without-apps clean
+.PHONY: help up demo glossary-demo test check fix docs bench bench-peers bench-scaling load chaos screenshots browser servers-of-peers without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -32,6 +33,9 @@ help:
 	@echo "make fix     format, and fix what the linter can"
 	@echo "make docs    write the pages anew that are made of code: references and configuration"
 	@echo "make bench   measure, and print the ratios"
+	@echo "make bench-peers   ours beside what people use today; writes docs/performance.md, as do the next two"
+	@echo "make bench-scaling   what one more item, run, worker and watcher costs"
+	@echo "make load    100,000 runs, a million items and 500 watchers, twice, with a purge after each"
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
 	@echo "make without-apps   the engine's tests on a copy from which the applications are deleted"
@@ -67,6 +71,24 @@ docs: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m bench $(ARGS)
+
+bench-peers: $(DEV) servers-of-peers
+	$(BIN)/python -m bench.peers --rounds $(ROUNDS) $(ARGS)
+
+bench-scaling: $(DEV)
+	$(BIN)/python -m pip install -qq --group bench
+	$(BIN)/python -m bench.scaling --rounds $(ROUNDS) $(ARGS)
+
+load: $(DEV)
+	$(BIN)/python -m pip install -qq --group bench
+	$(BIN)/python -m bench.load $(ARGS)
+
+# The peers need servers of their own; where they cannot be installed, those peers are left out, and the table says so.
+servers-of-peers:
+	@{ ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null; } && command -v redis-server > /dev/null \
+		|| { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql redis-server > /dev/null; } \
+		|| echo "without PostgreSQL and Redis their peers are not measured"
 
 chaos: $(DEV)
 	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --chaos-outages=$(OUTAGES) --timeout=3600 $(ARGS)

@@ -68,10 +68,10 @@ def _peers(only: list[str] | None) -> tuple[list[Peer], list[Row]]:
         if only and not set(only) & set(peer.counts):
             continue
         try:
-            notes.append(Row(f"peer {peer.package} {peer.install()}", peer.durability))
+            notes.append(Row(f"peer {peer.name} {peer.install()}", peer.durability))
             peers.append(peer)
         except MeasurementFailed as failure:
-            notes.append(Row(f"peer {peer.package}", f"not measured, it cannot be installed: {failure}"))
+            notes.append(Row(f"peer {peer.name}", f"not measured, it cannot be installed: {failure}"))
     return peers, notes
 
 

@@ -86,7 +86,7 @@ def _round(bench: Bench, name: str, ours: dict[str, tuple[Any, ...]], bare: tupl
     bench.take(f"{name} Y", lambda: {"rate": (before["rate"] + after["rate"]) / 2})
     for peer in bench.peers:
         if name in peer.counts:
-            bench.take(f"{name} {peer.package}", lambda peer=peer: peer.measure(name))  # type: ignore[misc]
+            bench.take(f"{name} {peer.name}", lambda peer=peer: peer.measure(name))  # type: ignore[misc]
 
 
 def _processor(bench: Bench, name: str) -> Row:
@@ -99,8 +99,8 @@ def _rows_of_peers(bench: Bench, name: str, what: str) -> list[Row]:
     rows = []
     for peer in bench.peers:
         if name in peer.counts:
-            row = f"{name} {peer.package}"
-            rows.append(attempt(f"  {peer.package}", lambda row=row: _rate(bench, row, name, what)))  # type: ignore[misc]
+            row = f"{name} {peer.name}"
+            rows.append(attempt(f"  {peer.name}", lambda row=row: _rate(bench, row, name, what)))  # type: ignore[misc]
     return rows
 
 

@@ -1,4 +1,7 @@
-"""DBOS on SQLite: `python dbos_peer.py steps|items|runs FOLDER COUNT`, for the Python of its environment."""
+"""DBOS: `python dbos_peer.py steps|items|runs FOLDER COUNT`, for the Python of its environment.
+
+On SQLite, or on the PostgreSQL that the file `address` in the folder names.
+"""
 # mypy: ignore-errors
 # Its package is not installed where the types are checked.
 
@@ -6,14 +9,19 @@ import asyncio
 import json
 import sqlite3
 import sys
+from pathlib import Path
 from time import perf_counter, sleep
 
 from dbos import DBOS, DBOSClient, SetWorkflowID
 
 _, work, folder, count = sys.argv
 count = int(count)
-url = f"sqlite:///{folder}/dbos.sqlite"
-sqlite3.connect(f"{folder}/dbos.sqlite").execute("PRAGMA journal_mode = WAL")  # not its default; faster for it
+named = Path(folder) / "address"
+if named.exists():
+    url = named.read_text()
+else:
+    url = f"sqlite:///{folder}/dbos.sqlite"
+    sqlite3.connect(f"{folder}/dbos.sqlite").execute("PRAGMA journal_mode = WAL")  # not its default; faster for it
 DBOS(config={"name": "bench", "system_database_url": url, "log_level": "ERROR"})
 
 

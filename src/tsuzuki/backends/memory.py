@@ -30,7 +30,8 @@ from tsuzuki.backends import (
     forgettable,
     key_held,
 )
-from tsuzuki.backends.memory_record import Bell, Record, matches
+from tsuzuki.backends.bell import Bell
+from tsuzuki.backends.memory_record import Record, matches
 from tsuzuki.backends.memory_wheels import MemoryWheels
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import Conflict, StoreError

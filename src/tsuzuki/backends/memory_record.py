@@ -1,6 +1,5 @@
 """One run in memory: its row, journal, log and blobs, and the bell that wakes those who watch it."""
 
-import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -10,32 +9,11 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry, Line, Mark, Query
+from tsuzuki.backends.bell import Bell
 from tsuzuki.lifecycle import Run
 
 MOST_LINES: Final = 20_000
 """How many log lines a run keeps."""
-
-
-class Bell:
-    """Wakes everybody who waits at the moment it rings."""
-
-    def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
-
-    def ring(self) -> None:
-        """Wakes them."""
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def wait(self, timeout: float) -> None:
-        """Waits for the bell, or until the time is up: real time, since it is others who ring."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
-        try:
-            await asyncio.wait({waiter}, timeout=timeout)
-        finally:
-            self._waiting.discard(waiter)
 
 
 class Record:

@@ -81,12 +81,6 @@ class ProjectFile:
         with self.ledger.reading() as connection:
             return rows.origin_of(connection, number)
 
-    def run_of(self, engine_run: str) -> RunRow | None:
-        """Gives the row that stands for an engine's run."""
-        with self.ledger.reading() as connection:
-            number = rows.run_of_engine(connection, engine_run)
-            return None if number is None else rows.get_run(connection, number)
-
     def runs(self) -> list[RunRow]:
         """Lists runs, the newest first."""
         with self.ledger.reading() as connection:

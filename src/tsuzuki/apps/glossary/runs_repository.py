@@ -155,12 +155,6 @@ def open_run(conn: sqlite3.Connection, scope: str, triggered_by: str, origin: Or
     return number
 
 
-def run_of_engine(conn: sqlite3.Connection, engine_run: str) -> int | None:
-    """Gives the number of the row that stands for an engine's run."""
-    found = conn.execute(SQL["run_of_engine"], (engine_run,)).fetchone()
-    return None if found is None else int(found[0])
-
-
 def origin_of(conn: sqlite3.Connection, run_id: int) -> Origin | None:
     """Gives what a run was started with."""
     found = conn.execute(SQL["run_origin"], (run_id,)).fetchone()

@@ -1,42 +1,17 @@
 """Wakes those who wait in this process: for work, or for news of a run."""
 
-import asyncio
 from collections import OrderedDict
 from typing import Final
 
 from nats.aio.msg import Msg
 
+from tsuzuki.backends.bell import Bell
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Listening, Wire
 
 MOST_LISTENED: Final = 64
 """To how many logs a process listens at a time; whoever waits for another one looks when its time is up."""
-
-
-class Bell:
-    """Wakes everybody who waits at the moment it rings."""
-
-    def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def ring(self) -> None:
-        """Wakes them."""
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def wait(self, timeout: float) -> None:
-        """Waits for the bell, or until the time is up: real time, since it is others who ring."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
-        try:
-            await asyncio.wait({waiter}, timeout=timeout)
-        finally:
-            self._waiting.discard(waiter)
 
 
 class Bells:

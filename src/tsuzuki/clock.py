@@ -38,6 +38,11 @@ class Timer(Protocol):
         ...
 
 
+def until_tick(now: float, every: float) -> float:
+    """Gives the time to the next full so many seconds: whatever is done so often wakes the process once for all."""
+    return every - now % every
+
+
 class SystemClock:
     """The clock of the machine."""
 

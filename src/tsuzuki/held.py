@@ -29,6 +29,8 @@ class Held:
     def __init__(self, backend: Backend, clock: Clock) -> None:
         self._backend, self._clock = backend, clock
         self.running: dict[str, Execution] = {}
+        self.begun = asyncio.Event()
+        """Set whenever a run begins."""
         self.queue: deque[Claim] = deque()
         self.stumbles = Stumbles()
         self.taken_at = 0.0
@@ -61,9 +63,18 @@ class Held:
             self.freed.clear()
             await self.freed.wait()
 
+    async def wait_for_one(self, timeout: float | None = None) -> None:
+        """Waits until a run begins, or so many seconds: without one there is nothing to write or to tell of."""
+        self.begun.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self.begun.wait()
+
     async def flushing(self, pause: float) -> None:
-        """Writes log lines and progress again and again, every so many seconds."""
+        """Writes log lines and progress again and again, every so many seconds while runs are under way."""
         while True:
+            if not self.running:
+                await self.wait_for_one()
             await asyncio.sleep(pause)
             await asyncio.gather(*(run.log.flush() for run in self.running.values() if run.unsaid))
 

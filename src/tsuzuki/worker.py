@@ -15,7 +15,7 @@ from tsuzuki import options, settings
 from tsuzuki.appetite import Appetite
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.backends.address import open_backend
-from tsuzuki.clock import Clock
+from tsuzuki.clock import Clock, until_tick
 from tsuzuki.endings import suspect, tell
 from tsuzuki.errors import ClaimLost, NewerStore, StoreError
 from tsuzuki.execution import Execution
@@ -269,6 +269,7 @@ class Worker:
         ways = (self._threads, self._limits, ended, self._grace, self._tallies)
         run = Execution(self._backend, claim, self._clock, *ways)
         self._running[claim.run.id] = run
+        self._held.begun.set()
         run.start(execute(run, self.stock.flows.get(claim.run.flow), self.stock.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
@@ -306,10 +307,10 @@ class Worker:
         if full:
             await self._freed.wait()
         elif not self._stopping.is_set():
-            self._resting = asyncio.create_task(self._work())
+            self._resting = asyncio.create_task(self._work(until_tick(self._loop.time(), LOOK)))
             await asyncio.wait([self._resting])
 
-    async def _work(self, timeout: float = LOOK) -> None:
+    async def _work(self, timeout: float) -> None:
         """Waits for news; a store that cannot even be read is asked again in a while."""
         try:
             await self._backend.work(timeout)
@@ -339,13 +340,10 @@ class Worker:
     async def _beating(self) -> None:
         asleep = self._clock.elapsed() - self._clock.monotonic()
         often, seldom = settings.heartbeat(self._lease, working=True), settings.heartbeat(self._lease)
-        beats = 0
         while True:
-            await asyncio.sleep(often)  # real time, whatever the clock of the runs says
-            beats += 1
-            if not self._running and beats * often < seldom:
-                continue
-            beats = 0
+            if not self._running:
+                await self._held.wait_for_one(seldom - often)
+            await asyncio.sleep(until_tick(self._loop.time(), often))  # real time, whatever the clock of the runs says
             slept = self._clock.elapsed() - self._clock.monotonic() - asleep
             if slept > LOOK:
                 asleep += slept
@@ -356,13 +354,13 @@ class Worker:
                 self._watch.blind()  # nobody else can be heard either, though what is there can perhaps be read
 
     async def _watching(self) -> None:
-        looked = self._clock.monotonic()
+        due = self._clock.monotonic() + LOOK
         while True:
-            await self._work(max(0.01, looked + LOOK - self._clock.monotonic()))
+            await self._work(max(0.01, due - self._clock.monotonic()))
             with contextlib.suppress(StoreError):
                 await self._held.see_cancels(self.id)
-                if self._clock.monotonic() - looked >= LOOK:
-                    looked = self._clock.monotonic()
+                if (now := self._clock.monotonic()) >= due:
+                    due = now + until_tick(now, LOOK)
                     await self._look_for_the_dead()
                     if self._badge.outdated(self._held.current):
                         await self._beat()
@@ -397,4 +395,6 @@ class Worker:
         self._start_queued()
 
     async def _look_for_the_dead(self) -> None:
-        self._dead = await self._watch.look(self._backend, self.id, self._clock)
+        known, self._dead = self._dead, await self._watch.look(self._backend, self.id, self._clock)
+        if self._resting is not None and not self._dead <= known:
+            self._resting.cancel()  # what they held is claimed now, and not with the next look for work

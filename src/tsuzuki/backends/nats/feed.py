@@ -122,12 +122,10 @@ class Feed:
         }
 
     async def _watch(self) -> None:
-        while not self._broken.is_set():
+        while not self._broken.is_set() and (left := self._heard_at + SILENT - self._clock.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(HEARTBEAT):
+                async with asyncio.timeout(left):
                     await self._broken.wait()
-            if self._clock.monotonic() - self._heard_at > SILENT:
-                return
 
     async def _end(self) -> None:
         subscription, self._subscription = self._subscription, None

@@ -57,6 +57,8 @@ class Records:
         """
         for _ in range(_LOOKS):
             _, newest = await self.read(subjects)
+            if not newest:
+                return [], 0
             found, last = await self._all_there(subjects)
             if last >= newest:
                 return found, last

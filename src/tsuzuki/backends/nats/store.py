@@ -233,8 +233,8 @@ class NatsBackend:
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         with self._faults():
-            found = await self._parts.workers.all(hidden=not holding)
             holders = await self._holders() if holding else set[str]()
+            found = await self._parts.workers.all(hidden=not holding) if holders or not holding else []
         return [worker for worker in found if not holding or worker.id in holders]
 
     async def _holders(self) -> set[str]:

@@ -1,7 +1,8 @@
 """Wakes those who wait for a run or for work: in this process by hand, between processes by a datagram.
 
 The datagram only says "look"; what has changed is read from the file. While somebody waits, the file's
-`data_version` is looked at now and then too, since a datagram may get lost.
+`data_version` is looked at now and then too: of a run that others write nobody is told, and processes that do not
+share the folder of the sockets (another user, a container) cannot call each other.
 """
 
 import asyncio
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 from uuid import uuid4
 
+from tsuzuki.clock import until_tick
+
 Mark = tuple[int, float, int | None]
 """How far a run has come: its position, its `updated_at`, its last log line."""
 News = tuple[object, ...]
@@ -23,7 +26,11 @@ News = tuple[object, ...]
 State = TypeVar("State")
 
 LOOK_EVERY: Final = 0.05
-"""Seconds between two looks at the file while somebody waits."""
+"""Seconds between two looks at the file while somebody waits for a run, or something has just come for workers."""
+SELDOM: Final = 0.25
+"""Seconds between two looks while there is only work to wait for, which a datagram tells of, and long none came."""
+CALM: Final = 20
+"""Where nothing came for workers for so many times the time between two looks, the next may be further away."""
 FRESH: Final = 0.5
 """For so long after a change those who come to wait may not have read it yet..."""
 SOON: Final = 0.1
@@ -76,6 +83,7 @@ class Bell:
         self._marks: Seen[Mark | None] = Seen()
         self._news: Seen[News] = Seen()
         self._next_look: asyncio.TimerHandle | None = None
+        self._stirred_at = self._loop.time()
         self._line = Line(path)
         if self._line.socket is not None:
             self._loop.add_reader(self._line.socket, self._called)
@@ -114,6 +122,7 @@ class Bell:
                 if run_id in self._for_runs:
                     _wake(self._for_runs[run_id])
         if work:
+            self._stirred_at = self._loop.time()
             _wake(self._for_work)
             self._line.call_others()
 
@@ -132,6 +141,9 @@ class Bell:
         try:
             if self._next_look is None:
                 self._look()
+            elif self._next_look.when() > self._look_at():  # whoever came just now cannot wait for so long
+                self._next_look.cancel()
+                self._next_look = self._loop.call_at(self._look_at(), self._look)
             await asyncio.wait({waiter}, timeout=max(timeout, 0.0))
         finally:
             leave()
@@ -149,12 +161,20 @@ class Bell:
         if version != self._version:
             self._version = version
             self._wake_changed()
-        self._next_look = self._loop.call_later(LOOK_EVERY, self._look)
+        self._next_look = self._loop.call_at(self._look_at(), self._look)
+
+    def _look_at(self) -> float:
+        """Tells when to look next; seldom looks come at full parts of a second, as what else is done seldom does."""
+        now = self._loop.time()
+        calm = 0.0 if self._for_runs or self._line.socket is None else (now - self._stirred_at) / CALM
+        return now + max(calm, LOOK_EVERY) if calm < SELDOM else now + until_tick(now, SELDOM)
 
     def _wake_changed(self) -> None:
         if self._for_work:
             news = self._sight.news()
-            _wake(waiter for waiter, known in self._for_work.items() if known != news)
+            stirred = [waiter for waiter, known in self._for_work.items() if known != news]
+            _wake(stirred)
+            self._stirred_at = self._loop.time() if stirred else self._stirred_at
         for run_id, waiters in self._for_runs.items():
             mark = self._sight.mark(run_id)
             _wake(waiter for waiter, known in waiters.items() if known != mark)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Backend, WorkerRecord, WorkerState
+from tsuzuki.backends import Backend, Query, WorkerRecord, WorkerState
 from tsuzuki.lifecycle import ACTIVE, Run, Status
-from tsuzuki.presence import is_gone, state_of
+from tsuzuki.presence import is_gone, process_of, state_of
 
 
 def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = frozenset()) -> bool:
@@ -38,6 +38,12 @@ class Holders:
     async def gone_from(self, row: Run) -> frozenset[str]:
         """Gives the holder of a run if it has ended for certain."""
         return self._gone_of([r for r in await self._backend.workers() if r.id == row.holder] if row.holder else [])
+
+    async def left_by(self, process: int) -> list[Run]:
+        """Gives the runs that a process of this machine held when it died, until somebody has taken them over."""
+        records = await self._backend.workers(holding=True)
+        names = [record.id for record in records if process_of(record) == f"process {process}"]
+        return [run for name in names for run in await self._backend.search(Query(holder=name))]
 
     def _gone_of(self, records: Sequence[WorkerRecord]) -> frozenset[str]:
         return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=self._backend.one_machine))

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,8 @@ YOUNG: Final = 5.0
 """A process that lived longer than this (seconds) did well: the pauses begin anew."""
 REFUSED: Final = 78
 """The exit code of a `tsuzuki` of ours that cannot work as it was told to: to start it again would change nothing."""
+LOOKED_FOR: Final = 3.0
+"""How long it is looked for what a process that died has left behind (seconds)."""
 SPARE: Final = 5.0
 """How much longer than the grace period an ending may take before the process is killed (seconds)."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -66,9 +68,10 @@ class Child:
         tell: Callable[[str], None],
         clock: Callable[[], float],
         refused: Callable[[], None] = lambda: None,
+        left: Callable[[int], Coroutine[None, None, str]] | None = None,
     ) -> None:
         self.program = program
-        self._tell, self._clock, self._refused = tell, clock, refused
+        self._tell, self._clock, self._refused, self._left = tell, clock, refused, left
         self._process: asyncio.subprocess.Process | None = None
         self._ending = asyncio.Event()
         self.restarts = 0
@@ -92,11 +95,25 @@ class Child:
                 return
             pause = FIRST_PAUSE if self._clock() - began > YOUNG else pause
             self._tell(f"{self.program.name} died ({_how(code)}); it is started again in {pause:g} s")
+            await self._tell_what_it_left()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._ending.wait()
             pause = min(pause * 2, LONGEST_PAUSE)
             self.restarts += 1
+
+    async def _tell_what_it_left(self) -> None:
+        """Tells what the process was at when it died, where that can be found out; it is started again anyway."""
+        if self._left is None or self._process is None:
+            return
+        looking = asyncio.create_task(self._left(self._process.pid))
+        await asyncio.wait({looking}, timeout=LOOKED_FOR)
+        if not looking.done():
+            looking.cancel()
+        elif (error := looking.exception()) is not None:
+            logger.debug("what %s left cannot be looked for: %s", self.program.name, error)
+        elif left := looking.result():
+            self._tell(f"{self.program.name} {left}")
 
     async def _run(self) -> int:
         self._process = await asyncio.create_subprocess_exec(

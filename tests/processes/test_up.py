@@ -59,7 +59,8 @@ def test_it_says_what_to_open_and_a_first_command_that_works(room: Room) -> None
     assert states == {"STOPPED_GRACEFUL"}
 
 
-def test_a_worker_that_died_is_started_again_and_its_run_goes_on(room: Room) -> None:
+def test_a_worker_that_died_is_started_again_and_its_run_goes_on(any_room: Room) -> None:
+    room = any_room
     process, server = room.up("--flows", "flows.py")
     with Client(server) as client:
         run = client.submit_run("waits", {"name": "a"})
@@ -67,6 +68,8 @@ def test_a_worker_that_died_is_started_again_and_its_run_goes_on(room: Room) -> 
         [victim] = workers_of(process)
         os.kill(victim, signal.SIGKILL)
         room.until(lambda: "worker 1 died (SIGKILL); it is started again in 0.5 s" in process.said, "it is told")
+        held = f"worker 1 held run 1 of waits ({run['run_id']}): others go on with that"
+        room.until(lambda: held in process.said, "what it held is told")
         (room.folder / "a.open").touch()
         *_, last = client.watch_run(run["run_id"])
         assert (last["status"], last["attempt"]) == ("COMPLETED", 2)

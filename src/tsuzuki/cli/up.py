@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -19,6 +20,8 @@ from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.cli.worker import checked_tags, split
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
+from tsuzuki.holders import Holders
+from tsuzuki.lifecycle import Run
 from tsuzuki.listening import bound, refuse_open_door
 from tsuzuki.processes import Child, Program, tsuzuki
 from tsuzuki.servers.fullness import Fullness
@@ -33,6 +36,8 @@ PORT: Final = click.IntRange(0, 65535)
 CLOCK: Final = SystemClock()
 LOOK: Final = 1.0
 """How often the log of NATS is looked at (seconds)."""
+SHOWN: Final = 3
+"""So many runs of a worker that died are named."""
 ANEW: Final = 5.0
 """How long a NATS server that is started anew is left alone (seconds)."""
 
@@ -166,8 +171,9 @@ async def _up(parts: Parts, nats: Told | None) -> int:
         if nats is not None:
             await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
         bound(parts.host, parts.port).close()  # in one line, instead of starting a gateway again and again
-        programs = [parts.gateway(), *(parts.worker(number) for number in range(1, parts.workers + 1))]
-        parts.children = [Child(program, say, CLOCK.monotonic, refused) for program in programs]
+        workers, left = [parts.worker(number) for number in range(1, parts.workers + 1)], partial(_left, parts.store)
+        parts.children = [Child(parts.gateway(), say, CLOCK.monotonic, refused)]
+        parts.children += [Child(worker, say, CLOCK.monotonic, refused, left) for worker in workers]
         async with _kept(parts.children):
             place = parts.server.removeprefix("http://")
             question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
@@ -220,6 +226,21 @@ async def _kept(children: list[Child]) -> AsyncIterator[None]:
     finally:
         await asyncio.gather(*(child.end(settings.grace_period()) for child in children))
         await asyncio.gather(*keepers)
+
+
+async def _left(store: Store, process: int) -> str:
+    """Says which runs a process held when it died: one of them may be why."""
+    async with store.open(LOOK) as runs:
+        left = await Holders(runs.backend).left_by(process)
+    if not left:
+        return ""
+    shown = ", ".join(f"run {run.number} of {run.flow} ({run.id}){_barren(run)}" for run in left[:SHOWN])
+    return f"held {shown}{f' and {len(left) - SHOWN} more' if len(left) > SHOWN else ''}: others go on with that"
+
+
+def _barren(run: Run) -> str:
+    """Adds that a run was claimed again and again and came no further: then it is perhaps what ends the workers."""
+    return f", claimed {run.barren} times without a new outcome" if run.barren > 1 else ""
 
 
 async def _answers(place: str, question: bytes, wanted: bytes, stopping: asyncio.Event) -> bool:

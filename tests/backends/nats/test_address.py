@@ -70,6 +70,12 @@ def test_a_short_ack_wait_shortens_the_progress_interval_too(wait: float, progre
     assert options.parse(chosen.url) == chosen
 
 
+def test_an_address_that_is_told_has_no_option_that_nobody_gave() -> None:
+    chosen = options.parse("nats://me:pass@a?prefix=mine", timeout=2.0)
+    assert chosen.timeout == 2.0
+    assert chosen.url == "nats://a?prefix=mine&user=me"
+
+
 def test_the_environment_may_shorten_the_ack_wait_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSUZUKI_CONSUMER_ACK_WAIT_SEC", "9")
     assert options.parse("nats://a").ack_progress == 3

@@ -19,7 +19,9 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _LONGEST: Final = 366 * 86400
 _LARGEST: Final = (1 << 63) - 1
-_SECRETS: Final = frozenset({"token", "password"})
+_UNTOLD: Final = frozenset({"token", "password", "timeout"})
+"""What is left out where an address is told: secrets, and how long this very process waits for an answer; a gateway
+has a patience of its own, which nobody gave."""
 _IDENTITY: Final = ("creds", "nkey", "token", "user", "password")
 _NUMBERS: Final[tuple[tuple[str, float, float, str], ...]] = (
     ("replicas", 1, 5, "a whole number from 1 to 5"),
@@ -88,7 +90,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         changed = {
             name: getattr(self, name)
             for name in self.__struct_fields__
-            if name not in _SECRETS and getattr(self, name) != getattr(default, name)
+            if name not in _UNTOLD and getattr(self, name) != getattr(default, name)
         }
         servers = ",".join(server.partition("//")[2] for server in self.servers)
         scheme = self.servers[0].partition(":")[0]

@@ -104,6 +104,31 @@ async def test_nobody_looks_at_the_file_while_nobody_waits(backend: SqliteBacken
     assert backend._bell._next_look is None  # noqa: SLF001 - idle means no timer
 
 
+async def test_who_waits_for_work_looks_seldom_after_a_while_and_who_watches_a_run_does_not(
+    backend: SqliteBackend,
+) -> None:
+    run, waits = await b.submitted(backend), backend._bell  # noqa: SLF001 - how often it looks nobody else needs to know
+    loop = asyncio.get_running_loop()
+
+    def next_look() -> float:
+        assert waits._next_look is not None  # noqa: SLF001 - the same
+        return waits._next_look.when() - loop.time()  # noqa: SLF001 - the same
+
+    waits._stirred_at -= 2 * bell.CALM * bell.SELDOM  # noqa: SLF001 - nothing came for long
+    for_work = asyncio.create_task(backend.work(LONG))
+    await asyncio.sleep(0)
+    waits._look()  # noqa: SLF001 - as its timer does
+    assert 0 < next_look() <= bell.SELDOM
+    waits._next_look = loop.call_later(bell.SELDOM, waits._look)  # noqa: SLF001 - the furthest away that it can be
+    for_run = asyncio.create_task(backend.changed(run.id, run.position, LONG))
+    await asyncio.sleep(0)
+    assert next_look() <= bell.LOOK_EVERY
+    await b.submitted(backend)
+    await asyncio.wait_for(for_work, LONG)
+    assert waits._look_at() - loop.time() <= bell.LOOK_EVERY  # noqa: SLF001 - something came just now
+    for_run.cancel()
+
+
 async def test_a_reader_sees_no_unfinished_write(path: Path, backend: SqliteBackend) -> None:
     run = await b.submitted(backend)
     other = sqlite3.connect(path, isolation_level=None)

@@ -110,7 +110,8 @@ def resume_there(client: "Client", *, output: str, reference: str, keep_failed: 
     snapshot = client.resume_run(reference, failed=not keep_failed)
     if output != "table":
         return show_run(snapshot, output)
-    click.echo(f"run {snapshot.get('number', '')} of {snapshot['flow_name']} is {snapshot['status']}: a worker goes on")
+    who = f"a worker for {snapshot['tag']!r} goes on with it"
+    click.echo(f"run {snapshot.get('number', '')} of {snapshot['flow_name']} is {snapshot['status']}: {who}")
     return 0
 
 

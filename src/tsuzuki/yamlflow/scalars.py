@@ -27,7 +27,7 @@ _DISPUTED: Final = re.compile(
     r"(?:yes|no|on|off)"  # booleans to YAML 1.1
     r"|[-+]?0[0-9]+(?:\.[0-9]*)?"  # octal to some, decimal to others
     r"|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?"  # base 60 to YAML 1.1
-    r"|[-+]?0b[01_]+|[-+]?[0-9][0-9_]*_[0-9_.]*"  # numbers to YAML 1.1 alone
+    r"|[-+]?0b[01_]+|[-+]?[0-9]+_[0-9_.]*"  # numbers to YAML 1.1 alone
     r"|[-+]?\.inf|\.nan",  # numbers that JSON does not have
     re.IGNORECASE,
 )

@@ -8,7 +8,7 @@ from tsuzuki.apps.commits.ledger import Ledger
 
 NAMELESS: Final = "(no name)"
 _COMMANDING: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_ADDRESS: Final = re.compile(r"([^\s<>@]+)@[^\s<>@]+")
+_ADDRESS: Final = re.compile(r"(?<![^\s<>@])([^\s<>@]++)@[^\s<>@]+")
 
 
 def shown_name(name: str) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 
 from tsuzuki.apps.glossary.words import COMMON_ENGLISH, DETERMINERS, FUNCTION_WORDS, NOUNS, SINGLE, VERB_SIGNS
 
-_BREAK: Final = re.compile(
-    r"[.,;:!?()\[\]{}\"“”|=<>…•·→*#\n\t]+(?=\s|$)|[()\[\]{}\"“”|=<>…•·→*#\n\t;]+|--+|\s[–—-]\s|—"
+_SIGNS: Final = r"()\[\]{}\"“”|=<>…•·→*#\n\t;"
+_BREAK: Final = re.compile(  # signs are looked at once, where they begin, so that no text takes more than linear time
+    rf"(?<![.,:!?{_SIGNS}])[.,:!?{_SIGNS}]++(?=\s|$)|[{_SIGNS}]+|--+|\s[–—-]\s|—"
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-'’+.][A-Za-z0-9]+)*\+{0,2}")
 _ACRONYM: Final = re.compile(r"[A-Z][A-Z0-9]{1,}s?")
@@ -19,6 +20,8 @@ _NO_NOUN: Final = re.compile(r".{2,}(?:ly|able|ible|ous|ful|ive|less|ish)$")
 _PARTICIPLE: Final = re.compile(r".{3,}(?:ing|ed)$")
 LONGEST: Final = 4
 """How many words a candidate may have."""
+_LONGEST_WORD: Final = 100
+"""What has more letters is no word, and is not looked at."""
 _OFTEN: Final = 2
 _SHORTEST: Final = 3
 
@@ -81,7 +84,7 @@ class Phrases:
         """Counts the phrases of a text."""
         for chunk in _BREAK.split(text):
             if chunk:
-                self._read_chunk(_WORD.findall(chunk))
+                self._read_chunk([word for word in _WORD.findall(chunk) if len(word) <= _LONGEST_WORD])
 
     def _read_chunk(self, words: list[str]) -> None:
         gathered: list[str] = []

@@ -6,7 +6,7 @@ from typing import Final
 
 from tsuzuki import llm
 from tsuzuki.apps.glossary.occurrences import spellings
-from tsuzuki.apps.glossary.plaintext import HAS_CJK
+from tsuzuki.apps.glossary.plaintext import HAS_CJK, LINK
 
 NOTHING: Final = "—"
 """The definition of a term that no text explains."""
@@ -21,7 +21,6 @@ _RULE: Final = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$")
 _MARK: Final = re.compile(r"\s*(?:```|~~~|\|?\s*:?-{2,}[\s:|-]*$|<!--|\$ )")
 """Lines that say nothing: fences, rules of tables, commands."""
 _ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
-_LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _PARTIAL: Final = re.compile(r"[a-z、。)）」,;:|]")
 """How something begins whose beginning stands elsewhere."""
 _ENDED: Final = re.compile(r"[.。!?！？)）」]$")
@@ -173,5 +172,5 @@ def _flowing(lines: Sequence[str]) -> str:
 
 def _clean(text: str) -> str:
     """Gives a text without marks of Markdown."""
-    text = _LINK.sub(r"\1", _ITEM.sub("", text))
+    text = LINK.sub(r"\1", _ITEM.sub("", text))
     return " ".join(text.replace("**", "").replace("__", "").strip("|> #").split())

@@ -32,6 +32,8 @@ _NUMBER: Final = re.compile(
     r"[0-9一二三四五六七八九十百千万]+(?:年|月|日|時|分|秒|円|回|個|本|枚|台|名|件|度|倍|人|つ|章|節|%)?"
 )
 LONGEST: Final = 30
+_MOST: Final = 10_000
+"""How many characters SudachiPy is given at once; it refuses far more, and no run of words is so long."""
 _SHORTEST_RUN: Final = 2
 _TIMES: Final = 3
 """Of so many words is a number of times with the stem of a verb."""
@@ -82,7 +84,8 @@ def tokenized(text: str) -> list[Token]:
     if dictionary is None:
         return [Token(word, "名詞", "普通名詞", "一般") for word in llm.text.script_runs(text)]
     with _TURN:
-        return [_token(each) for each in dictionary.tokenize(text)]
+        parts = (text[at : at + _MOST] for at in range(0, len(text), _MOST))
+        return [_token(each) for part in parts for each in dictionary.tokenize(part)]
 
 
 def _token(morpheme: Any) -> Token:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from tsuzuki.apps.glossary.plaintext import FENCED
+from tsuzuki.apps.glossary.plaintext import fenced
 from tsuzuki.apps.glossary.records import Document, Occurrence
 
 MOST: Final = 20
@@ -125,7 +125,7 @@ def find_occurrences(documents: Iterable[Document], index: TermIndex) -> dict[st
     for document in documents:
         text = document.content
         starts, seen = _line_starts(text), set[tuple[str, int]]()
-        code = [found.span() for found in FENCED.finditer(text)]
+        code = list(fenced(text))
         for match in index.find(text):
             line = bisect_right(starts, match.start) - 1
             known = found.setdefault(match.term, [])

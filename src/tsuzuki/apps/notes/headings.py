@@ -15,7 +15,7 @@ NAMES: Final = {
 _WORDS: Final = {word: field for field, words in NAMES.items() for word in words}
 _HEAD: Final = re.compile(
     rf"^[ \t]*(?:#{{1,6}}[ \t]*|[-*][ \t]+)?(?:\*\*|__)?({'|'.join(map(re.escape, _WORDS))})(?:\*\*|__)?"
-    r"[ \t]*(?:[:：](?:\*\*|__)?[ \t]*(.*)|#*[ \t]*)$",
+    r"[ \t]*+(?:[:：](?:\*\*|__)?[ \t]*+(.*)|#*+[ \t]*+)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _ITEM: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)

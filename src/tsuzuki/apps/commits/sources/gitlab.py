@@ -12,7 +12,7 @@ from tsuzuki.apps.commits.times import utc
 from tsuzuki.errors import BadUsage
 
 PAGE: Final = 100
-_NEXT: Final = re.compile(r'<([^>]*)>;\s*rel="?next"?')
+_NEXT: Final = re.compile(r'<([^<>]*+)>;\s*rel="?next"?')
 
 
 class GitLabSource:

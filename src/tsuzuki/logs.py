@@ -7,6 +7,7 @@ brings everything into one form, and `import tsuzuki` stays light.
 import contextlib
 import json
 import logging
+import re
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ from tsuzuki.redact import redact
 
 WORKER: Final = "tsuzuki-server:worker"
 GATEWAY: Final = "tsuzuki-server:http"
+_STEERING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Signs that would steer the terminal of whoever reads a log."""
 CONTEXT: Final = ("run_id", "flow_name", "tag", "worker_id", "err_id", "msg_id", "reason", "trace_id", "span_id")
 """What a line tells beside its message, where it is known: given with `extra=`, or by the run it was written in."""
 
@@ -134,4 +137,8 @@ class PlainLines(JsonLines):
         )
         if "exc_type" in told:
             line += f"\n{told.get('exc_traceback') or told['exc_type'] + ': ' + told['exc_message']}".rstrip()
-        return line
+        return _STEERING.sub(_spelled, line).replace("\n", "\n    ")  # so that no text can look like the next line
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return f"\\x{ord(found[0]):02x}"

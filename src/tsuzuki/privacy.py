@@ -7,8 +7,10 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder, where it is missing."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Makes a folder, where it is missing, and those above it: who may write there could put another in its place."""
+    if not path.exists() and not path.parent.exists():
+        make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
 
 
 def make_file(path: Path) -> None:

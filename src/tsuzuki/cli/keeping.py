@@ -158,7 +158,9 @@ def tell(checks: Sequence[Check], *, as_json: bool) -> int:
     else:
         width = max(_NAMES, *(render.columns(check.name) for check in checks))
         for check in checks:
-            click.echo(f"{'ok' if check.ok else 'NOT OK':<8}{render.padded(check.name, width)}  {check.text}")
+            click.echo(
+                f"{'ok' if check.ok else 'NOT OK':<8}{render.padded(check.name, width)}  {render.one_line(check.text)}"
+            )
             if check.do:
                 click.echo(f"{'':<8}{render.padded('', width)}  → {check.do}")
     return 0 if all(check.ok for check in checks) else 1

@@ -169,7 +169,7 @@ async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
     for name, text in _told(row, _status(row, gone, waiter), data, cut):
         if name == "items" and wheels:
             click.echo(f"{'wheels':<12}{', '.join(sorted(wheels))}")
-        click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
+        click.echo(render.harmless(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}"))
     return 0
 
 

@@ -33,6 +33,7 @@ from tsuzuki.cli import (
     workers,
 )
 from tsuzuki.cli.remote import server_options_before
+from tsuzuki.cli.render import one_line
 from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
@@ -118,7 +119,7 @@ class Program(click.Group):
 
 def _told(message: str, error_id: str = "", code: int = 1) -> int:
     """Says in one line what went wrong."""
-    line = " ".join(message.split())
+    line = one_line(message)
     click.echo(f"error: {line} [{error_id}]" if error_id else line, err=True)
     return code
 

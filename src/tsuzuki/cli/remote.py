@@ -243,5 +243,5 @@ def show_run(snapshot: Any, output: str) -> int:
         render.put(snapshot)
     else:
         for name, text in facts_of(snapshot):
-            click.echo(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}")
+            click.echo(render.harmless(f"{name:<12}{text}" if "\n" not in text else f"{name}\n{text}"))
     return 0

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 import click
 import msgspec
@@ -87,7 +87,8 @@ def log_line(line: Line) -> str:
     """Gives a line of a run's log."""
     place = f"{line.name}[{shortened(line.key)}]" if line.key else line.name
     level = "" if line.level == "info" else f"{line.level.upper()} "
-    return f"{local(line.at)}  {f'{place}: ' if place else ''}{level}{line.text}"
+    said = harmless(f"{f'{place}: ' if place else ''}{level}{line.text}")
+    return f"{local(line.at)}  {said}".replace("\n", "\n    ")  # so that no line can look like the next one
 
 
 def local(stamp: str | float | None) -> str:
@@ -254,6 +255,15 @@ def clipped(line: str, width: int) -> str:
 def one_line(text: str) -> str:
     """Gives a text without line breaks and signs that would steer a terminal."""
     return " ".join(text.split()) if text.isprintable() else "".join(map(_printable, " ".join(text.split())))
+
+
+def harmless(text: str) -> str:
+    """Gives a text with its lines and without signs that would steer a terminal: what it says came from anywhere."""
+    return text if text.isprintable() else "".join(map(_with_lines, text))
+
+
+def _with_lines(sign: str) -> str:
+    return sign if sign in "\n\t" or category(sign) == "Zs" else _printable(sign)
 
 
 def _printable(sign: str) -> str:

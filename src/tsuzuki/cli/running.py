@@ -15,7 +15,7 @@ from tsuzuki.cli.overseeing import resume_there
 from tsuzuki.cli.params import read_params
 from tsuzuki.cli.progress import Progress
 from tsuzuki.cli.remote import here_or_over_http, reference
-from tsuzuki.cli.render import counts, put, result_text, took, usage_lines, users_part
+from tsuzuki.cli.render import counts, harmless, put, result_text, took, usage_lines, users_part
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import Flow
@@ -179,11 +179,12 @@ async def _tell(runs: Runs, row: Run, progress: Progress, *, as_json: bool) -> N
     for name, text in usage_lines(usage(row.spent)):
         progress.say(f"{name:<6}{text}")
     if row.error is not None and row.error.traceback:
-        click.echo(users_part(row.error.traceback), err=True)
+        click.echo(harmless(users_part(row.error.traceback)), err=True)
     if as_json:
         put(_object(row, data, cut, continued=progress.continued))
     elif row.status is Status.COMPLETED and data != b"null":
-        click.echo(result_text(data), color=True)  # as it is: click would leave escape sequences out of a pipe
+        text = result_text(data)  # into a pipe as it is: click would leave escape sequences out
+        click.echo(harmless(text) if sys.stdout.isatty() else text, color=True)
 
 
 def _object(row: Run, data: bytes, cut: Cut | None, *, continued: bool) -> dict[str, Any]:

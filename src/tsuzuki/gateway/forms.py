@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from tsuzuki.errors import BadRequest, StoreUnavailable, TooLarge
 from tsuzuki.gateway.options import BODY_WAIT
+from tsuzuki.privacy import make_folder
 
 PIECE: Final = 1 << 20
 AROUND: Final = 65_536
@@ -118,7 +119,7 @@ async def form_of(request: Request, wanted: str, most: int, folder: Path) -> Asy
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > most + AROUND:
         raise TooLarge
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    await asyncio.to_thread(make_folder, folder)
     with await asyncio.to_thread(_unnamed, folder) as file:
         form = Form(wanted, file, most)
         if kind == b"multipart/form-data" and options.get(b"boundary"):

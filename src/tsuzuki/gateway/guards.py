@@ -5,31 +5,14 @@ key without being allowed to, but a request that changes something needs neither
 where nobody is asked for a key also its `Host`, which tells of names that were pointed at this machine.
 """
 
-from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.errors import KeyRefused
+from tsuzuki.gateway.headers import with_security
 from tsuzuki.gateway.problems import READING, answer
 from tsuzuki.listening import is_loopback
-
-POLICY: Final = (
-    "default-src 'self'",
-    "base-uri 'none'",
-    "form-action 'self'",
-    "frame-ancestors 'none'",
-    "object-src 'none'",
-    "require-trusted-types-for 'script'",  # no page can make HTML or script out of text, even if it tried
-    "trusted-types 'none'",
-)
-SECURITY: Final = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"content-security-policy", "; ".join(POLICY).encode()),
-)
 
 
 def refusal(scope: Scope, *, only_local: bool) -> str | None:
@@ -65,18 +48,13 @@ class Careful:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if (why := refusal(scope, only_local=self._only_local)) is not None:
-            await answer(403, why, KeyRefused.error_id)(scope, receive, send)
-            return
 
         async def careful(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = list(message["headers"])
-                named = {name for name, _ in headers}
-                headers += [pair for pair in SECURITY if pair[0] not in named]
-                if b"cache-control" not in named:
-                    headers.append((b"cache-control", b"no-store"))
-                message["headers"] = headers
+                message["headers"] = with_security(message["headers"])
             await send(message)
 
+        if (why := refusal(scope, only_local=self._only_local)) is not None:
+            await answer(403, why, KeyRefused.error_id)(scope, receive, careful)
+            return
         await self._app(scope, receive, careful)

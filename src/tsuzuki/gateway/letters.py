@@ -7,9 +7,10 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from tsuzuki.backends import DeadLetter
-from tsuzuki.errors import LetterNotFound
+from tsuzuki.errors import BadRequest, LetterNotFound
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import Accepted, DroppedLetter, Letter, LetterPage
+from tsuzuki.gateway.problems import no_query
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.letters import Letters
 
@@ -26,10 +27,14 @@ async def list_letters(
     cursor: Annotated[str | None, Query(max_length=256, description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """Lists dead letters, the newest first."""
-    letters = await Letters(session.runs).list(limit=limit + 1, before=cursor or None)
+    if cursor and not _ID.fullmatch(cursor):
+        raise no_query(
+            BadRequest, "cursor", "no page gave this cursor; send the next_cursor of a page, or leave it out"
+        )
+    letters = await Letters(session.runs).list(limit=limit + 1, before=cursor or None, tenant=session.tenant)
     page = letters[:limit]
-    shown = [_shown(letter) for letter in page if _sees(session, letter)]
-    return answer({"items": shown, "next_cursor": page[-1].id if len(letters) > limit else None})
+    more = page[-1].id if len(letters) > limit else None
+    return answer({"items": [_shown(letter) for letter in page], "next_cursor": more})
 
 
 @router.get("/dlq/{letter_id}", summary="Get a dead letter", response_model=Letter, responses=problems(404))

@@ -31,6 +31,7 @@ from tsuzuki.errors import (
     TsuzukiError,
     WorkerNotFound,
 )
+from tsuzuki.gateway.headers import with_security
 
 logger: Final = logging.getLogger("tsuzuki.gateway")
 
@@ -226,4 +227,6 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:
         logger.error("%s %s", request.method, request.url.path, exc_info=error, extra={"err_id": INTERNAL})
-        return answer(500, "internal server error", INTERNAL)
+        told = answer(500, "internal server error", INTERNAL)
+        told.raw_headers = with_security(told.raw_headers)  # this is answered outside of everything else of ours
+        return told

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tsuzuki import privacy
 from tsuzuki.errors import BadUsage
 
 PID_FILE: Final = "nats-server.pid"
@@ -88,7 +89,7 @@ class Place:
     def furnish(self, told: Told, user: str, password: str, more: str = "") -> None:
         """Writes the configuration; only this user may read it."""
         self._refuse_another_kind(told)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        privacy.make_folder(self.folder)
         if told.cluster and not self._password.exists():
             _write_private(self._password, secrets.token_urlsafe(24))
         _write_private(self.config, self._configuration(told, user, password) + more)

@@ -18,10 +18,11 @@ import zlib
 from collections.abc import Iterator
 from email.parser import BytesParser
 from email.policy import compat32
+from pathlib import PurePosixPath
 from typing import IO, Final, NamedTuple
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tsuzuki.wheelerrors import BadWheel
 from tsuzuki.wheels.naming import WheelName
@@ -32,6 +33,8 @@ SMALL: Final = 64 << 20
 """So much may come out of a wheel, however small it is."""
 DENSEST: Final = 100
 """A larger one may not be more than so many times as large when it is unpacked: code and data pack 3 to 20 times."""
+LONGEST_PART: Final = 255
+"""How many bytes the name of a file or a folder may have."""
 MOST_TEXT: Final = 32 << 20
 """How large METADATA, WHEEL or RECORD may be."""
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
@@ -82,10 +85,22 @@ def members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         if entry.filename in files:
             raise bad(f"{entry.filename!r} is in it twice")
         files[entry.filename] = entry
-    unpacked, packed = sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries)
+    unpacked, packed = sum(entry.file_size for entry in entries), _bytes_of(archive)
+    if sum(entry.compress_size for entry in entries) > packed:
+        raise bad("files of it share the same bytes")  # so that each is honest, and all together explode
     if unpacked > max(SMALL, DENSEST * packed):
         raise bad(f"it would be {unpacked} bytes when unpacked, out of {packed}")
-    return {path: entry for path, entry in files.items() if not entry.is_dir()}
+    found = {path: entry for path, entry in files.items() if not entry.is_dir()}
+    for path in files:
+        if inside := next((str(up) for up in PurePosixPath(path).parents if str(up) in found), None):
+            raise bad(f"{inside!r} is a file and a folder in it")
+    return found
+
+
+def _bytes_of(archive: zipfile.ZipFile) -> int:
+    if archive.fp is None:
+        return 0
+    return archive.fp.seek(0, io.SEEK_END)
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
@@ -93,6 +108,8 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     parts = path.rstrip("/").split("/")
     if not path or "\\" in path or "\0" in path or _DRIVE.match(path) or {"", ".", ".."} & set(parts):
         raise bad(f"the name {path!r} leads elsewhere")
+    if not path.isprintable() or max(len(part.encode("utf-8", "replace")) for part in parts) > LONGEST_PART:
+        raise bad(f"no file can have the name {path[:80]!r}")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise bad(f"{path!r} is a link or a device")
@@ -123,7 +140,7 @@ def _metadata(archive: zipfile.ZipFile, files: dict[str, zipfile.ZipInfo], folde
 def _same(text: str, version: Version) -> bool:
     try:
         return Version(text) == version
-    except InvalidVersion:
+    except ValueError:  # also of a number that is too long to be read
         return False
 
 

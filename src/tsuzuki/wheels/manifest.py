@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tsuzuki import privacy
 from tsuzuki.backends.shelf import Wheel
 from tsuzuki.wheelerrors import WheelSyncFailed
 
@@ -106,7 +107,7 @@ def _own(wanted: Path) -> tuple[Path, Any]:
     for number in range(1, _MOST):
         folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            privacy.make_folder(folder)  # who could write there would bring code to the worker
             lock = (folder / _LOCK).open("a", encoding="ascii")
         except OSError as error:
             raise WheelSyncFailed(f"wheel sync failed: {folder} cannot be used: {error.strerror}") from error

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
@@ -67,7 +67,7 @@ def version_of(wheel: Wheel) -> Version | None:
     """Reads the version of a kept wheel; None: somebody else put it there, and it says none."""
     try:
         return Version(wheel.version)
-    except InvalidVersion:
+    except ValueError:
         return None
 
 
@@ -108,5 +108,5 @@ def _runs(wheel: Wheel, fits: Collection[Tag], python: str) -> bool:
 def _takes(requires: str, python: str) -> bool:
     try:
         return SpecifierSet(requires).contains(python, prereleases=True)
-    except InvalidSpecifier:
+    except ValueError:  # also of a number that is too long to be read
         return True  # what makes no sense forbids nothing

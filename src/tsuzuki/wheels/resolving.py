@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from packaging.markers import UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from tsuzuki.wheelerrors import WheelSyncFailed
 
@@ -62,10 +61,10 @@ def _met(text: str, paths: Sequence[str]) -> bool:
         wanted = Requirement(text)
         if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
             return True
-    except (InvalidRequirement, UndefinedEnvironmentName) as error:
-        raise WheelSyncFailed(f"it requires {text!r}, which makes no sense: {error}") from None
-    found = next(iter(metadata.distributions(name=wanted.name, path=list(paths))), None)
-    return found is not None and wanted.specifier.contains(found.version, prereleases=True)
+        found = next(iter(metadata.distributions(name=wanted.name, path=list(paths))), None)
+        return found is not None and wanted.specifier.contains(found.version, prereleases=True)
+    except ValueError as error:  # no requirement, an unknown variable, a number that is too long to be read
+        raise WheelSyncFailed(f"it requires {text[:200]!r}, which makes no sense: {error}") from None
 
 
 async def provide(required: Sequence[str], paths: Sequence[str], target: Path) -> None:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tsuzuki import settings
+from tsuzuki import privacy, settings
 from tsuzuki.apps.commits.records import Connection
 from tsuzuki.errors import BadUsage, StoreUnavailable
 
@@ -79,7 +79,7 @@ class Tokens:
 
     def _write(self, kept: dict[str, str]) -> None:
         """Replaces the file as a whole; it is readable for its owner alone before a byte is in it (mkstemp)."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        privacy.make_folder(self._file.parent)
         handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tsuzuki import settings
+from tsuzuki import privacy, settings
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NoInput, SessionBusy, SessionNotFound
@@ -176,7 +176,7 @@ class Sessions:
 
     def _claim(self, folder: Path | None) -> tuple[str, Path]:
         """Finds an id that nobody has; two sessions in one second get two ids."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        privacy.make_folder(self.root)
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise BadUsage(f"{folder} is not empty: --session-dir names a folder for this session alone")
         for later in range(_MOST_TRIES):
@@ -209,7 +209,7 @@ class Sessions:
         if not (folder / "session.json").exists():
             raise SessionNotFound(str(folder))
         session_id = checked_session_id(session.session_id)
-        self.root.mkdir(parents=True, exist_ok=True)
+        privacy.make_folder(self.root)
         if session.folder != (self.root / session_id).resolve():
             (self.root / f"{session_id}{_LINK}").write_text(str(session.folder), encoding="utf-8")
         return session

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tsuzuki import settings
+from tsuzuki import privacy, settings
 from tsuzuki.apps.notes.refusals import TooManyUploads, UploadGap, UploadNotFound
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.errors import BadUsage, TooLarge
@@ -35,7 +35,8 @@ class Uploads:
         if self._sweep() >= MOST:
             raise TooManyUploads
         upload_id = secrets.token_hex(16)
-        (self._root / upload_id).mkdir(parents=True)
+        privacy.make_folder(self._root)
+        (self._root / upload_id).mkdir()
         (self._root / upload_id / name).touch()
         return upload_id
 

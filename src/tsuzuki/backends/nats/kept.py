@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tsuzuki import privacy
 from tsuzuki.backends.nats.queries import SQL
 from tsuzuki.backends.nats.rows import News, Rows
 
@@ -150,7 +151,7 @@ class Shelf:
 
     def make(self) -> None:
         """Makes the folder; what is in it is only for this user."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        privacy.make_folder(self._folder)
 
     def _path(self, generation: int) -> Path:
         return self._folder / f"{self._name}.{generation}.db"

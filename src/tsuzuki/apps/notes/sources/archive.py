@@ -1,5 +1,6 @@
 """The files of an export, in a ZIP or a folder, opened carefully: nothing is ever unpacked onto the disk."""
 
+import io
 import re
 import stat
 import zipfile
@@ -77,6 +78,8 @@ class Archive:
         members = archive.infolist()
         if len(members) > MOST_MEMBERS:
             raise self._refused(f"it has {len(members):,} files")
+        if sum(member.compress_size for member in members) > _bytes_of(archive):
+            raise self._refused("files of it share the same bytes: a ZIP bomb")
         self._members = {_checked(member, label).filename: member for member in members if not member.is_dir()}
         for member in members:
             _checked(member, label)
@@ -97,6 +100,10 @@ class Archive:
 
     def _refused(self, why: str) -> BadExport:
         return _refused(self._label, why)
+
+
+def _bytes_of(archive: zipfile.ZipFile) -> int:
+    return 0 if archive.fp is None else archive.fp.seek(0, io.SEEK_END)
 
 
 def _refused(label: str, why: str) -> BadExport:

@@ -68,7 +68,7 @@ def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
             yield _conversation(msgspec.json.decode(line), name)
         except UnicodeDecodeError as error:
             yield Unreadable(label, label, name, NotUtf8(label).with_traceback(error.__traceback__))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             told = BadExport(f"{label} は JSON として読み取れません / {label} is no JSON: {error}")
             yield Unreadable(label, label, name, told.with_traceback(error.__traceback__))
         except TypeError as error:

@@ -112,7 +112,7 @@ def candidates(text: str) -> Iterator[Any]:
     for piece in pieces:
         try:
             yield from _nested(json.loads(piece), 0)
-        except ValueError:
+        except (ValueError, RecursionError):  # a model may repeat an opening bracket to its last token
             continue
     for value in _embedded(stripped):
         yield from _nested(value, 0)
@@ -134,7 +134,7 @@ def _embedded(text: str) -> Iterator[Any]:
         tried += 1
         try:
             value, at = _DECODER.raw_decode(text, found.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             at = found.start() + 1
         else:
             yield value

@@ -156,7 +156,7 @@ class Wire:
                 response = await self._sent(lambda: http.send(make()), weight, once=once)
         try:
             return msgspec.json.decode(response.content)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             kind = ProviderUnclear if once else ProviderUnavailable
             raise kind(
                 f"{self._name} answered something that is not JSON: {self.clean(text_of(response.content))}"
@@ -270,7 +270,7 @@ def message_of(content: bytes) -> str:
     """Gives the message in the body of a refusal, in whatever form providers put it."""
     try:
         found = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text_of(content)
     for key in ("error", "message", "detail"):
         if isinstance(found, dict) and found.get(key):
@@ -325,5 +325,5 @@ def decoded(text: str) -> dict[str, Any]:
     """Gives an event of a stream."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         raise ProviderUnavailable(f"a stream brought something that is no answer: {redact(text[:200])}") from None

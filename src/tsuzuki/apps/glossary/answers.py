@@ -1,5 +1,6 @@
 """What language models answer; whatever is odd in it and can be read is read, the rest is left out one by one."""
 
+from math import isfinite
 from typing import Any
 
 from pydantic import BaseModel, field_validator
@@ -41,6 +42,8 @@ class GlossaryDefinition(BaseModel):
         try:
             number = float(value)
         except (TypeError, ValueError):
+            return 0.5
+        if not isfinite(number):  # JSON as models write it may say NaN
             return 0.5
         return min(max(number / 100 if number > 1 else number, 0.0), 1.0)
 

@@ -1,0 +1,57 @@
+"""Fuzzes readers byte by byte, led by what code they reach: `make fuzz SECONDS=60 TARGETS="wheel http"`.
+
+Each target is a process of its own, which ends when it hangs or grows too large. What it finds lies in
+`build/fuzz/<target>/found-…`, and `python -m tests.fuzz TARGET FILE` does it again. The corpus is kept, and grows.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fuzz.seeds import seeds
+from tests.fuzz.targets import TARGETS
+
+FOLDER = Path("build/fuzz")
+HANGS = 10
+"""What takes so many seconds hangs: led code is several times as slow as ours is."""
+MOST_MEMORY = 2048
+"""Megabytes; what needs more blows up."""
+COUNTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
+
+
+def corpus(name: str) -> Path:
+    """Gives the folder of inputs that reach something new, with the seeds in it."""
+    folder = FOLDER / name / "corpus"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds()[name]):
+        (folder / f"seed-{number}").write_bytes(seed)
+    return folder
+
+
+def fuzz(name: str, seconds: int) -> tuple[int, list[Path]]:
+    """Fuzzes a target; gives how often it was called, and what was found."""
+    folder = corpus(name).parent
+    options = [f"-max_total_time={seconds}", f"-timeout={HANGS}", f"-rss_limit_mb={MOST_MEMORY}", "-max_len=8192"]
+    options += ["-print_final_stats=1", f"-artifact_prefix={folder}/found-", str(folder / "corpus")]
+    with (folder / "log").open("w") as log:
+        subprocess.run([sys.executable, "-m", "tests.fuzz.led", name, *options], stderr=log, check=False)
+    counted = COUNTED.findall((folder / "log").read_text(errors="replace"))
+    return int(counted[-1]) if counted else 0, sorted(folder.glob("found-*"))
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) == 2 and Path(arguments[1]).is_file():
+        TARGETS[arguments[0]](Path(arguments[1]).read_bytes())
+        return 0
+    seconds, *names = arguments or ["60"]
+    worst = 0
+    for name in names or TARGETS:
+        executed, found = fuzz(name, int(seconds))
+        print(f"{name:<13} {executed:>9,} executions, {len(found)} findings", *found, flush=True)  # noqa: T201 - its table
+        worst = max(worst, bool(found or not executed))
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,26 +10,25 @@ from tsuzuki.facts import Problem
 _HIDDEN: Final = "***"
 _OURS: Final = str(Path(__file__).parent)
 # Every repetition is bounded or begins at a fixed word, so that no text takes more than linear time.
+_SAYS: Final = r"\\{0,3}(?:['\"]\s{0,9},\s{0,9}b?['\"]|['\"]?\s{0,9}[:=]\s{0,9}(?:b(?=['\"]))?\\{0,3})"
+"""Between a name and its value: in a header, a query, JSON (also inside of a text), a dict or a list of pairs."""
+_NAMES: Final = r"(?:api[_-]?key|secret|passw(?:or)?d|passphrase|token)"
 _PATTERNS: Final = (
     (
         re.compile(
-            r"(?i)\b((?:proxy-)?authorization\s{0,9}[:=]\s{0,9}['\"]?(?:bearer|basic|token)?\s{0,9})[^\s'\",}]+"
+            rf"(?i)\b((?:proxy-)?authorization{_SAYS}['\"]?(?:(?:bearer|basic|token|digest)\s{{1,9}})?)[^\s'\",}}\\]+"
         ),
         r"\1" + _HIDDEN,
     ),
     (re.compile(r"(?i)\b(bearer\s{1,9})[A-Za-z0-9._~+/=-]{8,}"), r"\1" + _HIDDEN),
-    (
-        re.compile(
-            r"(?i)((?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token|private[_-]?token|auth[_-]?token)"
-            r"['\"]?\s{0,9}[:=]\s{0,9}['\"]?)[^\s'\"&,;)}]+"
-        ),
-        r"\1" + _HIDDEN,
-    ),
+    (re.compile(rf"(?i)({_NAMES}{_SAYS}(['\"]))[^'\"\n\\]{{1,500}}(?=\\{{0,3}}\2)"), r"\1" + _HIDDEN),
+    (re.compile(rf"(?i)({_NAMES}{_SAYS}['\"]?)[^\s'\"&,;)}}\\]+"), r"\1" + _HIDDEN),
     (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}"), _HIDDEN),
-    (re.compile(r"\b(?:glpat-|ghp_|gho_|ghs_|github_pat_|xox[abp]-|AIza|AKIA)[A-Za-z0-9_-]{10,}"), _HIDDEN),
+    (re.compile(r"\b(?:glpat-|ghp_|gho_|ghs_|github_pat_|xox[abp]-|AIza|AKIA|tsz_)[A-Za-z0-9_-]{10,}"), _HIDDEN),
+    (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"), _HIDDEN),
+    (re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]{1,16384}"), r"\1" + _HIDDEN),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:)[^\s/@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),
     (re.compile(r"(\b(?:nats|tls)://)[^\s/:@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),  # a token in a user's place
-    (re.compile(r"(?i)([?&]token=)[^\s&#'\"]+"), r"\1" + _HIDDEN),
 )
 _MOST: Final = 4096
 _MOST_TRACE: Final = 16384

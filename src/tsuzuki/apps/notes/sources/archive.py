@@ -80,9 +80,8 @@ class Archive:
             raise self._refused(f"it has {len(members):,} files")
         if sum(member.compress_size for member in members) > _bytes_of(archive):
             raise self._refused("files of it share the same bytes: a ZIP bomb")
-        self._members = {_checked(member, label).filename: member for member in members if not member.is_dir()}
-        for member in members:
-            _checked(member, label)
+        checked = [_checked(member, label) for member in members]  # before anything is asked of one: a name may be empty
+        self._members = {member.filename: member for member in checked if not member.is_dir()}
 
     def names(self) -> list[str]:
         """Lists them."""

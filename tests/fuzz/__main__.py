@@ -35,7 +35,7 @@ def fuzz(name: str, seconds: int) -> tuple[int, list[Path]]:
     options = [f"-max_total_time={seconds}", f"-timeout={HANGS}", f"-rss_limit_mb={MOST_MEMORY}", "-max_len=8192"]
     options += ["-print_final_stats=1", f"-artifact_prefix={folder}/found-", str(folder / "corpus")]
     with (folder / "log").open("w") as log:
-        subprocess.run([sys.executable, "-m", "tests.fuzz.led", name, *options], stderr=log, check=False)
+        subprocess.run([sys.executable, "-m", "tests.fuzz.led", name, str(folder), *options], stderr=log, check=False)
     counted = COUNTED.findall((folder / "log").read_text(errors="replace"))
     return int(counted[-1]) if counted else 0, sorted(folder.glob("found-*"))
 

@@ -33,7 +33,7 @@ def installed(name: str, extras: frozenset[str], seen: dict[str, metadata.Distri
 
 def licences(found: metadata.Distribution) -> Iterator[str]:
     about = found.metadata
-    yield from (about.get("License-Expression", ""), about.get("License", "")[:200])
+    yield from (text[:200] for name in ("License-Expression", "License") for text in about.get_all(name, []))
     yield from (line for line in about.get_all("Classifier", []) if line.startswith("License :: OSI Approved"))
     for file in about.get_all("License-File", []):  # where nothing else says it
         yield (found.read_text(f"licenses/{file}") or found.read_text(file) or "")[:2000]

@@ -39,7 +39,10 @@ async def test_every_answer_has_the_headers_that_keep_a_browser_careful(
     page = (await locked.client.get("/")).text
     paths = ["/", "/health", "/runs", "/nowhere", "/openapi.json", *re.findall(r'(?:src|href)="(/[^"]+)"', page)]
     paths += [one["module"] for one in (await locked.client.get("/apps", headers=key)).json() if one["module"]]
-    asked = [("GET", path, {}) for path in paths] + [("GET", "/runs", key), ("PUT", "/runs", key)]
+    asked: list[tuple[str, str, dict[str, str]]] = [("GET", path, {}) for path in paths] + [
+        ("GET", "/runs", key),
+        ("PUT", "/runs", key),
+    ]
     asked += [("POST", "/runs", {**key, "origin": "http://evil.example"}), ("OPTIONS", "/runs", {"origin": "http://a"})]
 
     async def broken() -> None:

@@ -65,7 +65,7 @@ class Journey:
     def command_lines(self) -> Iterator[tuple[str, bytes]]:
         for process in self.processes:
             assert process.poll() is None
-            yield f"process {process.args[3]}", Path(f"/proc/{process.pid}/cmdline").read_bytes()  # type: ignore[index]
+            yield f"process {process.pid}", Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
     def end(self) -> None:
         for process in self.processes:

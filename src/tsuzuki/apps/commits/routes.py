@@ -304,6 +304,15 @@ def list_authors(desk: AtDesk, project_id: Number | None = None) -> list[str]:
     return author_names(desk.ledger, project_id)
 
 
+Month = Annotated[
+    str | None,
+    Query(
+        description="A month: 2026-01.",
+        json_schema_extra={"anyOf": [{"type": "string", "pattern": "^20[0-9]{2}-(0[1-9]|1[0-2])$"}, {"type": "null"}]},
+    ),
+]
+
+
 @router.get(
     "/statistics",
     summary="Additions and deletions by month and author",
@@ -317,8 +326,8 @@ def get_statistics(
     branch_name: str | None = None,
     author: Annotated[list[str] | None, Query()] = None,
     merges: bool = True,
-    since: str | None = None,
-    until: str | None = None,
+    since: Month = None,
+    until: Month = None,
     format: Literal["json", "csv", "tsv", "svg"] = "json",  # noqa: A002 - the word that callers write
 ) -> Response | dict[str, Any]:
     """Sums over everything, over a project or over a branch of it; a commit counts once."""

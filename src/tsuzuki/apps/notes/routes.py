@@ -7,6 +7,7 @@ from typing import IO, Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, File, Query, UploadFile
+from fastapi import Path as Named
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,6 +34,11 @@ async def desk(visit: Annotated[Visit, Depends(visit)]) -> Desk:
 
 
 AtDesk = Annotated[Desk, Depends(desk)]
+_MOMENT: Final = r"^20[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|1[0-9]|2[0-8])_([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]$"
+"""What the document says of session ids; whether one is a moment is looked at where it is used."""
+SessionId = Annotated[
+    str, Named(description="A moment such as 20260126_100000.", json_schema_extra={"pattern": _MOMENT})
+]
 Piece = Annotated[UploadFile, File(description="Some bytes of the export, in a form.")]
 
 
@@ -147,20 +153,20 @@ def _path(text: str) -> Path:
 
 
 @router.get("/sessions/{session_id}", summary="How a session stands")
-async def look(session_id: str, desk: AtDesk) -> Standing:
+async def look(session_id: SessionId, desk: AtDesk) -> Standing:
     """Tells how a session stands."""
     return await desk.standing(await asyncio.to_thread(desk.sessions.find, session_id))
 
 
 @router.get("/sessions/{session_id}/failed", summary="What failed, and why")
-def failed(session_id: str, desk: AtDesk) -> list[looking.Failed]:
+def failed(session_id: SessionId, desk: AtDesk) -> list[looking.Failed]:
     """Lists the conversations that have failed and were not done since."""
     return looking.failed_items(desk.sessions.find(session_id))
 
 
 @router.get("/sessions/{session_id}/items", summary="The items of a session")
 def items(
-    session_id: str,
+    session_id: SessionId,
     desk: AtDesk,
     state: Annotated[str, Query(pattern="^(|success|failed|skipped|pending)$")] = "",
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
@@ -172,19 +178,19 @@ def items(
 
 
 @router.get("/sessions/{session_id}/trace", summary="All that happened to one item")
-def trace(session_id: str, item: str, desk: AtDesk) -> dict[str, Any]:
+def trace(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]:
     """Tells the records, failures and note of an item, by its id, the beginning of its id, or its title."""
     return looking.traced(desk.sessions.find(session_id), item)
 
 
 @router.get("/sessions/{session_id}/note", summary="A note")
-async def note(session_id: str, item: str, desk: AtDesk) -> dict[str, Any]:
+async def note(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]:
     """Gives the note of an item as it stands in the vault."""
     return await desk.note(await asyncio.to_thread(desk.sessions.find, session_id), item)
 
 
 @router.get("/sessions/{session_id}/notes.zip", summary="All notes", response_class=StreamingResponse)
-def download(session_id: str, desk: AtDesk) -> StreamingResponse:
+def download(session_id: SessionId, desk: AtDesk) -> StreamingResponse:
     """Gives the notes of a session as a ZIP."""
     session = desk.sessions.find(session_id)
     name = quote(f"{Path(str(session.about['source'])).stem}-notes.zip")
@@ -200,7 +206,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 @router.post("/sessions/{session_id}/resume", summary="Go on with a session", status_code=202)
-async def resume(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> dict[str, Any]:
+async def resume(session_id: SessionId, desk: AtDesk, asked: GoOn | None = None) -> dict[str, Any]:
     """Goes on: what is done is passed over, what failed is tried again."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     asked = asked or GoOn()
@@ -208,14 +214,14 @@ async def resume(session_id: str, desk: AtDesk, asked: GoOn | None = None) -> di
 
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
-async def retry(session_id: str, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
+async def retry(session_id: SessionId, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     return _told(await desk.retry(session, limit=asked.limit if asked else 0))
 
 
 @router.post("/sessions/{session_id}/cancel", summary="Cancel the work on a session")
-async def cancel(session_id: str, desk: AtDesk) -> Standing:
+async def cancel(session_id: SessionId, desk: AtDesk) -> Standing:
     """Cancels; what was done stays, and `resume` goes on."""
     return await desk.cancel(await asyncio.to_thread(desk.sessions.find, session_id))
 

@@ -80,7 +80,7 @@ class Archive:
             raise self._refused(f"it has {len(members):,} files")
         if sum(member.compress_size for member in members) > _bytes_of(archive):
             raise self._refused("files of it share the same bytes: a ZIP bomb")
-        checked = [_checked(member, label) for member in members]  # before anything is asked of one: a name may be empty
+        checked = [_checked(member, label) for member in members]  # first of all: a name may be empty
         self._members = {member.filename: member for member in checked if not member.is_dir()}
 
     def names(self) -> list[str]:

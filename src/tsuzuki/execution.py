@@ -19,6 +19,7 @@ from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
 from tsuzuki.leaving import gave_up
 from tsuzuki.limits import Limits
 from tsuzuki.runlog import RunLog
+from tsuzuki.settings import inputs_kept
 from tsuzuki.settled import Settled
 from tsuzuki.tallies import Tallies
 from tsuzuki.threads import Threads, Work
@@ -70,6 +71,8 @@ class Calls:
     postponed: list[float] = field(default_factory=list)
     afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
     cut: Cut = field(default_factory=Cut)
+    inputs_kept: int = field(default_factory=inputs_kept)
+    """So many bytes of what a call was given are kept with its outcome."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

@@ -17,9 +17,9 @@ from tsuzuki.facts import NOT_KEPT, Outcome, StepStarted
 from tsuzuki.identity import plainly, stand_in
 from tsuzuki.redact import hidden, redact, suspicious
 
-Kept: TypeAlias = dict[str, Any]
-"""The fields of a fact that say what a call was given."""
-NOTHING: Final[Kept] = {}
+Kept: TypeAlias = tuple[msgspec.Raw, bool]
+"""What is kept of what a call was given, and whether that is only a part."""
+NOTHING: Final[Kept] = NOT_KEPT, False
 ELLIPSIS: Final = "…"
 _MARGIN: Final = 1024
 """So many characters beyond a cut are looked at for a secret that it would go through."""
@@ -65,7 +65,7 @@ class Given:
         alone = said is not None and not kwargs and len(args) == 1 and self._begin != b"" and type(args[0]) is not bytes
         if alone and said is not None and len(said) <= most:
             body = b"%b%b}" % (self._begin, said[2:-5])  # [[…],{}] without what is around the one argument
-            return {"inputs": msgspec.Raw(body if type(args[0]) in self._sure else _safe(body))}
+            return msgspec.Raw(body if type(args[0]) in self._sure else _safe(body)), False
         return _kept(self._parts(said, args, kwargs), most)
 
     def _parts(self, said: bytes | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, bytes]:
@@ -154,8 +154,7 @@ def _safe(body: bytes) -> bytes:
 def _kept(parts: Mapping[str, bytes], most: int) -> Kept:
     whole = _joined(parts)
     body = whole if len(whole) <= most else _shared_out(parts, most)
-    kept: Kept = {"inputs": msgspec.Raw(_safe(body))}
-    return kept if body is whole else kept | {"inputs_cut": True}
+    return msgspec.Raw(_safe(body)), body is not whole
 
 
 # What is too long, cut inside

@@ -14,7 +14,6 @@ from tsuzuki.context import MapOptions, brief, item_key
 from tsuzuki.errors import DuplicateItem, ItemsFailure, StepFailure
 from tsuzuki.execution import LANE, Execution
 from tsuzuki.flow import Task
-from tsuzuki.inputs import Kept
 from tsuzuki.journal import LARGE, Recorded, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
@@ -58,8 +57,8 @@ class Map:
         self._sink = sink
         self._counted = isinstance(sink, CountOnly)
         self._seen = KeyIndex()
-        kept = call.run.calls.inputs_kept
-        self._given = call.task.given.map(call.shared, kept, keyed=call.how.key is not None)
+        keyed = call.how.key is not None
+        self._given = call.task.given.map(call.shared, call.run.inputs_kept, keyed=keyed)
         self._known: list[tuple[int, str, str, Recorded, bool]] = []
         self._started = 0
         self._error: BaseException | None = None
@@ -219,11 +218,11 @@ class Map:
         frame.owner = lane
         progress.running += 1
         call = Call(task, frame, (item,), self._shared)
-        given = self._given.of(item)  # the function may change it
+        inputs, cut = self._given.of(item)  # the function may change it
         try:
             done = await perform(run, task, call)
         except Failed as failed:
-            await self._fail(number, key, step, failed, {**given, "spent": spent_in(frame)})
+            await self._fail(number, key, step, failed, {"spent": spent_in(frame), "inputs": inputs, "inputs_cut": cut})
             call.leave_if_interrupted()
             return
         finally:
@@ -243,7 +242,8 @@ class Map:
                 blob=blob,
                 artifacts=tuple(frame.saved),
                 spent=spent_in(frame),
-                **given,
+                inputs=inputs,
+                inputs_cut=cut,
             )
         )
         progress.done += 1
@@ -264,7 +264,7 @@ class Map:
             while lane.cancelling():
                 lane.uncancel()
 
-    async def _fail(self, number: int, key: str, step: str, failed: Failed, more: Kept) -> None:
+    async def _fail(self, number: int, key: str, step: str, failed: Failed, more: Mapping[str, Any]) -> None:
         kept, took = problem(failed.error), failed.took
         fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=took, tries=failed.tries, **more)
         await self._run.journal.record(fact)

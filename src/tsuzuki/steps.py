@@ -99,8 +99,8 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     identity: dict[str, Any] = {"step": frame.step, "key": frame.key, "name": task.name, "parent": parent}
     begun = run.fact(f.StepStarted, **identity)
     run.journal.note(begun)
-    given = task.given.call(work.said, work.args, work.kwargs, run.calls.inputs_kept)
-    identity, work.said = identity | given, None
+    inputs, cut = task.given.call(work.said, work.args, work.kwargs, run.inputs_kept)
+    identity, work.said = {**identity, "inputs": inputs, "inputs_cut": cut}, None
     try:
         done = await perform(run, task, work)
     except Failed as failed:

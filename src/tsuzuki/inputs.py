@@ -20,6 +20,7 @@ from tsuzuki.redact import hidden, redact, suspicious
 Kept: TypeAlias = tuple[msgspec.Raw, bool]
 """What is kept of what a call was given, and whether that is only a part."""
 NOTHING: Final[Kept] = NOT_KEPT, False
+NO_NAMES: Final[Mapping[str, Any]] = {}
 ELLIPSIS: Final = "…"
 _MARGIN: Final = 1024
 """So many characters beyond a cut are looked at for a secret that it would go through."""
@@ -55,7 +56,7 @@ class Given:
         self._names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
         self._begin = b"{%b:" % _encode(self._names[0]) if self._names else b""
-        self._sure = frozenset() if suspicious(self._begin.decode()) else _NUMBERS
+        self._sure = _sure(self._names[0]) if self._names else frozenset()
         """The types of a single argument that cannot be a secret."""
 
     def call(self, said: bytes | None, args: tuple[Any, ...], kwargs: Mapping[str, Any], most: int) -> Kept:
@@ -87,28 +88,33 @@ class Given:
 
     def map(self, shared: Mapping[str, Any], most: int, *, keyed: bool) -> "GivenItems":
         """Gives what says the inputs of the items of a map."""
-        takes = next(iter(self.names(shared)), self._rest)
-        return GivenItems(self, shared, most, "" if keyed or shared or not most else takes)
+        return GivenItems(self, shared, most, next(iter(self.names(shared)), self._rest), keyed=keyed)
 
 
 class GivenItems:
     """Says what the items of one map are given; where an item is its own key and all it is given, the key says it."""
 
-    __slots__ = ("_given", "_most", "_shared", "takes")
+    __slots__ = ("_begin", "_end", "_given", "_most", "_shared", "_sure", "takes")
 
-    def __init__(self, given: Given, shared: Mapping[str, Any], most: int, takes: str) -> None:
+    def __init__(self, given: Given, shared: Mapping[str, Any], most: int, name: str, *, keyed: bool) -> None:
         self._given, self._shared, self._most = given, shared, most
-        self.takes = takes
+        self.takes = "" if keyed or shared or not most else name
         """The parameter that is said by the key, if one is."""
+        self._begin = b"{%b:" % _encode(name)
+        self._sure = _sure(name)
+        rest = _safe(_joined({name: _spoken(value) for name, value in shared.items()})) if most else b"{}"
+        self._end = b",%b" % rest[1:] if shared else b"}"
 
     def of(self, item: Any) -> Kept:
         """Gives what the fact of an item has to keep."""
         kind = type(item)
-        if self.takes and (kind is int or (kind is str and _number(item) is None)):
+        if not self._most or (self.takes and (kind is int or (kind is str and _number(item) is None))):
             return NOTHING
-        if not self._most:
-            return NOTHING
-        return self._given.call(plainly((item,), self._shared), (item,), self._shared, self._most)
+        said = plainly((item,), NO_NAMES)
+        if said is None or kind is bytes or not self._sure or len(said) + len(self._end) > self._most:
+            return self._given.call(None, (item,), self._shared, self._most)
+        body = said[2:-5]
+        return msgspec.Raw(b"".join((self._begin, body if kind in self._sure else _safe(body), self._end))), False
 
 
 def given_to(fact: Outcome, mapped: StepStarted | None) -> bytes | None:
@@ -124,6 +130,11 @@ def given_to(fact: Outcome, mapped: StepStarted | None) -> bytes | None:
 def shortened(inputs: bytes, most: int) -> bytes:
     """Gives inputs in fewer bytes, for lists."""
     return _fitted(inputs, most)
+
+
+def _sure(name: str) -> frozenset[type]:
+    """Gives the types of a parameter whose values cannot be secrets."""
+    return frozenset() if suspicious(name) else _NUMBERS
 
 
 def _number(key: str) -> int | None:

@@ -70,12 +70,15 @@ def test_items_are_filtered_and_looked_at(window: Window, crawled: int) -> None:
     dialog = window.find("dialog")
     expect(dialog).to_contain_text("ConnectionError: example does not answer for page 19")
     expect(dialog.locator("pre")).to_contain_text("flows.py")
+    expect(dialog.get_by_role("region", name="Inputs")).to_contain_text("page19seconds0.01")
+    expect(dialog).to_contain_text("--position")
     window.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     window.go(f"/runs/{crawled}/items?step=plan")
     window.find(".long-space .long-row").click()
     expect(dialog).to_contain_text("Output")
     expect(dialog).to_contain_text("40 entries")
+    expect(dialog.get_by_role("region", name="Inputs")).to_contain_text("pages40")
 
 
 def test_items_come_in_while_a_run_is_under_way_each_of_them_once(window: Window, scene: Scene) -> None:

@@ -260,6 +260,7 @@ def _record(state: str, task: TaskCalls) -> dict[str, Any]:
     over = state in (TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED)
     ended = task.ended_at if over else None
     totals = [mapped.total for mapped in task.maps.values() if mapped.total is not None]
+    beside = task.done + task.failed + task.skipped - sum(one.settled + one.failed for one in task.maps.values())
     return {
         "state": state,
         "started_at": task.started_at,
@@ -275,7 +276,7 @@ def _record(state: str, task: TaskCalls) -> dict[str, Any]:
         "done": task.done,
         "failed": task.failed,
         "skipped": task.skipped,
-        "total": sum(totals) if task.maps and len(totals) == len(task.maps) else None,
+        "total": sum(totals) + max(beside, 0) + task.under_way if task.maps and len(totals) == len(task.maps) else None,
         "busy_ms": round(task.seconds * 1000, 3),
         "strip": None if task.strip is None else task.strip.shown(),
     }

@@ -23,6 +23,6 @@ export const removable = (run) => !ACTIVE.has(run.status);
 
 /** What a call without a key is told apart by: what it was given and gave. @param {Api.Item} row */
 export const given = (row) => {
-  const inputs = Object.keys(row.inputs ?? {}).length ? ` ${stringify(row.inputs)}` : "";
+  const inputs = Object.keys(row.inputs ?? {}).length ? stringify(row.inputs) : "";
   return `${inputs}${row.preview && row.preview !== "null" ? ` → ${row.preview}` : ""}`;
 };

@@ -109,6 +109,7 @@ export default {
   "column.status": "State",
   "column.progress": "Progress",
   "column.created": "Created",
+  "column.changed": "Changed",
   "column.took": "Took",
   "column.since": "From first start",
   "column.actions": "Actions",

@@ -166,6 +166,7 @@ def test_a_failure_is_told_with_its_traceback_and_is_not_counted_as_done(window:
 def test_events_are_the_journal(window: Window, crawled: int) -> None:
     window.go(f"/runs/{crawled}/events")
     window.sees(".fact-kind", "Submitted")
+    window.sees(".long-row", "fetch[0]")
     window.find(".long-row", "Claimed").click()
     expect(window.find("dialog")).to_contain_text("worker")
 

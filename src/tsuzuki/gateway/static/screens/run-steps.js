@@ -134,8 +134,7 @@ function Calls({ name, record, scale, run }) {
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
         <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span>
-          <span title=${item.key || given(item)}>${item.key || t("steps.call", { n: place + 1 })}${!item.key && given(item) && html`${" "}
-            <small class="mono">${given(item)}</small>`}</span></span>
+          <span title=${item.key || given(item)}>${item.key || (given(item) ? html`<small class="mono">${given(item)}</small>` : t("steps.call", { n: place + 1 }))}</span></span>
         <span class="fall-count">${duration(item.took)}</span>
         <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`}
           style=${{ left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` }}></span></span>

@@ -1,7 +1,7 @@
 """What a run warns of, once for each task: calls that will not do what people expect when the run goes on."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tsuzuki.codec import signature
 from tsuzuki.execution import Execution
@@ -19,8 +19,16 @@ _UNSAID: Final = (
 )
 
 
+class Called(Protocol):
+    """A call by its step, its task's name and its key."""
+
+    step: str
+    name: str
+    key: str
+
+
 def warn_if_changed(
-    run: Execution, where: Mapping[str, str], args: tuple[Any, ...], kwargs: Mapping[str, Any], was: bytes
+    run: Execution, where: Called, args: tuple[Any, ...], kwargs: Mapping[str, Any], was: bytes
 ) -> None:
     """Warns of arguments that changed during a call: on replay it is not made, and the flow would not see that."""
     try:
@@ -28,8 +36,8 @@ def warn_if_changed(
     except Exception:  # noqa: BLE001 - models encode themselves, and a look at them must not fail the work
         return
     if changed:
-        run.calls.told.add(where["name"])
-        run.log.line(_CHANGED.format(where["name"]), "warning", **where)
+        run.calls.told.add(where.name)
+        run.log.line(_CHANGED.format(where.name), "warning", step=where.step, name=where.name, key=where.key)
 
 
 def warn_of_unsaid(run: Execution, task: Task[..., Any], unsaid: Unsaid) -> None:

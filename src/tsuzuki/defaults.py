@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 PREFIX: Final = "TSUZUKI_"
+_MOST_KEPT: Final = 65_536
 
 
 def above_zero(text: str) -> float:
@@ -20,6 +21,14 @@ def counted(text: str) -> int:
     value = int(text)
     if value < 1:
         raise ValueError("it must be a whole number above 0")
+    return value
+
+
+def kept(text: str) -> int:
+    """Reads how many bytes are kept: none, or up to 64 KiB."""
+    value = int(text)
+    if not 0 <= value <= _MOST_KEPT:
+        raise ValueError(f"it must be a whole number from 0 to {_MOST_KEPT}")
     return value
 
 
@@ -141,6 +150,12 @@ WORKERS: Final = (
         "20.0",
         "after how much silence a worker is shown as DISCONNECTED (seconds)",
         above_zero,
+    ),
+    Setting(
+        "TSUZUKI_INPUTS_KEPT",
+        "500",
+        "how many bytes of what a step or an item was given are kept with its outcome, to be looked at; 0: none",
+        kept,
     ),
     Setting(
         "TSUZUKI_MAX_RUN_SNAPSHOT_BYTES",

@@ -5,12 +5,14 @@ flow although it is over, the end is recorded without it.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakSet
 
 from tsuzuki import facts as f
+from tsuzuki import settings
 from tsuzuki.backends import Backend, Claim
 from tsuzuki.clock import Clock
 from tsuzuki.errors import ClaimLost, NameTaken, TsuzukiError
@@ -35,6 +37,9 @@ LANE: Final = "tsuzuki-lane-"
 """How the names of the tasks begin that carry out the items of a map."""
 MOMENT: Final = 0.1
 """Seconds without a new call after which a run that waits for a `Later` counts as idle."""
+
+
+_MAKING: Final = threading.Lock()
 
 
 def _nothing() -> None:
@@ -70,6 +75,7 @@ class Calls:
     postponed: list[float] = field(default_factory=list)
     afterwards: set["asyncio.Task[None]"] = field(default_factory=set)
     cut: Cut = field(default_factory=Cut)
+    inputs_kept: int | None = None
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -146,8 +152,21 @@ class Execution:
     def calls(self) -> Calls:
         """What its calls share; a run that makes none never has it."""
         if self._calls is None:
+            with _MAKING:  # a sync flow makes its first call while this thread begins to keep it in mind
+                return self._made_calls()
+        return self._calls
+
+    def _made_calls(self) -> Calls:
+        if self._calls is None:
             self._calls = Calls()
         return self._calls
+
+    @property
+    def inputs_kept(self) -> int:
+        """So many bytes of what a call was given are kept with its outcome."""
+        if self.calls.inputs_kept is None:
+            self.calls.inputs_kept = settings.inputs_kept()
+        return self.calls.inputs_kept
 
     @property
     def log(self) -> RunLog:

@@ -12,6 +12,8 @@ import msgspec
 
 VERSION: Final = 1
 """The version of facts that this code writes; a row that carries a higher one is not claimed here."""
+NOT_KEPT: Final = msgspec.Raw(b"null")
+"""The inputs of a call whose inputs are not kept."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -104,6 +106,8 @@ class StepStarted(_Named, frozen=True, kw_only=True):
 
     map: bool = False
     total: int | None = None
+    takes: str = ""
+    """The parameter that takes the item, where all that the items of a map are given is said by their keys."""
 
 
 class Outcome(_Named, frozen=True, kw_only=True):
@@ -113,6 +117,10 @@ class Outcome(_Named, frozen=True, kw_only=True):
     tries: int = 1
     spent: tuple[Spent, ...] = ()
     """What it used that is paid for, also where it failed."""
+    inputs: msgspec.Raw = NOT_KEPT
+    """What it was given, for people: an object by the names of the parameters. Nothing is decided by it."""
+    inputs_cut: bool = False
+    """Whether that is only a part."""
 
 
 class _Success(Outcome, frozen=True, kw_only=True):
@@ -253,6 +261,11 @@ def decode(raw: bytes | str) -> Fact | Unknown:
             raise
         data = raw.encode() if isinstance(raw, str) else raw
         return Unknown(kind=header.kind, at=header.at, attempt=header.attempt, raw=msgspec.Raw(data))
+
+
+def name_of(began: StepStarted | None) -> str:
+    """Gives the task of a map by how it began; none where that is not known."""
+    return "" if began is None else began.name
 
 
 def plain(fact: Fact | Unknown) -> dict[str, Any]:

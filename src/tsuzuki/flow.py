@@ -13,6 +13,7 @@ from tsuzuki.codec import Codec, Params, result_codec
 from tsuzuki.context import FRAME, Duplicates, MapOptions, OnError
 from tsuzuki.errors import BadUsage
 from tsuzuki.identity import fingerprint
+from tsuzuki.inputs import Given
 from tsuzuki.results import Collected, Counts, Failure
 from tsuzuki.retry import ONCE, Retry
 
@@ -109,6 +110,11 @@ class Task(Generic[P, R]):
     def codec(self) -> Codec:
         """Encodes and decodes the results."""
         return result_codec(self.function)
+
+    @cached_property
+    def given(self) -> Given:
+        """Says what its calls are given."""
+        return Given(self.function)
 
     @property
     def place(self) -> str:

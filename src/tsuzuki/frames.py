@@ -17,7 +17,7 @@ from tsuzuki.context import Callee, MapOptions, in_async_code, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
-from tsuzuki.identity import LONG, Unsaid, arguments, content_of, step_id, unchangeable
+from tsuzuki.identity import LONG, Unsaid, arguments, in_few_bytes, plainly, spelled_out, step_id, unchangeable
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
@@ -198,19 +198,29 @@ class RunFrame:
         if self.run.stopping is not None:
             return self._refused()
         key = key if key is None else sayable(key)
-        unsaid: Unsaid = []
-        content = content_of(args, kwargs, unsaid) if key is None else _content_of_a_key(key)
-        if unsaid:
-            warn_of_unsaid(self.run, known, unsaid)
+        said = plainly(args, kwargs) if key is None else None
+        content = self._content(known, said, args, kwargs) if key is None else _content_of_a_key(key)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         self._opens(step)
         frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
         frame.depth = self.depth + 1
         seen = None if key is not None or unchangeable(args, kwargs) else content
-        work = call(self.run, known, Call(known, frame, args, kwargs, seen), self.step)
+        work = call(self.run, known, Call(known, frame, args, kwargs, seen, said), self.step)
         if frame.depth % _DEEP == 0:
             work = _apart(work)
         return Bridge(self.run).wait(work) if self.blocks() else work
+
+    def _content(
+        self, task: Task[..., Any], said: bytes | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> bytes:
+        """Gives what tells a call from others, in few bytes; warns of arguments that do not."""
+        if said is not None:
+            return in_few_bytes(said)
+        unsaid: Unsaid = []
+        content = in_few_bytes(spelled_out(args, kwargs, unsaid))
+        if unsaid:
+            warn_of_unsaid(self.run, task, unsaid)
+        return content
 
     def map(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions

@@ -26,7 +26,7 @@ Unsaid: TypeAlias = list[tuple[int | str, str]]
 """The places (or names) of arguments that cannot be said, and what they are."""
 
 
-def _stand_in(value: Any) -> Any:
+def stand_in(value: Any) -> Any:
     """Encodes what msgspec does not know and a few words say: models by their fields, paths, names of definitions."""
     dump = getattr(value, "model_dump", None)
     if dump is not None and not isinstance(value, type):
@@ -38,7 +38,7 @@ def _stand_in(value: Any) -> Any:
     raise Unsayable
 
 
-_encode: Final = msgspec.json.Encoder(order="deterministic", enc_hook=_stand_in).encode
+_encode: Final = msgspec.json.Encoder(order="deterministic", enc_hook=stand_in).encode
 _HARD: Final = (TypeError, ValueError, msgspec.MsgspecError, RecursionError)
 
 
@@ -47,16 +47,23 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid |
 
     Those that are known by their kind alone are added to `unsaid`.
     """
+    said = plainly(args, kwargs)
+    return spelled_out(args, kwargs, unsaid) if said is None else said
+
+
+def plainly(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes | None:
+    """Gives arguments as the JSON `[[…],{…}]`; None where JSON cannot say them, or would say too little."""
     try:
         said = _encode((args, kwargs))
     except _HARD:
-        return _spelled_out(args, kwargs, unsaid)
+        return None
     if _NULL in said and (kwargs or not _SURE.issuperset(map(type, args))) and not _finite((args, kwargs)):
-        return _spelled_out(args, kwargs, unsaid)
+        return None
     return said
 
 
-def _spelled_out(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid | None) -> bytes:
+def spelled_out(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid | None) -> bytes:
+    """Gives such bytes for what JSON cannot say."""
     content = Content()
     encoder = msgspec.json.Encoder(order="deterministic", enc_hook=content.stand_in)
     said: dict[int | str, msgspec.Raw] = {}
@@ -83,7 +90,7 @@ def _spelled(value: Any, content: Content, encoder: msgspec.json.Encoder) -> byt
         return _encode(kind_of(value))
 
 
-def _finite(value: Any, stand_in: Callable[[Any], Any] = _stand_in) -> bool:
+def _finite(value: Any, stand_in: Callable[[Any], Any] = stand_in) -> bool:
     """Tells that no float in a value is inf or nan, for which JSON says null."""
     kind = type(value)
     if kind is float:
@@ -100,7 +107,11 @@ def _finite(value: Any, stand_in: Callable[[Any], Any] = _stand_in) -> bool:
 
 def content_of(args: tuple[Any, ...], kwargs: Mapping[str, Any], unsaid: Unsaid | None = None) -> bytes:
     """Gives what arguments say, in few bytes."""
-    said = arguments(args, kwargs, unsaid)
+    return in_few_bytes(arguments(args, kwargs, unsaid))
+
+
+def in_few_bytes(said: bytes) -> bytes:
+    """Gives what is long as its digest."""
     return said if len(said) <= LONG else digest(said).encode()
 
 

@@ -57,6 +57,8 @@ class Map:
         self._sink = sink
         self._counted = isinstance(sink, CountOnly)
         self._seen = KeyIndex()
+        keyed = call.how.key is not None
+        self._given = call.task.given.map(call.shared, call.run.inputs_kept, keyed=keyed)
         self._known: list[tuple[int, str, str, Recorded, bool]] = []
         self._started = 0
         self._error: BaseException | None = None
@@ -90,7 +92,7 @@ class Map:
         run = self._run
         self._steps.add(step)
         total = self._source.total if step == self._step else None
-        named = {"step": step, "name": self._task.name, "parent": self._parent}
+        named = {"step": step, "name": self._task.name, "parent": self._parent, "takes": self._given.takes}
         run.journal.note(run.fact(f.StepStarted, **named, map=True, total=total))
 
     async def _lane(self) -> None:
@@ -196,6 +198,8 @@ class Map:
             blob=blob,
             origin=origin,
             tries=success.tries,
+            inputs=success.inputs,
+            inputs_cut=success.inputs_cut,
         )
         value = decoded(self._task, key, data)
         ack = run.journal.record(fact)
@@ -214,10 +218,11 @@ class Map:
         frame.owner = lane
         progress.running += 1
         call = Call(task, frame, (item,), self._shared)
+        inputs, cut = self._given.of(item)  # the function may change it
         try:
             done = await perform(run, task, call)
         except Failed as failed:
-            await self._fail(number, key, step, failed, spent_in(frame))
+            await self._fail(number, key, step, failed, {"spent": spent_in(frame), "inputs": inputs, "inputs_cut": cut})
             call.leave_if_interrupted()
             return
         finally:
@@ -237,6 +242,8 @@ class Map:
                 blob=blob,
                 artifacts=tuple(frame.saved),
                 spent=spent_in(frame),
+                inputs=inputs,
+                inputs_cut=cut,
             )
         )
         progress.done += 1
@@ -257,9 +264,9 @@ class Map:
             while lane.cancelling():
                 lane.uncancel()
 
-    async def _fail(self, number: int, key: str, step: str, failed: Failed, spent: tuple[f.Spent, ...]) -> None:
+    async def _fail(self, number: int, key: str, step: str, failed: Failed, more: Mapping[str, Any]) -> None:
         kept, took = problem(failed.error), failed.took
-        fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=took, tries=failed.tries, spent=spent)
+        fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=took, tries=failed.tries, **more)
         await self._run.journal.record(fact)
         self._progress.seconds += failed.took
         self._progress.timed += 1

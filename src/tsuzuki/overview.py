@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki.backends import ALWAYS, Entry, Line, Query, WorkerRecord
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import MoveRefused, RunNotFound
+from tsuzuki.inputs import given_to, shortened
 from tsuzuki.lifecycle import TERMINAL, Run, stamp
 from tsuzuki.probing import try_writing
 from tsuzuki.runs import Runs
@@ -32,6 +34,8 @@ FLOWS: Final = "flow"
 """The kind of the records in which workers publish their flows."""
 MOST_PREVIEW: Final = 120
 """So many bytes of a value are shown in a list of items."""
+MOST_INPUTS: Final = 240
+"""And so many of what it was given."""
 DAY: Final = 86_400
 MOST_SPENDERS: Final = 20_000
 """What so many runs have spent is added up."""
@@ -136,20 +140,20 @@ class Overview:
         return Spenders(rows, more=True)
 
     async def items(
-        self, row: Run, wanted: ItemFilter, *, after: int, limit: int, names: "dict[str, str]"
+        self, row: Run, wanted: ItemFilter, *, after: int, limit: int, maps: dict[str, f.StepStarted]
     ) -> tuple[list[dict[str, Any]], int | None]:
         """Gives a page of recorded steps and items, and the position to go on from; None: that was all.
 
-        `names` are those of the maps by their step; what begins later is added to it.
+        `maps` says how the maps began, by their step; what begins later is added to it.
         """
         found: list[dict[str, Any]] = []
         position = after
         async for entry in self._read(row.id, after, _MOST_READ):
             position = entry.position
             if isinstance(entry.fact, f.StepStarted) and entry.fact.map:
-                names[entry.fact.step] = entry.fact.name
+                maps[entry.fact.step] = entry.fact
             if isinstance(entry.fact, f.Outcome):
-                item = shown_item(entry, entry.fact, entry.fact.name or names.get(entry.fact.step, ""))
+                item = shown_item(entry, entry.fact, maps.get(entry.fact.step), MOST_INPUTS)
                 if wanted.fits(item):
                     found.append(item)
             if len(found) >= limit:
@@ -219,13 +223,15 @@ class Overview:
         await Crew(self._runs).hide(worker_id, hidden=hidden)
 
 
-def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
-    """Gives an outcome as a row of a list of items."""
+def shown_item(entry: Entry, fact: f.Outcome, mapped: f.StepStarted | None, most: int) -> dict[str, Any]:
+    """Gives an outcome as a row of a list of items; its inputs in so many bytes."""
+    given = given_to(fact, mapped)
+    shown = given if given is None else shortened(given, most)
     item: dict[str, Any] = {
         "position": entry.position,
         "status": OUTCOMES.get(f.kind(fact), "done"),
         "kind": f.kind(fact),
-        "task": name,
+        "task": fact.name or f.name_of(mapped),
         "step": fact.step,
         "key": fact.key,
         "attempt": fact.attempt,
@@ -235,6 +241,8 @@ def shown_item(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
         "ended_at": fact.at,
         "error": None,
         "usage": usage(fact.spent) if fact.spent else None,
+        "inputs": None if shown is None else msgspec.Raw(shown),
+        "inputs_truncated": fact.inputs_cut or shown is not given,
         "preview": bytes(getattr(fact, "result", b""))[:MOST_PREVIEW].decode(errors="ignore"),
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):

@@ -2,8 +2,11 @@
 
 import re
 import traceback
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from tsuzuki.facts import Problem
 
@@ -30,6 +33,8 @@ _PATTERNS: Final = (
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:)[^\s/@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),
     (re.compile(r"(\b(?:nats|tls)://)[^\s/:@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),  # a token in a user's place
 )
+_DASHED: Final = re.compile(r"\b(?:[spr]k|glpat|xox[abp])-[a-z0-9_-]{10}")
+_SECRET_ENDINGS: Final = ("token", "credential", "credentials", "secret", "secrets")
 _MOST: Final = 4096
 _MOST_TRACE: Final = 16384
 _MOST_TRACE_OF_A_LINE: Final = 6144
@@ -40,6 +45,55 @@ def redact(text: str) -> str:
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def suspicious(text: str) -> bool:
+    """Tells whether a text may have something to hide; that takes a hundredth of the time of hiding it.
+
+    In lower case, one of these is in all that the patterns find, and in all names of secrets.
+    """
+    low = text.lower()
+    return (
+        "token" in low
+        or "secret" in low
+        or "passw" in low
+        or "passphrase" in low
+        or "authoriz" in low
+        or "bearer" in low
+        or "credential" in low
+        or "aiza" in low
+        or "akia" in low
+        or "eyj" in low
+        or "private key" in low
+        or ("key" in low and any(map(low.__contains__, ("apikey", "api_key", "api-key"))))
+        or ("-" in low and _DASHED.search(low) is not None)
+        or ("_" in low and any(map(low.__contains__, ("ghp_", "gho_", "ghs_", "github_pat_", "tsz_"))))
+        or ("@" in low and "://" in low)
+    )
+
+
+def hidden(body: bytes) -> bytes:
+    """Gives JSON with every value hidden that looks like a secret, or whose name says that it is one."""
+    return msgspec.json.encode(_without_secrets(msgspec.json.decode(body)))
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value) if suspicious(value) else value
+    if isinstance(value, list):
+        return [_without_secrets(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _HIDDEN if part not in (None, "") and _names_a_secret(name) else _without_secrets(part)
+        for name, part in value.items()
+    }
+
+
+@lru_cache(maxsize=4096)
+def _names_a_secret(name: str) -> bool:
+    said = f"{name}=x"
+    return name.lower().endswith(_SECRET_ENDINGS) or redact(said) != said
 
 
 def problem(error: BaseException) -> Problem:

@@ -24,6 +24,7 @@ from tsuzuki.codec import params_digest, plain_params
 from tsuzuki.errors import BadUsage, KeyHeld, MoveRefused, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
 from tsuzuki.holders import Holders
+from tsuzuki.inputs import given_to
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
 from tsuzuki.outages import patiently
 from tsuzuki.presence import process_of
@@ -281,14 +282,14 @@ class Runs:
 
     async def items(self, reference: str | int, *, failed: bool = False) -> AsyncIterator[dict[str, Any]]:
         """Gives the recorded steps and items of a run, or only those that failed and have not succeeded since."""
-        row, names = await self.get(reference), dict[str, str]()
+        row, maps = await self.get(reference), dict[str, f.StepStarted]()
         wanted = await self._failures(row.id) if failed else None
         async for entry in self.journal(row.id):
             fact = entry.fact
-            if isinstance(fact, f.StepStarted):
-                names[fact.step] = fact.name
+            if isinstance(fact, f.StepStarted) and fact.map:
+                maps[fact.step] = fact
             elif isinstance(fact, f.Outcome) and (wanted is None or entry.position in wanted):
-                yield _shown(entry, fact, fact.name or names.get(fact.step, ""))
+                yield _shown(entry, fact, maps.get(fact.step))
 
     async def _failures(self, run_id: str) -> frozenset[int]:
         """Gives the positions of the failures that no later outcome has replaced."""
@@ -371,16 +372,19 @@ def plain(row: Run) -> dict[str, Any]:
     return data
 
 
-def _shown(entry: Entry, fact: f.Outcome, name: str) -> dict[str, Any]:
+def _shown(entry: Entry, fact: f.Outcome, mapped: f.StepStarted | None) -> dict[str, Any]:
+    given = given_to(fact, mapped)
     shown: dict[str, Any] = {
         "position": entry.position,
         "kind": f.kind(fact),
-        "task": name,
+        "task": fact.name or f.name_of(mapped),
         "key": fact.key,
         "attempt": fact.attempt,
         "tries": fact.tries,
         "took": round(fact.took, 6),
         "at": stamp(fact.at),
+        "inputs": None if given is None else msgspec.json.decode(given),
+        "inputs_truncated": fact.inputs_cut,
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
         shown["error"] = f"{fact.error.type}: {fact.error.message}"

@@ -221,6 +221,11 @@ def grace_period() -> float:
     return float(value("TSUZUKI_GRACE_SECONDS") or value("TSUZUKI_CANCEL_GRACE_PERIOD_SEC"))
 
 
+def inputs_kept() -> int:
+    """Gives how many bytes of what a call was given are kept with its outcome."""
+    return int(value("TSUZUKI_INPUTS_KEPT"))
+
+
 def lease(*, one_machine: bool) -> float:
     """Gives how long a worker may be silent before its runs are taken over.
 

@@ -42,13 +42,14 @@ class CallFrame(Frame, Protocol):
 
 @dataclass(slots=True)
 class Call:
-    """A call on its way: what is called, in which frame, with what; `content` says it where it could be changed."""
+    """A call on its way; `content` says its arguments where they could be changed, `said` as JSON until it begins."""
 
     task: Task[..., Any] | Flow[..., Any]
     frame: CallFrame
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     content: bytes | None = None
+    said: bytes | None = None
     thread: Work | None = None
     interrupted: bool = False
     """Whether the flow's own code cancelled it (a timeout, a group) while it ran on a thread, where it goes on."""
@@ -95,9 +96,11 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
 
 async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
     frame = work.frame
-    identity = {"step": frame.step, "key": frame.key, "name": task.name, "parent": parent}
+    identity: dict[str, Any] = {"step": frame.step, "key": frame.key, "name": task.name, "parent": parent}
     begun = run.fact(f.StepStarted, **identity)
     run.journal.note(begun)
+    inputs, cut = task.given.call(work.said, work.args, work.kwargs, run.inputs_kept)
+    identity, work.said = {**identity, "inputs": inputs, "inputs_cut": cut}, None
     try:
         done = await perform(run, task, work)
     except Failed as failed:
@@ -108,8 +111,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
     if work.content is not None and task.name not in run.calls.told:
-        where = {"step": frame.step, "name": frame.name, "key": frame.key}
-        warn_if_changed(run, where, work.args, work.kwargs, work.content)
+        warn_if_changed(run, frame, work.args, work.kwargs, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
     await run.journal.conclude(
         run.fact(

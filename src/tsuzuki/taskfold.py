@@ -56,6 +56,8 @@ class TaskCalls:
     seconds: float = 0.0
     error: str | None = None
     traceback: str | None = None
+    inputs: msgspec.Raw | None = None
+    """What its last call was given."""
     output: msgspec.Raw | None = None
     blob: str = ""
     """Where its last value is kept, until that has been read: a large one is not in the journal."""
@@ -93,7 +95,7 @@ class TaskFold:
         self._nodes = tuple(nodes)
         self._tasks: dict[str, TaskCalls] = {}
         self._open: dict[tuple[str, str], str] = {}
-        self._maps: dict[str, str] = {}
+        self._maps: dict[str, f.StepStarted] = {}
         self._ended: type[f.Fact] | None = None
         self._bytes = 0
 
@@ -106,8 +108,8 @@ class TaskFold:
         """Names the tasks of a graph, which are shown before they begin, and what is said of their inputs."""
         self._nodes, self.inputs = tuple(nodes), inputs or {}
 
-    def map_names(self) -> dict[str, str]:
-        """Gives the tasks of the maps by their step."""
+    def maps(self) -> dict[str, f.StepStarted]:
+        """Gives how the maps began, by their step."""
         return dict(self._maps)
 
     def feed(self, position: int, fact: f.Fact | f.Unknown) -> None:
@@ -139,13 +141,13 @@ class TaskFold:
         task = self._task(fact.name)
         task.begin(fact.at)
         if fact.map:
-            self._maps[fact.step] = fact.name
+            self._maps[fact.step] = fact
             task.maps.setdefault(fact.step, MapCalls(fact.total)).total = fact.total
         elif self._open.setdefault((fact.step, fact.key), fact.name) == fact.name:
             task.under_way += 1
 
     def _conclude(self, fact: f.Outcome) -> None:
-        name = fact.name or self._maps.get(fact.step, "")
+        name = fact.name or f.name_of(self._maps.get(fact.step))
         task = self._task(name)
         if self._open.pop((fact.step, fact.key), None) is not None:
             task.under_way -= 1
@@ -157,6 +159,8 @@ class TaskFold:
         task.begin(fact.at - fact.took)
         task.ended_at = fact.at
         task.seconds += fact.took
+        if isinstance(fact, f.StepDone | f.StepFailed):
+            self._give(task, fact)
         match fact:
             case f.StepFailed() | f.ItemFailed():
                 task.failed += 1
@@ -175,6 +179,11 @@ class TaskFold:
         if isinstance(fact, f.StepDone) and self._bytes <= MOST_OUTPUT:
             task.blob = fact.blob
             self._put(task, bytes(fact.result))
+
+    def _give(self, task: TaskCalls, fact: f.Outcome) -> None:
+        kept = None if fact.inputs == f.NOT_KEPT else msgspec.Raw(bytes(fact.inputs))
+        self._bytes += len(kept or b"") - len(task.inputs or b"")
+        task.inputs = kept
 
     def _put(self, task: TaskCalls, value: bytes) -> None:
         self._bytes += len(value) - (len(task.output) if task.output is not None else 0)
@@ -251,6 +260,7 @@ def _record(state: str, task: TaskCalls) -> dict[str, Any]:
     over = state in (TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED)
     ended = task.ended_at if over else None
     totals = [mapped.total for mapped in task.maps.values() if mapped.total is not None]
+    beside = task.done + task.failed + task.skipped - sum(one.settled + one.failed for one in task.maps.values())
     return {
         "state": state,
         "started_at": task.started_at,
@@ -260,13 +270,13 @@ def _record(state: str, task: TaskCalls) -> dict[str, Any]:
         else round(max(ended - task.started_at, 0.0) * 1000, 3),
         "error": task.error,
         "traceback": task.traceback,
-        "inputs": None,  # of a YAML flow they can be told; of other calls the journal has only a digest
+        "inputs": task.inputs,
         "output": task.output,
         "artifacts": task.artifacts,
         "done": task.done,
         "failed": task.failed,
         "skipped": task.skipped,
-        "total": sum(totals) if task.maps and len(totals) == len(task.maps) else None,
+        "total": sum(totals) + max(beside, 0) + task.under_way if task.maps and len(totals) == len(task.maps) else None,
         "busy_ms": round(task.seconds * 1000, 3),
         "strip": None if task.strip is None else task.strip.shown(),
     }

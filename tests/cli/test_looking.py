@@ -191,6 +191,14 @@ def test_items_show_how_each_ended(terminal: Terminal) -> None:
     [failed] = terminal.lines("items", "1", "--failed", "--json")
     assert (failed["task"], failed["outcome"], failed["tries"]) == ("picky", "failed", 1)
     assert failed["error"] == "ValueError: b is bad"
+    assert failed["inputs"] == {"name": "b"}
+    whole = terminal.tsuzuki("items", "1", "--key", "b").stdout
+    assert '{"name": "b"}' in whole
+    assert "ValueError: b is bad" in whole
+    [good] = terminal.lines("items", "1", "--key", "a", "--json")
+    assert (good["inputs"], good["output"], good["error"]) == ({"name": "a"}, "A", None)
+    assert terminal.lines("items", "1", "--position", str(good["position"]), "--json") == [good]
+    assert "no such step or item" in terminal.tsuzuki("items", "1", "--key", "x", code=1).stderr
 
 
 def test_very_long_keys_are_shortened_for_people_and_whole_for_programs(terminal: Terminal) -> None:

@@ -108,6 +108,9 @@ def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
     assert sorted(item["key"] for item in failed) == ["0", "3", "6"]
     assert said(place, "items", run_id).splitlines()[0].split() == ["KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR"]
     assert len(said(place, "items", run_id, "--limit", "2").splitlines()) == 3
+    [one] = [json.loads(line) for line in said(place, "items", run_id, "--key", "3", "-o", "jsonl").splitlines()]
+    assert (one["status"], list(one["inputs"].values())) == ("failed", [3])
+    assert "ValueError" in said(place, "items", run_id, "--position", str(one["position"]))
     assert "items       6 done, 3 failed" in said(place, "get", run_id)
     [worker] = parsed(place, "workers", "-o", "json")
     assert "is hidden" in said(place, "workers", "--hide", worker["worker_id"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tsuzuki.redact import redact
+from tsuzuki.redact import redact, suspicious
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ from tsuzuki.redact import redact
 )
 def test_what_looks_like_a_secret_is_hidden(text: str, shown: str) -> None:
     assert redact(text) == shown
+    assert suspicious(text) == (text != shown), "whoever asks first must not pass over it"
 
 
 @pytest.mark.parametrize(

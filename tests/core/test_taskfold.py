@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki.taskfold import MOST_OUTPUT, TaskFold
@@ -88,6 +89,17 @@ def test_a_record_tells_what_came_of_a_task() -> None:
     assert (bytes(record["output"]), record["error"], record["done"]) == (b'{"x":1}', None, 1)
     record = folded(failed("a")).records()["a"]
     assert (record["error"], record["traceback"]) == ("ValueError: oops", "Traceback …")
+
+
+def test_calls_beside_a_map_count_into_the_total() -> None:
+    fold = folded(started("a", map=True, total=2), item("a", "1"), item_failed("a", "2"), replace(done("a"), step="t"))
+    record = fold.records()["a"]
+    assert record["done"] + record["failed"] == record["total"] == 3
+
+
+def test_the_inputs_of_the_last_call_are_told() -> None:
+    fold = folded(done("a", inputs=msgspec.Raw(b'{"n":1}')), done("a", inputs=msgspec.Raw(b'{"n":2}')), done("b"))
+    assert [fold.records()[name]["inputs"] for name in "ab"] == [msgspec.Raw(b'{"n":2}'), None]
 
 
 def test_values_that_are_too_many_are_let_go() -> None:

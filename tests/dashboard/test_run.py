@@ -70,12 +70,15 @@ def test_items_are_filtered_and_looked_at(window: Window, crawled: int) -> None:
     dialog = window.find("dialog")
     expect(dialog).to_contain_text("ConnectionError: example does not answer for page 19")
     expect(dialog.locator("pre")).to_contain_text("flows.py")
+    expect(dialog.get_by_role("region", name="Inputs")).to_contain_text("page19seconds0.01")
+    expect(dialog).to_contain_text("--position")
     window.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     window.go(f"/runs/{crawled}/items?step=plan")
     window.find(".long-space .long-row").click()
     expect(dialog).to_contain_text("Output")
     expect(dialog).to_contain_text("40 entries")
+    expect(dialog.get_by_role("region", name="Inputs")).to_contain_text("pages40")
 
 
 def test_items_come_in_while_a_run_is_under_way_each_of_them_once(window: Window, scene: Scene) -> None:
@@ -163,6 +166,7 @@ def test_a_failure_is_told_with_its_traceback_and_is_not_counted_as_done(window:
 def test_events_are_the_journal(window: Window, crawled: int) -> None:
     window.go(f"/runs/{crawled}/events")
     window.sees(".fact-kind", "Submitted")
+    window.sees(".long-row", "fetch[0]")
     window.find(".long-row", "Claimed").click()
     expect(window.find("dialog")).to_contain_text("worker")
 

@@ -1,8 +1,11 @@
 """A run seen closely, and the whole at a glance: what the dashboard asks for beyond the contract."""
 
+import json
+
 import pytest
 
 from tests.gateway.conftest import House, Serve
+from tsuzuki import flow, task
 from tsuzuki.gateway.options import Options
 from tsuzuki.keyring import Keyring
 
@@ -30,10 +33,38 @@ async def test_one_outcome_is_given_with_its_value_or_what_it_failed_of(house: H
         else:
             assert one["output"] == int(item["key"])
             assert one["traceback"] is None
+        assert one["inputs"] == {"number": int(item["key"])}
     told = await house.get(f"/runs/{run_id}/items/1", 404)  # a submission is no outcome
     assert told["detail"].startswith("item not found")
     await house.get(f"/runs/{run_id}/items/999999", 404)
     await house.get(f"/runs/{run_id}/items/0", 422)
+
+
+@task
+async def summed(numbers: list[int], text: str, api_key: str) -> int:
+    return sum(numbers) + len(text) + len(api_key)
+
+
+@flow
+async def given() -> int:
+    return await summed(list(range(30)), "続き" * 60, api_key="planted")
+
+
+async def test_inputs_are_short_in_a_list_and_whole_closely(house: House) -> None:
+    await house.work([given])
+    run_id = await house.submit("given")
+    await house.ended(run_id)
+    [item] = (await house.get(f"/runs/{run_id}/items"))["items"]
+    assert item["inputs_truncated"]
+    assert item["inputs"]["text"].endswith("…")
+    assert len(json.dumps(item["inputs"], ensure_ascii=False).encode()) < 320
+    one = await house.get(f"/runs/{run_id}/items/{item['position']}")
+    assert one["inputs"] == {"numbers": list(range(30)), "text": "続き" * 60, "api_key": "***"}
+    assert not one["inputs_truncated"]
+    record = (await house.get(f"/runs/{run_id}/tasks"))["task_records"]["summed"]
+    assert record["inputs"] == one["inputs"]
+    facts = await house.get(f"/runs/{run_id}/facts")
+    assert "planted" not in json.dumps([facts, item, one])
 
 
 async def test_a_value_that_is_too_large_to_look_at_is_left_out(house: House) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from tsuzuki.backends import Query, WorkerRecord
 from tsuzuki.cli import render
+from tsuzuki.cli.closely import show_closely
 from tsuzuki.cli.cuts import Cut, cut_of
 from tsuzuki.cli.overseeing import get_there, items_there, list_there, logs_there
 from tsuzuki.cli.progress import step_line
@@ -259,19 +260,25 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
 @click.option("--step", metavar="NAME", help="Only those of this task.")
 @click.option("--error", metavar="TEXT", help="Only those with this in their error.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many.")
+@click.option("--key", metavar="KEY", help="The item with this key, whole: its inputs, output and error.")
+@click.option("--position", type=click.IntRange(1), help="The same, by its position in the journal.")
 @json_option
 @here_or_over_http(items_there)
 @on_runs
 async def items(runs: Runs, reference: str, *, failed: bool, limit: int | None, as_json: bool, **wanted: Any) -> int:
     """Show the steps and items of a run: how each ended, after how many tries, and how long it took.
 
-    With --json it prints one object per line.
+    With --key or --position it shows one of them whole. With --json it prints one object per line.
 
     \b
       tsuzuki items 1 --failed
       tsuzuki items 1 --step fetch --error timeout --limit 20
+      tsuzuki items 1 --key https://example.com/17
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
+    key, position = wanted.pop("key"), wanted.pop("position")
+    if key is not None or position is not None:
+        return await show_closely(runs, row, key=key, position=position, step=wanted["step"], as_json=as_json)
     failed = failed or wanted["status"] == "failed"
     found = _first(_that_fit(runs.items(row.id, failed=failed), **wanted), limit)
     if as_json:

@@ -7,6 +7,7 @@ import click
 
 from tsuzuki.backends import Line
 from tsuzuki.cli import render
+from tsuzuki.cli.closely import show_closely_there
 from tsuzuki.cli.cuts import Cancelled, Cut
 from tsuzuki.cli.remote import LIST, listed, output_option, over_http, reference, show, show_run, waits_there
 from tsuzuki.lifecycle import TERMINAL, Status
@@ -52,6 +53,9 @@ def items_there(
     client: "Client", *, output: str, reference: str, failed: bool, status: str | None, limit: int | None, **more: Any
 ) -> int:
     """Shows the items of a run of a gateway."""
+    key, position = more.pop("key"), more.pop("position")
+    if key is not None or position is not None:
+        return show_closely_there(client, reference, key=key, position=position, step=more["step"], output=output)
     items = client.list_items(reference, status="failed" if failed else status, limit=limit, **more)
     filtered = status is not None or any(more.values())
     none = f"run {reference} has no {'failed ' if failed else ''}items{' that fit' if filtered else ''}"

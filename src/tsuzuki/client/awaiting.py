@@ -211,20 +211,25 @@ class AsyncClient:
         status: str | None = None,
         error: str | None = None,
         step: str | None = None,
+        key: str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[shapes.Item]:
-        """Gives the recorded steps and items of a run, page by page: by status, part of an error, or step."""
+        """Gives the recorded steps and items of a run, page by page: by status, part of an error or a key, or step."""
         left, cursor = limit, None
         while left is None or left > 0:
             most = ITEMS if left is None else min(left, ITEMS)
             page = await self._send(
-                calls.list_items(run_id, status=status, error=error, step=step, cursor=cursor, limit=most)
+                calls.list_items(run_id, status=status, error=error, step=step, key=key, cursor=cursor, limit=most)
             )
             for item in page["items"]:
                 yield item
             left = None if left is None else left - len(page["items"])
             if (cursor := page["next_cursor"]) is None:
                 return
+
+    async def get_item(self, run_id: str | int, position: int) -> shapes.Outcome:
+        """Gives one step or item by its position, with its inputs, its value and what it failed of."""
+        return await self._send(calls.get_item(run_id, position))
 
     async def get_log(self, run_id: str | int, *, after: int = 0, limit: int = 500) -> shapes.LogPage:
         """Gives log lines of a run after a number."""

@@ -164,12 +164,18 @@ def list_items(
     status: str | None = None,
     error: str | None = None,
     step: str | None = None,
+    key: str | None = None,
     cursor: str | None = None,
     limit: int = ITEMS,
 ) -> Call[shapes.ItemPage]:
     """Gets a page of items."""
-    query = given(status=status, error=error, step=step, cursor=cursor, limit=limit)
+    query = given(status=status, error=error, step=step, key=key, cursor=cursor, limit=limit)
     return Call("GET", run_path(run_id, "/items"), query)
+
+
+def get_item(run_id: str | int, position: int) -> Call[shapes.Outcome]:
+    """Gets one item."""
+    return Call("GET", run_path(run_id, f"/items/{position}"))
 
 
 def get_log(run_id: str | int, *, after: int = 0, limit: int = 500) -> Call[shapes.LogPage]:

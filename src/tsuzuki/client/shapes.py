@@ -97,6 +97,18 @@ class Item(TypedDict):
     took: float
     at: str
     error: str | None
+    inputs: dict[str, Any] | None
+    inputs_truncated: bool
+
+
+class Outcome(Item):
+    """A step or an item with all that is recorded of it."""
+
+    output: Any
+    output_bytes: int
+    output_truncated: bool
+    traceback: str | None
+    artifacts: list[dict[str, Any]]
 
 
 class ItemPage(TypedDict):

@@ -68,7 +68,7 @@ async def outcome(run_id: RunId, session: InSession, position: Position) -> Resp
         raise ItemNotFound(f"run {row.number} has no outcome at position {position}")
     fact = entries[0].fact
     fold = await session.gateway.snapshots.fold(row)
-    shown = shown_item(entries[0], fact, fact.name or fold.map_names().get(fact.step, ""))
+    shown = shown_item(entries[0], fact, fold.maps().get(fact.step), MOST_VALUE)
     value = bytes(getattr(fact, "result", b"null"))
     if blob := getattr(fact, "blob", ""):
         value = await session.overview.blob(row.id, blob)
@@ -102,7 +102,7 @@ async def facts(
 
 
 def _without_value(fact: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fact.items() if name not in ("result", "params", "workflow")}
+    return {name: value for name, value in fact.items() if name not in ("result", "params", "workflow", "inputs")}
 
 
 @router.get("/runs/{run_id}/graph", summary="Get the graph of a run", response_model=GraphView, responses=problems(404))

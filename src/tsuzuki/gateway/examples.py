@@ -87,6 +87,8 @@ ITEM: Final[dict[str, Any]] = {
     "ended_at": 1767225607.25,
     "error": "TimeoutError: timed out after 60 s",
     "usage": None,
+    "inputs": {"url": "https://a.example/17"},
+    "inputs_truncated": False,
     "preview": "",
 }
 

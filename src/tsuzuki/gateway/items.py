@@ -54,7 +54,7 @@ async def items(
         spent=spent,
     )
     found, position = await session.overview.items(
-        row, wanted, after=cursors.position(cursor or ""), limit=limit, names=fold.map_names()
+        row, wanted, after=cursors.position(cursor or ""), limit=limit, maps=fold.maps()
     )
     return answer({"items": found, "next_cursor": None if position is None else cursors.after_position(position)})
 

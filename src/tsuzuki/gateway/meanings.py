@@ -71,7 +71,7 @@ MEANS: Final = {
     "ended_at": "When it ended (Unix seconds).",
     "duration_ms": "How long it took from its first call to its last outcome (milliseconds).",
     "traceback": "The traceback of its last failure.",
-    "inputs": "What a task of a YAML flow was given by its `inputs`; null where the journal does not have it.",
+    "inputs": "What its last call was given, as far as that is kept; of a task of a YAML flow what its `inputs` say.",
     "output": "The value of its last success.",
     "artifacts": "The files that it stored: name, place and size.",
     "busy_ms": "How long all of its calls took together (milliseconds).",

@@ -208,6 +208,14 @@ class Item(BaseModel):
     ended_at: Annotated[float, Field(description="The same as `at`, as Unix seconds.")]
     error: str | None
     usage: Annotated[Usage | None, Field(description="What it used of language models; null: nothing.")]
+    inputs: Annotated[
+        dict[str, Any] | None,
+        Field(description="What it was given, by the names of the parameters; null where that is not kept."),
+    ]
+    inputs_truncated: Annotated[
+        bool,
+        Field(description="Whether long ones are cut: in a list after about 240 bytes, else where they were kept."),
+    ]
     preview: Annotated[str, Field(description="The beginning of its value as JSON, cut after 120 bytes.")]
 
 

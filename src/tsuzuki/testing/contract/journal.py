@@ -19,6 +19,9 @@ class FromTheFuture(f.Fact, frozen=True, kw_only=True):
     color: str = "green"
 
 
+GIVEN = msgspec.Raw('{"url":"https://例.example/…"}'.encode())
+
+
 class JournalContract:
     """Facts go in all or none, in one order, from the holder only, and come out as they went in."""
 
@@ -42,9 +45,11 @@ class JournalContract:
     async def test_facts_come_out_as_they_went_in(self, backend: Backend) -> None:
         claim = await b.claimed(backend)
         sent = [
-            f.StepStarted(at=1.5, step="s", name="fetch", parent="p", map=True, total=3),
+            f.StepStarted(at=1.5, step="s", name="fetch", parent="p", map=True, total=3, takes="url"),
             b.item("日本", result={"text": "続き", "n": [1, None]}),
             f.StepFailed(at=2.5, step="t", name="parse", took=0.25, tries=3, error=f.Problem("E", "m", "tb")),
+            f.ItemFailed(at=3.5, step="s", key="a", error=f.Problem("E", "m"), inputs=GIVEN, inputs_cut=True),
+            f.ItemDone(at=4.5, step="s", key="b", inputs=GIVEN),
         ]
         await backend.append(claim, sent)
         assert [entry.fact for entry in await backend.read(claim.run.id, after=2)] == sent

@@ -38,6 +38,8 @@ export const commands = {
   resume: (run, failed = true) => line("resume", String(run), ...(failed ? [] : ["--keep-failed"])),
   /** @param {string|number} run */
   watch: (run) => line("watch", String(run)),
+  /** @param {string|number} run @param {number} position */
+  item: (run, position) => line("items", String(run), "--position", String(position)),
   /** @param {string|number} run @param {boolean} [failed] */
   items: (run, failed = false) => line("items", String(run), ...(failed ? ["--failed"] : [])),
   /** @param {string|number} run */

@@ -1,4 +1,5 @@
-// What the states of runs mean for what one can do with them.
+// What the states of runs mean for what one can do with them, and what tells calls apart.
+import { stringify } from "./exact.js";
 
 /** @typedef {import("./types.js").RunSummary} RunSummary */
 
@@ -19,3 +20,9 @@ export const resumable = (run) =>
   run.status === "FAILED" || run.status === "CANCELLED" || run.interrupted || (run.status === "COMPLETED" && run.counts.failed > 0);
 /** Whether a run may be removed. @param {Api.RunSummary} run */
 export const removable = (run) => !ACTIVE.has(run.status);
+
+/** What a call without a key is told apart by: what it was given and gave. @param {Api.Item} row */
+export const given = (row) => {
+  const inputs = Object.keys(row.inputs ?? {}).length ? stringify(row.inputs) : "";
+  return `${inputs}${row.preview && row.preview !== "null" ? ` → ${row.preview}` : ""}`;
+};

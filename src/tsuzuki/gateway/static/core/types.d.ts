@@ -10,11 +10,11 @@ export type RunSummary = {run_id: string, number: number, flow_name: string, tag
 
 export type Strip = {start: number, width: number, done: number[], failed: number[]};
 
-export type TaskRecord = {state: string, started_at: number|null, ended_at: number|null, duration_ms: number|null, error: string|null, traceback: string|null,  output: any, done: number, failed: number, skipped: number, total: number|null, busy_ms: number, strip: Strip|null};
+export type TaskRecord = {state: string, started_at: number|null, ended_at: number|null, duration_ms: number|null, error: string|null, traceback: string|null,  inputs: Record<string, any>|null, output: any, done: number, failed: number, skipped: number, total: number|null, busy_ms: number, strip: Strip|null};
 
 export type RunSnapshot = RunSummary & {workflow_yaml_sha256: string|null, params: Record<string, any>, params_truncated: boolean, tasks: Record<string, string>, start_time: number|null,  end_time: number|null, position: number, key: string|null, priority: number, continues: string|null, not_before: number|null,  cancel_requested_at: number|null, cancel_requested_by: string|null, cancel_reason: string|null, result: any, result_truncated: boolean, result_blob: string|null,  task_records?: Record<string, TaskRecord>, task_records_truncated?: boolean};
 
-export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null, preview: string, usage: Usage|null};
+export type Item = {position: number, status: "done"|"failed"|"skipped", kind: string, task: string, step: string, key: string, attempt: number,  tries: number, took: number, at: string, ended_at: number, error: string|null, inputs: Record<string, any>|null, inputs_truncated: boolean, preview: string, usage: Usage|null};
 
 export type Outcome = Item & {output: any, output_bytes: number, output_truncated: boolean, traceback: string|null, artifacts: {name: string, size: number}[]};
 

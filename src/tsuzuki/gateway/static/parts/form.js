@@ -28,17 +28,17 @@ export class FormState {
     return this.root.rows.map((one) => one.field);
   }
 
-  /** Something was typed, added or taken away. @param {Field} [field] */
-  touch(field) {
-    if (field) field.problems = [];
+  /** Something was typed, added or taken away. @param {{problems: string[]}} [typed] a field, or the row of a map whose key it was */
+  touch(typed) {
+    if (typed) typed.problems = [];
     this.typed.value = {};
   }
 
   /** Gives the values, without those that are as the flow has them anyway; and what does not fit, by field. */
   read() {
-    /** @type {Map<Field, string>} */
+    /** @type {Map<{problems: string[]}, string>} */
     const problems = new Map();
-    const values = read(this.root, (field, problem) => problems.set(field, t(problem)));
+    const values = read(this.root, (wrong, problem) => problems.set(wrong, t(problem)));
     return { values, problems, fits: !problems.size };
   }
 
@@ -46,7 +46,7 @@ export class FormState {
   check() {
     const found = this.read();
     this.clear(this.root);
-    for (const [field, problem] of found.problems) field.problems = [problem];
+    for (const [wrong, problem] of found.problems) wrong.problems = [problem];
     this.touch();
     return found;
   }
@@ -54,7 +54,7 @@ export class FormState {
   /** @param {Field} field */
   clear(field) {
     field.problems = [];
-    for (const one of field.rows) this.clear(one.field);
+    for (const one of field.rows) (one.problems = []), this.clear(one.field);
   }
 
   /** Shows what the gateway found wrong at its field; gives what has no field here. @param {{type?: string, loc: (string|number)[], msg: string}[]} found */
@@ -174,8 +174,9 @@ function Inside({ field, form, change }) {
         const label = field.kind === "list" ? `${field.title} ${place + 1}` : `${field.title} ${one.key}`;
         one.field.title = label;
         return html`<li key=${one.id} class="entry">
-          ${field.kind === "map" ? html`<input type="text" autocomplete="off" aria-label=${t("form.key", { n: place + 1 })} placeholder=${t("column.key")} value=${one.key}
-            onInput=${(/** @type {any} */ event) => ((one.key = event.currentTarget.value), form.touch(one.field))} />` : html`<span class="entry-number">${place + 1}</span>`}
+          ${field.kind === "map" ? html`<div class=${`field entry-key${one.problems.length ? " wrong" : ""}`}><input type="text" autocomplete="off" aria-label=${t("form.key", { n: place + 1 })}
+            placeholder=${t("column.key")} value=${one.key} aria-invalid=${one.problems.length ? "true" : undefined}
+            onInput=${(/** @type {any} */ event) => ((one.key = event.currentTarget.value), form.touch(one))} /><${Problems} problems=${one.problems} /></div>` : html`<span class="entry-number">${place + 1}</span>`}
           <${SchemaField} field=${one.field} form=${form} bare />
           ${rows.length > (part.minItems ?? 0) && html`<button type="button" class="button bare" aria-label=${t("form.remove", { name: label })} title=${t("form.remove", { name: label })}
             onClick=${change(() => (field.rows = rows.filter((each) => each !== one)))}><${Icon} name="bin" /></button>`}

@@ -5,7 +5,7 @@ import { parse, stringify, whole } from "../core/exact.js";
  * A field: a leaf has what is typed, the others have fields in them. `given` is false where a part that may be left out is.
  * @typedef {"text"|"long"|"number"|"whole"|"switch"|"choice"|"lines"|"date"|"date-time"|"time"|"json"|"object"|"list"|"map"|"union"} Kind
  * @typedef {{id: number, name: string, title: string, text: string, kind: Kind, part: any, schema: any, required: boolean, nullable: boolean, fallback: any,
- *   typed: string|boolean, zone: string, bad: boolean, given: boolean, said: boolean, rows: {id: number, key: string, field: Field}[], options: any[], pick: number,
+ *   typed: string|boolean, zone: string, bad: boolean, given: boolean, said: boolean, rows: Row[], options: any[], pick: number,
  *   choices: any[], item: string, low?: number, high?: number, problems: string[]}} Field
  */
 
@@ -105,8 +105,9 @@ export function fill(field, value) {
   } else field.typed = kind === "choice" && !there && part.const !== undefined && field.required ? stringify(part.const) : written(field, value);
 }
 
-/** @param {string} key @param {Field} field */
-export const row = (key, field) => ({ id: (count += 1), key, field });
+/** @typedef {{id: number, key: string, field: Field, problems: string[]}} Row what is wrong with its key is its own */
+/** @param {string} key @param {Field} field @returns {Row} */
+export const row = (key, field) => ({ id: (count += 1), key, field, problems: [] });
 
 /** Shows a field as JSON. @param {Field} field @param {any} value */
 export function raw(field, value) {
@@ -154,7 +155,7 @@ function written(field, value) {
 
 /**
  * Reads a field: its value, undefined where it is left out; `problem` is told which fields are wrong, by a key of words.
- * @param {Field} field @param {(field: Field, problem: string) => void} problem @returns {any}
+ * @param {Field} field @param {(wrong: Field|Row, problem: string) => void} problem @returns {any}
  */
 export function read(field, problem) {
   if (field.kind === "json" || !["object", "list", "map", "union"].includes(field.kind)) {
@@ -168,7 +169,7 @@ export function read(field, problem) {
   return !field.said && !field.required && stringify(value) === stringify(field.fallback) ? undefined : value;
 }
 
-/** @param {Field} field @param {(field: Field, problem: string) => void} problem @returns {any} */
+/** @param {Field} field @param {(wrong: Field|Row, problem: string) => void} problem @returns {any} */
 function inside(field, problem) {
   if (field.kind === "union") return read(field.rows[0].field, problem);
   if (field.kind === "list") return field.rows.map((one) => read(one.field, problem) ?? null);
@@ -176,7 +177,7 @@ function inside(field, problem) {
   const values = {};
   for (const one of field.rows) {
     const value = read(one.field, problem);
-    if (field.kind === "map" && (one.key === "" || one.key in values)) problem(one.field, one.key === "" ? "form.nokey" : "form.samekey");
+    if (field.kind === "map" && (one.key === "" || one.key in values)) problem(one, one.key === "" ? "form.nokey" : "form.samekey");
     if (value !== undefined) values[one.key] = value;
   }
   return values;

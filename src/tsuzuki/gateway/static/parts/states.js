@@ -29,10 +29,10 @@ export function problemText(problem) {
 /** What the gateway itself says, where that says more. @param {Problem} problem */
 export const detailOf = (problem) => (problem.status && problemText(problem) !== problem.message ? problem.message : "");
 
-/** What went wrong and what to do, and below it what the gateway says. @param {{problem: Problem, children?: any}} props */
-export function Explained({ problem, children }) {
+/** What went wrong and what to do, and below it what the gateway says. @param {{problem: Problem, listed?: boolean, children?: any}} props `listed`: the children say it, one by one */
+export function Explained({ problem, listed = false, children }) {
   return html`<div class="notice tone-bad" role="alert"><${Icon} name="warn" /><div>
-    <p>${problemText(problem)}</p>${detailOf(problem) && html`<p class="detail">${detailOf(problem)}</p>`}${children}</div></div>`;
+    <p>${problemText(problem)}</p>${!listed && detailOf(problem) && html`<p class="detail">${detailOf(problem)}</p>`}${children}</div></div>`;
 }
 
 /** @param {{problem: Problem, again?: () => void, children?: any}} props */

@@ -5,6 +5,7 @@ import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { Pager } from "../core/pager.js";
 import { go, place } from "../core/router.js";
+import { given } from "../core/shapes.js";
 import { Time, duration } from "../core/times.js";
 import { bytes, number, t } from "../core/words.js";
 import { CommandLine, Copy } from "../parts/command.js";
@@ -99,8 +100,7 @@ function ItemFilters({ run, status, step, error, itemKey, set }) {
 
 const columns = () => [
   { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Api.Item} */ row) =>
-    html`<span class="clip mono" title=${row.key || row.preview}>${row.key || html`<span class="none">${t("items.call", { n: number(row.position) })}
-    ${row.preview && row.preview !== "null" ? ` → ${row.preview}` : ""}</span>`}</span>` },
+    html`<span class="clip mono" title=${row.key || given(row)}>${row.key || html`<span class="none">${given(row) || t("items.call", { n: number(row.position) })}</span>`}</span>` },
   { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip">${row.task}</span>` },
   { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Api.Item} */ row) => html`<${Status} state=${row.status} />` },
@@ -109,6 +109,14 @@ const columns = () => [
   { name: "error", title: t("column.error"), width: "minmax(0, 2fr)", class: "wide-only", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip tone-bad" title=${row.error ?? ""}>${row.error ?? ""}</span>` },
 ];
+
+/** @param {{item: Api.Outcome}} props */
+function Inputs({ item }) {
+  if (!item.inputs) return html`<p class="hint">${t("items.inputs.none")}</p>`;
+  if (!Object.keys(item.inputs).length) return html`<p class="hint">${t("items.inputs.empty")}</p>`;
+  return html`<${Value} label=${t("items.inputs")} value=${item.inputs} />
+    ${item.inputs_truncated && html`<p class="hint">${t("items.inputs.cut")}</p>`}`;
+}
 
 /** @param {{run: Api.RunSnapshot, position: string, close: () => void}} props */
 function OneItem({ run, position, close }) {
@@ -132,11 +140,12 @@ function OneItem({ run, position, close }) {
       ${item.traceback && html`<div class="value"><div class="value-head"><span>${t("items.trace")}</span>
         <${Copy} text=${item.traceback} /></div><pre class="code" tabindex="0">${item.traceback}</pre></div>`}
       ${item.key !== "" && html`<${Value} label=${t("column.key")} value=${item.key} />`}
-      <p class="hint">${t(item.key === "" ? "items.call.text" : "items.input.text")}</p>
+      <${Inputs} item=${item} />
       ${item.status !== "failed" && (item.output_truncated ? html`<p class="notice">
         ${t("items.large", { size: bytes(item.output_bytes) })}</p>` : html`<${Value} label=${t("items.output")}
         value=${item.output} />`)}
       ${item.artifacts.length > 0 && html`<h3>${t("items.artifacts")}</h3><ul class="preview">${item.artifacts.map((one) =>
-        html`<li key=${one.name}><b>${one.name}</b> <span>${bytes(one.size)}</span></li>`)}</ul>`}`}
+        html`<li key=${one.name}><b>${one.name}</b> <span>${bytes(one.size)}</span></li>`)}</ul>`}
+      <${CommandLine} line=${commands.item(run.number, item.position)} />`}
   <//>`;
 }

@@ -2,7 +2,7 @@
 import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
 import { link } from "../core/router.js";
-import { ACTIVE, stateOf, underWay } from "../core/shapes.js";
+import { ACTIVE, given, stateOf, underWay } from "../core/shapes.js";
 import { duration, now, seconds } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { commands } from "../core/commands.js";
@@ -134,8 +134,7 @@ function Calls({ name, record, scale, run }) {
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
         <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span>
-          <span title=${item.key || item.preview}>${item.key || t("steps.call", { n: place + 1 })}${!item.key && item.preview && item.preview !== "null" && html`${" "}
-            <small class="mono">→ ${item.preview}</small>`}</span></span>
+          <span title=${item.key || given(item)}>${item.key || (given(item) ? html`<small class="mono">${given(item)}</small>` : t("steps.call", { n: place + 1 }))}</span></span>
         <span class="fall-count">${duration(item.took)}</span>
         <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`}
           style=${{ left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` }}></span></span>

@@ -168,8 +168,8 @@ const columns = () => [
     html`<${Status} state=${stateOf(run)} />${run.worker_lost && !run.interrupted && html`<${Status} state="LOST" />`}` },
   { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {Api.RunSummary} */ run) => (run.error
     ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
-  { name: "created", title: t("column.created"), class: "cell-time", cell: (/** @type {Api.RunSummary} */ run) =>
-    html`<${Time} at=${run.created_at} />` },
+  { name: "changed", title: t("column.changed"), class: "cell-time", cell: (/** @type {Api.RunSummary} */ run) =>
+    html`<${Time} at=${run.updated_at} />` },
   { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Elapsed} from=${run.started_at} to=${stoodStill(run)} />${run.attempt > 1 && html`<small class="means">${t("column.since")}</small>`}` },
   { name: "act", title: html`<span class="unseen">${t("column.actions")}</span>`, class: "cell-act", cell: (/** @type {Api.RunSummary} */ run) =>

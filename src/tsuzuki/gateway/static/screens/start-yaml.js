@@ -10,6 +10,8 @@ import { Icon } from "../parts/icons.js";
 import { Card } from "../parts/layout.js";
 import { Explained } from "../parts/states.js";
 
+/** How a message names the line that is shown before it. */
+const PLACE = /^line \d+(, column \d+)?: /;
 const EXAMPLE = `version: 1
 flow:
   graph: |
@@ -52,9 +54,8 @@ export function YamlForm({ name: first = "", tag: route = "default", text: given
     </div>
     <div class="field"><label for="yaml-text">YAML</label><textarea id="yaml-text" rows="14" spellcheck=${false} value=${text}
       onInput=${set(setText)}></textarea></div>
-    ${wrong && html`<${Explained} problem=${wrong}><ul>
-      ${wrong.fields.map((one) => html`<li key=${one.msg}>
-      ${one.line ? `${t("yaml.line", { n: one.line })}: ` : ""}${one.msg}</li>`)}</ul><//>`}
+    ${wrong && html`<${Explained} problem=${wrong} listed=${wrong.fields.length > 0}><ul>
+      ${wrong.fields.map((one) => html`<li key=${one.msg}>${one.line ? `${t("yaml.line", { n: one.line })}: ${one.msg.replace(PLACE, "")}` : one.msg}</li>`)}</ul><//>`}
     <${CommandLine} line=${commands.submitYaml(name.trim() || "workflow", tag === "default" ? "" : tag)} />
     <div class="form-foot"><button class="button primary"><${Icon} name="play" />${t("start.submit")}</button></div>
   <//></form>`;

@@ -12,6 +12,7 @@ export default {
   WORKER_HEARTBEAT_INTERVAL_SEC: "ワーカーが生存を知らせる間隔（秒）。リース 1 回につき 6 回より少なくはならない",
   LEASE_SECONDS: "ワーカーの沈黙がこの秒数続くと、その実行を引き継ぐ",
   WORKER_DISCONNECT_TIMEOUT_SEC: "ワーカーの沈黙がこの秒数続くと「切断」と表示する",
+  INPUTS_KEPT: "ステップや項目の入力を、結果と一緒に何バイトまで残すか。0 なら残さない",
   MAX_RUN_SNAPSHOT_BYTES: "これを超えるスナップショットはタスクの記録を省く",
   WORKFLOW_YAML_MAX_BYTES: "YAML フローの最大サイズ",
   SERVER: "コマンドとクライアントが接続するゲートウェイ",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tsuzuki import settings
+from tsuzuki import extras, settings
 from tsuzuki.backends import Backend
 from tsuzuki.clock import Clock
 from tsuzuki.errors import BadUsage
@@ -31,9 +31,7 @@ async def _open_nats(url: str, clock: Clock | None, more: dict[str, str]) -> Bac
     try:
         from tsuzuki.backends.nats import NatsBackend  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "nats":
-            raise
-        raise BadUsage(f"{redact(url)} needs the client of NATS: pip install 'tsuzuki[nats]'") from error
+        raise extras.missing(error) or error from error
     return await NatsBackend.open(url, clock=clock, defaults=settings.nats_credentials() | more)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tsuzuki import extras, settings
 from tsuzuki import llm as models_of_language
-from tsuzuki import settings
 from tsuzuki.cli import render
 from tsuzuki.cli.store import debug_option, on_runs
 from tsuzuki.errors import StoreUnavailable
@@ -155,10 +155,17 @@ async def cost(runs: Runs, days: float | None, *, as_json: bool) -> int:
     for line in render.table(_COSTS, (*lines, ("", "all", *_figures(used))), frozenset(_COSTS[2:])):
         click.echo(line)
     if used["unpriced"]:
-        click.echo(f"* without {render.counted(used['unpriced'], 'request')} of unknown price")
+        click.echo(f"* without {render.counted(used['unpriced'], 'request')} of unknown price{_unlisted()}")
     more = f" (the newest {len(found.rows):,} runs; there are more)" if found.more else ""
     click.echo(f"{render.counted(len(found.rows), 'run')}{more}", err=True)
     return 0
+
+
+def _unlisted() -> str:
+    """Says where prices would come from, where there is no list of them."""
+    from tsuzuki.llm import prices  # noqa: PLC0415 - other commands need no price
+
+    return "" if prices.listed() else f"; the extra `llm` knows prices: {extras.installing('llm')}"
 
 
 def _figures(sums: dict[str, Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from tsuzuki import __version__, processes, settings
+from tsuzuki import __version__, extras, processes, settings
 from tsuzuki.cli import (
     applications,
     asking,
@@ -111,10 +111,17 @@ class Program(click.Group):
         except TsuzukiError as error:
             code = _told(str(error), error.error_id, error.exit_code)
         except Exception as error:  # noqa: BLE001 - the last resort: people get a sentence, --debug the traceback
-            what = f"{type(error).__name__}: {error}; --debug shows the traceback"
-            code = _told(f"something unexpected happened: {what}", TsuzukiError.error_id)
+            code = _unexpected(error)
         ours = list(sys.argv[1:] if args is None else args)[:1] == ["--end-with-parent"]
         sys.exit(processes.REFUSED if code == 1 and ours else code)
+
+
+def _unexpected(error: Exception) -> int:
+    """Names the extra that is missing; of all else it says that nobody expected it."""
+    if (missing := extras.missing(error)) is not None:
+        return _told(str(missing), missing.error_id)
+    what = f"{type(error).__name__}: {error}; --debug shows the traceback"
+    return _told(f"something unexpected happened: {what}", TsuzukiError.error_id)
 
 
 def _told(message: str, error_id: str = "", code: int = 1) -> int:

@@ -7,7 +7,6 @@ import click
 
 from tsuzuki import logs
 from tsuzuki.cli.store import Store, store_options, strict_option
-from tsuzuki.errors import BadUsage
 from tsuzuki.listening import bound, refuse_open_door
 
 
@@ -27,11 +26,9 @@ def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, all
       curl -s localhost:8000/runs
     """  # noqa: D301 - click reads \b as: keep these lines
     # Only this command needs a web server: the others start without loading one.
-    try:
-        from tsuzuki.gateway.options import from_environment  # noqa: PLC0415 - an extra
-        from tsuzuki.gateway.server import serve_runs  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise BadUsage(f"the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]' ({error})") from error
+    from tsuzuki.gateway.options import from_environment  # noqa: PLC0415 - an extra
+    from tsuzuki.gateway.server import serve_runs  # noqa: PLC0415 - an extra
+
     options = from_environment()
     options = replace(options, dashboard_lang=dashboard_lang) if dashboard_lang else options
     options = replace(options, only_local=not options.auth and not allow_unauthenticated)

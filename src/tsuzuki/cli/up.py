@@ -272,6 +272,8 @@ def _tell(parts: Parts) -> None:
         say(f"  flows      {command} flows{there}")
     else:
         say(f"  submit     {command} submit sample --param sentences=200 --watch{there}")
+    if there:
+        say(f"  find it    export TSUZUKI_SERVER={parts.server}  (in other terminals; or say --server)")
     say("  stop       Ctrl-C; what is under way goes on with the next start")
 
 

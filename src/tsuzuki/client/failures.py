@@ -57,4 +57,7 @@ def _place(error: Mapping[str, Any]) -> str:
 def unreachable(server: str, error: Exception) -> ServerUnreachable:
     """Says that nobody answers, and what to do."""
     why = str(error) or type(error).__name__
-    return ServerUnreachable(f"the gateway at {server} cannot be reached: {why}; is it up (`tsuzuki up`)?")
+    return ServerUnreachable(
+        f"the gateway at {server} cannot be reached: {why}; "
+        "is it up (`tsuzuki up`)? --server or TSUZUKI_SERVER says where"
+    )

@@ -23,6 +23,11 @@ def _list() -> ModuleType | None:
     return genai_prices
 
 
+def listed() -> bool:
+    """Tells whether there is a price list."""
+    return _list() is not None
+
+
 def with_cost(provider: str, reply: Reply, *, batch: bool = False) -> Reply:
     """Gives a reply with its price (US dollars): 0 where nobody is paid, None where the price is not known.
 

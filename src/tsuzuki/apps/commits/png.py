@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tsuzuki import extras
 from tsuzuki.errors import BadUsage
 
 TWICE: Final = 2.0
@@ -20,7 +21,7 @@ def png(picture: str) -> bytes:
     try:
         from resvg_py import svg_to_bytes  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
-        raise BadUsage("a PNG needs resvg: pip install 'tsuzuki[plot]', or name the picture .svg") from error
+        raise BadUsage(f"{extras.missing(error) or error}, or name the picture .svg") from error
     empty = svg_to_bytes(svg_string=_LETTER.format(""))
     for family in _FAMILIES:
         if svg_to_bytes(svg_string=_LETTER.format("x"), sans_serif_family=family) != empty:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tsuzuki import llm
-from tsuzuki.apps.glossary import loglines
+from tsuzuki.apps.glossary import japanese, loglines
 from tsuzuki.apps.glossary.asking import Asked, CancelEvent, is_set
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.extracting import TermExtractor
@@ -122,6 +122,8 @@ class PipelineExecutor:
         count, common = len(found.terms), len(found.common_nouns)
         told = f"用語 {count} 件（一般名詞 {common} 件を除外） / {count} terms, {common} common nouns left out"
         self._log(context, "info", told)
+        if unaided := japanese.unaided(term.term_text for term in found.terms):
+            self._log(context, "warning", unaided)
 
     @cancellable
     async def _generate(self, project: ProjectFile, context: ExecutionContext) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from tsuzuki import Run, Runs, llm
-from tsuzuki.apps.glossary import flows
+from tsuzuki.apps.glossary import flows, japanese
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.exports import FORMATS, export
@@ -66,6 +66,8 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     entries = project.refined.list()
     output.write_text(export(form, project.project.name, entries), encoding="utf-8")
     click.echo(f"{output}: {len(entries)} terms, {len(project.issues.list())} issues", err=True)
+    if unaided := japanese.unaided(entry.term_name for entry in entries):
+        click.echo(unaided, err=True)
     return 0
 
 

@@ -6,11 +6,12 @@ Texts repeat themselves: each distinct run is analysed once, however often it st
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from tsuzuki import llm
+from tsuzuki import extras, llm
 from tsuzuki.apps.glossary.words import COMMON_JAPANESE, LEADING_JAPANESE, TRAILING_JAPANESE
 
 _SOLID: Final = r"[\u3400-\u4dbf\u4e00-\u9fff\u3005\u3006\u30f6\u30a1-\u30f4\u30fc]"
@@ -86,6 +87,13 @@ def tokenized(text: str) -> list[Token]:
     with _TURN:
         parts = (text[at : at + _MOST] for at in range(0, len(text), _MOST))
         return [_token(each) for part in parts for each in dictionary.tokenize(part)]
+
+
+def unaided(terms: Iterable[str]) -> str:
+    """Says what would know the words of Japanese terms, where it is not installed; else nothing."""
+    if llm.text.japanese() is not None or not any(_KANJI.search(term) or _KATAKANA.search(term) for term in terms):
+        return ""
+    return f"Japanese words were told apart by their script only; the extra `ja` knows them: {extras.installing('ja')}"
 
 
 def _token(morpheme: Any) -> Token:

@@ -42,6 +42,7 @@ help:
 	@echo "make fuzz    every reader of what comes from outside, SECONDS=$(SECONDS) each; TARGETS=\"wheel http\" for some of them"
 	@echo "make audit   known weaknesses of what is installed; needs a service of advisories"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
+	@echo "make moving-picture   the picture of the README: a worker is killed, and its run goes on"
 	@echo "make without-apps   the engine's tests on a copy from which the applications are deleted"
 	@echo "make clean   remove the environment and all caches"
 
@@ -112,6 +113,9 @@ audit: $(RUNTIME)
 screenshots: $(DEV) browser
 	$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
+moving-picture: $(DEV) browser
+	$(BIN)/python -m tests.dashboard.moving $(ARGS)
+
 # The tests of the dashboard look at it with Chromium, and with letters for Japanese.
 browser:
 	@test -n "$(CHROMIUM)" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
@@ -130,7 +134,7 @@ clean:
 
 # The stamps are written last, so that an interrupted installation is done again.
 $(RUNTIME): pyproject.toml
-	@echo "installing into .venv: this takes a minute, and happens once"
+	@echo "installing into .venv: this takes a minute or two, and happens once"
 	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed: PYTHON=python3.12 make up"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,6 +1,6 @@
 """The moving picture of the README: a worker is killed and its run goes on. `make moving-picture` makes it anew.
 
-A real terminal above, the real dashboard below: what is typed is typed into a shell, what is seen is what Chromium shows.
+A real terminal above, the real dashboard below: what is typed is typed into a shell, and Chromium shows the rest.
 """
 
 import html
@@ -44,6 +44,7 @@ PAGE = """<style>
   pre {{ font: 16px/23px "DejaVu Sans Mono", "Noto Sans Mono", monospace; margin: 0; white-space: pre }}
   b {{ color: #7ee0b8; font-weight: normal }}
 </style><pre>{}</pre>"""
+PICTURES = {"en-US": "kill.gif", "ja-JP": "kill.ja.gif"}
 PROMPT = re.compile(r"^(\$ .*)$", re.MULTILINE)
 
 
@@ -151,7 +152,9 @@ def play(stage: Stage, bash: Bash, locale: str, path: Path) -> None:
 def main() -> None:
     stage = Stage()
     try:
-        for locale, name in (("en-US", "kill.gif"), ("ja-JP", "kill.ja.gif")):
+        for locale, name in PICTURES.items():
+            if sys.argv[1:] and locale not in sys.argv[1:]:
+                continue
             with tempfile.TemporaryDirectory() as temporary:
                 folder = Path(temporary)
                 (folder / "book.py").write_text(FLOW)

@@ -11,6 +11,7 @@ A block is one of two things, and anything else is refused, so that no snippet g
 import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,6 +106,20 @@ class Shell:
     def leave(self) -> None:
         """Ends what was started here."""
         self._bash.leave()
+
+
+def typed_in(folder: Path, parts: Sequence[File | Typed]) -> None:
+    """Saves and types the parts of a page, in order, in a new folder."""
+    folder.mkdir(exist_ok=True)
+    shell = Shell(folder)
+    try:
+        for part, after in zip(parts, [*parts[1:], None], strict=True):
+            if isinstance(part, File):
+                shell.save(part)
+            else:
+                shell.type(part, asked_how_it_ended=isinstance(after, Typed) and after.line == HOW_IT_ENDED)
+    finally:
+        shell.leave()
 
 
 def expected(answer: tuple[str, ...]) -> re.Pattern[str]:

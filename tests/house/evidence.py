@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.house import rules
 
-DOCUMENTS = ("SECURITY.md", "docs/guarantees.md", "docs/requirements.md")
+DOCUMENTS = ("SECURITY.md", "docs/guarantees.md", "docs/limits.md", "docs/requirements.md")
 NAMED = re.compile(r"`((?:tests|bench)/[\w./-]+|[\w./-]+\.(?:py|sql|js|toml)|[\w-]+(?:/[\w-]+)*/)(?:::(\w+))?`")
 ROW = re.compile(r"^\|(?!\s*-|-)(.+)\|$", re.MULTILINE)
 TESTED = re.compile(r"`(?:tests/|bench/|testing/contract/)")

@@ -50,7 +50,7 @@ def test_every_promise_names_what_shows_it() -> None:
 
 
 def test_the_limits_that_are_told_are_those_of_the_code() -> None:
-    told = (ROOT / "docs/guarantees.md").read_text()
+    told = (ROOT / "docs/limits.md").read_text()
     assert [limit for limit in LIMITS if limit not in told] == []
     secured = (ROOT / "SECURITY.md").read_text()
     assert [limit for limit in HELD_TO if limit not in secured] == []

@@ -1,4 +1,7 @@
-"""Pictures of every screen, for people to look at: `make screenshots` writes them to `screenshots/`."""
+"""Pictures of every screen, for people to look at: `make screenshots` writes them to `screenshots/`.
+
+`make screenshots ARGS=--docs` also makes those of the README anew.
+"""
 
 import shutil
 import sys
@@ -6,6 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from tests.dashboard.browsing import Stage, Window, open_window
 from tests.dashboard.scenes import Scene
@@ -18,6 +23,13 @@ LOOKS: dict[str, dict[str, Any]] = {
     "dark": {"viewport": WIDE, "locale": "en-US", "color_scheme": "dark"},
     "narrow": {"viewport": NARROW, "locale": "ja-JP", "has_touch": True},
 }
+KEPT = {
+    "runs.en.png": "runs.png",
+    "run-busy.dark.png": "run.png",
+    "runs.ja.png": "runs.ja.png",
+    "run-busy.ja.png": "run.ja.png",
+}
+"""Which of them stand in the README, and under which names."""
 
 
 def furnish(scene: Scene) -> dict[str, int]:
@@ -75,8 +87,15 @@ def take(stage: Stage, scene: Scene, folder: Path) -> None:
         window.context.close()
 
 
+def keep(folder: Path) -> None:
+    """Makes the pictures of the README of these: small ones, with as many colours as they need."""
+    for name, kept in KEPT.items():
+        Image.open(folder / name).convert("RGB").quantize(128).save(ROOT / "docs/images" / kept, optimize=True)
+
+
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "screenshots"
+    named = [argument for argument in sys.argv[1:] if argument != "--docs"]
+    folder = Path(named[0]) if named else ROOT / "screenshots"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as temporary:
@@ -86,6 +105,8 @@ def main() -> None:
         finally:
             stage.close()
             scene.close()
+    if "--docs" in sys.argv[1:]:
+        keep(folder)
     sys.stdout.write(f"wrote {len(list(folder.iterdir()))} pictures to {folder}\n")
 
 

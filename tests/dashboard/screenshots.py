@@ -45,7 +45,7 @@ def furnish(scene: Scene) -> dict[str, int]:
     scene.post("/runs", {"flow_name": "train", "params": {"epochs": 3}, "tag": "gpu"})
     asks = scene.submit("asks", count=12)
     scene.ended(asks)
-    busy = scene.submit("crawl", site="example.org", pages=3000, seconds=0.3)
+    busy = scene.submit("crawl", site="example.org", pages=30_000, seconds=0.3)
     scene.waiting("long")
     return {"crawl": crawl, "failed": failed, "yaml": yaml, "busy": busy, "asks": asks}
 

@@ -12,7 +12,7 @@ from tsuzuki.llm.queue.worker import QueueWorker
 async def main(file: str, provider: str, url: str, process_id: str, strategy: str) -> None:
     async with JobQueue(Path(file)) as queue:
         worker = QueueWorker(queue, Address(provider, url, "m-1"), concurrency=4)
-        await worker.process(process_id, strategy)
+        await (worker.cancel(process_id) if strategy == "cancel" else worker.process(process_id, strategy))
 
 
 if __name__ == "__main__":

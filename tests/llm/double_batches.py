@@ -63,6 +63,7 @@ class Batching(Answering):
         return batch
 
     async def list_batches(self, request: Request) -> Response:
+        await self._at("before list")
         newest = sorted(self.batches.values(), key=lambda batch: -batch.created)
         after = request.query_params.get("after")
         if after:
@@ -80,8 +81,10 @@ class Batching(Answering):
         return JSONResponse(self._batch(batch))
 
     async def cancel(self, request: Request) -> Response:
+        await self._at("before cancel")
         batch = self.batches[request.path_params["batch"]]
         batch.cancelled = True
+        await self._at("after cancel")
         return JSONResponse(self._batch(batch))
 
     def _batch(self, batch: Batch) -> dict[str, Any]:

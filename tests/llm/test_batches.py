@@ -172,9 +172,11 @@ async def test_a_process_that_is_cancelled_cancels_its_batch_and_keeps_results(
         await asyncio.sleep(0.01)
     while not await worker.cancel(mine):
         await asyncio.sleep(0.01)
-    counts = await work
-    assert counts == {"COMPLETED": 2, "FAILED": 2}
-    assert (await answers(queue, mine))[-1] == "batch cancelled"
+    assert await work == {"COMPLETED": 2, "PENDING": 2}
+    double.plan = Plan()
+    assert await worker.process(mine, "batch") == {"COMPLETED": 4}
+    assert await answers(queue, mine) == [f"answer to q{n}" for n in range(4)]
+    assert [len(each.requests) for each in double.batches.values()] == [4, 2]
 
 
 async def test_an_answer_that_is_lost_on_the_way_leads_to_no_second_batch(queue: JobQueue, double: Double) -> None:

@@ -85,6 +85,11 @@ def test_jobs_are_listed_shown_and_cancelled(
         assert "has no jobs here" in unknown.output
     assert tsuzuki("jobs", "cancel", mine, *there).output == "asked for the end of 1 batch\n"
     assert batch.cancelled
+    assert tsuzuki("jobs", "show", mine).output.count("PENDING, its batch is still open") == 3
+    assert {job["batch_state"] for job in json.loads(tsuzuki("jobs", "show", mine, "--json").output)} == {"open"}
+    assert f"{batch.id} is still open" in tsuzuki("jobs", "list").output
+    [entry] = json.loads(tsuzuki("jobs", "list", "--json").output)
+    assert (entry["PENDING"], entry["open_batches"], entry["unclear_batches"]) == (3, [batch.id], 0)
     told = tsuzuki("jobs", "cancel", mine, "--delete", *there)
     assert told.output == "asked for the end of 1 batch, and forgot 3 jobs\n"
     assert json.loads(tsuzuki("jobs", "list", "--json").output) == []

@@ -142,3 +142,7 @@ async def test_cancelling_a_run_that_waits_for_its_batch_ends_that(
         assert answer.json()["status"] == "CANCELLED"
         [batch] = double.batches.values()
         await until(lambda: batch.cancelled)
+        [entry] = (await asked(client, "/llm/jobs"))["processes"]
+        assert (entry["pending"], entry["in_progress"], entry["open_batches"]) == (2, 0, [batch.id])
+        jobs = (await asked(client, f"/llm/jobs/{entry['process_id']}"))["items"]
+        assert [(job["status"], job["batch_state"]) for job in jobs] == [("PENDING", "open")] * 2

@@ -13,6 +13,7 @@ from tsuzuki import llm as models_of_language
 from tsuzuki.cli import render
 from tsuzuki.cli.store import debug_option, on_runs
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.llm.queue import looking
 from tsuzuki.overview import Overview
 from tsuzuki.runs import Runs
 from tsuzuki.spending import dollars, usage
@@ -24,6 +25,7 @@ _STATUSES: Final = ("PENDING", "IN_PROGRESS", "COMPLETED", "FAILED")
 _PROCESSES: Final = ("PROCESS", *_STATUSES, "BATCH", "CREATED")
 _COSTS: Final = ("PROVIDER", "MODEL", "REQUESTS", "TOKENS IN", "TOKENS OUT", "COST")
 _DAY: Final = 86_400.0
+_BATCHES: Final = {"open": ", its batch is still open", "unclear": ", its batch may have been created"}
 _JOBS: Final = ("JOB", "STATUS", "BATCH", "UPDATED", "ERROR")
 
 
@@ -200,28 +202,35 @@ async def jobs_list(data_dir: str | None, *, as_json: bool) -> int:
     \b
       tsuzuki llm jobs list --json
     """  # noqa: D301 - click reads \b as: keep these lines
-    async with _queue(data_dir) as queue:
-        rows = await queue.processes()
-    found: dict[str, dict[str, Any]] = {}
-    for process, status, count, batch, created, _ in rows:
-        entry = found.setdefault(process, {"process_id": process, "batch_job_id": batch, "created_at": created})
-        entry[status] = count
-        entry["batch_job_id"] = entry["batch_job_id"] or batch
+    async with _queue(data_dir) as queue:  # which recovers what the dead have left
+        found = [_counted(each) for each in looking.processes(queue.path.parent)]
     if as_json:
-        render.put(list(found.values()))
+        render.put(found)
         return 0
     lines = (
         (
             each["process_id"],
             *(f"{each.get(word, 0):,}" for word in _STATUSES),
-            each["batch_job_id"] or "",
+            _batches(each),
             render.local(each["created_at"]),
         )
-        for each in found.values()
+        for each in found
     )
     for line in render.table(_PROCESSES, lines, frozenset(_STATUSES)):
         click.echo(line)
     return 0
+
+
+def _counted(process: dict[str, Any]) -> dict[str, Any]:
+    """Gives a process with the number of its jobs under each status that it has."""
+    counts = {word: count for word in _STATUSES if (count := process[word.lower()])}
+    return {name: value for name, value in process.items() if name.upper() not in _STATUSES} | counts
+
+
+def _batches(process: dict[str, Any]) -> str:
+    told = [f"{batch} is still open" for batch in process["open_batches"]]
+    told += [f"{process['unclear_batches']} may have been created"] if process["unclear_batches"] else []
+    return ", ".join(told) or process["batch_job_id"] or ""
 
 
 @jobs.command("show")
@@ -238,13 +247,20 @@ async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int
     """  # noqa: D301 - click reads \b as: keep these lines
     async with _queue(data_dir) as queue:
         found = [job async for job in queue.jobs(process)]
+        batches = {each["id"]: each["batch_state"] for each in looking.jobs(queue.path.parent, process, len(found))}
     if not found:
         raise _unknown(process)
     if as_json:
-        render.put([_plain(job) for job in found])
+        render.put([_plain(job) | {"batch_state": batches.get(job.id)} for job in found])
         return 0
     lines = (
-        (job.id, job.status, job.batch_job_id or "", render.local(job.updated_at), job.error_message or "")
+        (
+            job.id,
+            job.status + _BATCHES.get(batches.get(job.id), ""),
+            job.batch_job_id or "",
+            render.local(job.updated_at),
+            job.error_message or "",
+        )
         for job in found
     )
     for line in render.table(_JOBS, lines):
@@ -267,9 +283,9 @@ def _plain(job: "Job") -> dict[str, Any]:
 @provider_options
 @run
 async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None, *, delete: bool) -> int:
-    """Ask the provider to end the open batches of a process; what is done is kept.
+    """Ask the provider to end the open batches of a process; what is done is kept, the rest is PENDING.
 
-    A run that was cancelled leaves its jobs here, for a resume; --delete forgets them. A run that is resumed all the
+    A run that was cancelled leaves its jobs here, PENDING, for a resume; --delete forgets them. A run that is resumed all the
     same finds its batch by its journal.
 
     \b

@@ -200,6 +200,7 @@ JOB: Final[dict[str, Any]] = {
     "id": "a3c1d6c4-7f5e-4d0b-9a55-1d2b8c0e6f42",
     "status": "COMPLETED",
     "batch_job_id": "batch_67a1f0",
+    "batch_state": None,
     "error_message": None,
     "created_at": "2026-01-01T00:00:00.000000+00:00",
     "updated_at": "2026-01-01T00:04:10.250000+00:00",
@@ -327,6 +328,8 @@ ANSWERS: Final[dict[str, Any]] = {
                 "completed": 84,
                 "failed": 0,
                 "batch_job_id": "batch_67a1f0",
+                "open_batches": ["batch_67a1f0"],
+                "unclear_batches": 0,
                 "created_at": "2026-01-01T00:00:00.000000+00:00",
                 "updated_at": "2026-01-01T00:04:10.250000+00:00",
             }

@@ -2,7 +2,7 @@
 
 import asyncio
 from socket import gethostname
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
@@ -37,6 +37,8 @@ class ProcessView(BaseModel):
     completed: int
     failed: int
     batch_job_id: str | None
+    open_batches: Annotated[list[str], Field(description="Batches that are not over; jobs that wait may be in them.")]
+    unclear_batches: Annotated[int, Field(description="Batches of which is not known whether they were created.")]
     created_at: str
     updated_at: str
 
@@ -47,6 +49,10 @@ class JobView(BaseModel):
     id: str
     status: str
     batch_job_id: str | None
+    batch_state: Annotated[
+        Literal["open", "unclear"] | None,
+        Field(description="Whether the batch that has the job is still open, or may have been created; null: neither."),
+    ]
     error_message: str | None
     created_at: str
     updated_at: str

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers.interface import Intent
 from tsuzuki.llm.queue import looking
 from tsuzuki.llm.queue.batches import BatchWork, sought
+from tsuzuki.llm.queue.cancelling import cancel
+from tsuzuki.llm.queue.jobs import FILE
 from tsuzuki.llm.queue.submissions import NoLedger
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.runs import Runs
@@ -54,8 +57,10 @@ class Ended:
 async def end_here(address: Address, process_id: str) -> None:
     """Asks for the end of the open batches that the queue of this process knows of."""
     try:
-        async with asyncio.timeout(PATIENCE), shared_queue() as queue, providers.shared(address) as provider:
-            await BatchWork(queue, provider, NoLedger()).cancel(process_id)
+        async with asyncio.timeout(PATIENCE), shared_queue() as queue:
+            await cancel(queue, process_id)  # whoever can be asked there: here its jobs wait
+            async with providers.shared(address) as provider:
+                await BatchWork(queue, provider, NoLedger()).cancel(process_id)
     except (TsuzukiError, TimeoutError) as error:
         logger.warning("the batches of process %s go on: %s", process_id, error)
 
@@ -72,11 +77,20 @@ async def end_batches(runs: Runs, row: Run, *, log: bool = True) -> list[Ended]:
         for entry in entries:
             noted.take(entry.fact)
         position = entries[-1].position
+    await _let_wait(noted.processes.values())
     ended = [await _end(address, batch) for address, batch in noted.open()]
     ended += [await _sought_and_ended(address, intent, noted.known) for address, intent in noted.unclear()]
     for each in ended if log else ():
         logger.log(logging.WARNING if each.error else logging.INFO, "run %s: %s", row.number, each)
     return ended
+
+
+async def _let_wait(processes: Collection[str]) -> None:
+    """Lets the jobs wait that the queue of this machine has of processes; that of another sees that nobody looks."""
+    if processes and (settings.data_dir() / FILE).exists():
+        async with shared_queue() as queue:
+            for process in processes:
+                await cancel(queue, process)
 
 
 async def _end(address: Address, batch: str) -> Ended:
@@ -130,6 +144,7 @@ class _Noted:
                 self.intents.pop(fact.key, None)
             case f.StepDone(name="llm.batch") | f.StepFailed(name="llm.batch"):
                 self.batches.pop(fact.step, None)
+                self.processes.pop(fact.step, None)
                 self.intents = {key: at for key, at in self.intents.items() if at[0] != fact.step}
 
     def open(self) -> list[tuple[Address, str]]:

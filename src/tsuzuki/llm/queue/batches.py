@@ -16,6 +16,7 @@ from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavaila
 from tsuzuki.llm.answering import judged
 from tsuzuki.llm.providers.interface import Batches, BatchState, Found, Intent, Provider
 from tsuzuki.llm.questions import Question, Reply, after
+from tsuzuki.llm.queue.cancelling import cancel, cancelled
 from tsuzuki.llm.queue.jobs import PAGE, SQL, JobQueue
 from tsuzuki.llm.queue.keeping import ask_again, keep
 from tsuzuki.llm.queue.submissions import (
@@ -47,8 +48,11 @@ class BatchWork:
     queue: JobQueue
     provider: Provider
     ledger: Ledger
-    resumed: bool = False
-    """Whether it goes on after it had been cancelled: then what a cancelled batch has not done is asked again."""
+    resumed: bool | None = None
+    """Whether it goes on after it had been cancelled: then what a cancelled batch has not done is asked again.
+
+    None: the queue tells; its asker works on a process again, and what was cancelled here is no failure.
+    """
 
     @property
     def batches(self) -> Batches:
@@ -67,23 +71,26 @@ class BatchWork:
             return None
         with entered("AdvanceBatch", self.queue.clock, process_id=process_id) as result:
             await self._hold(process_id)
+            hold = {"process_id": process_id, "holder": self.queue.holder, "due": self._now()}
             try:
                 state = await self._go_on(process_id, only_open=only_open)
                 result["state"] = None if state is None else state.status
+            except Waiting as waiting:
+                hold["due"] = self._now() + waiting.seconds
+                raise
             finally:
-                hold = {"process_id": process_id, "holder": self.queue.holder}
                 await self.queue.write(lambda db: db.execute(SQL["release"], hold))
         return state
 
     async def _go_on(self, process_id: str, *, only_open: bool) -> BatchState | None:
         for submission in await self._submissions(process_id):
-            if submission.state == "INTENDED":
-                await self._submit(submission, fresh=False)
+            if not await self._stopped(process_id):
+                await self._take_up(submission)
         if not only_open:
             await self._begin(process_id, "")
         while True:
             state, waiting = await self._look(process_id)
-            followed = [] if only_open else await self._followed(process_id)
+            followed = [] if only_open or await self._stopped(process_id) else await self._followed(process_id)
             for follows in followed:
                 await self._begin(process_id, follows)
             if not followed:
@@ -92,9 +99,22 @@ class BatchWork:
             raise waiting
         return state
 
+    async def _take_up(self, submission: Submission) -> None:
+        """Goes on with the jobs of a batch, which wait where it was cancelled or left alone."""
+        taken = {"id": submission.id, "now": self.queue.now()}
+        await self.queue.write(lambda db: db.execute(SQL["begin_placed"], taken))
+        if submission.state == "INTENDED":
+            await self._submit(submission, fresh=False)
+
+    async def _stopped(self, process_id: str) -> bool:
+        """Tells whether a process was cancelled while it is worked on: then nothing more is sent."""
+        return self.resumed is None and await cancelled(self.queue, process_id)
+
     async def _begin(self, process_id: str, follows: str) -> None:
         """Creates batches for what waits: for the first time, or again after a batch."""
         async for intent in self._chunks(process_id, follows):
+            if await self._stopped(process_id):
+                return
             submission, fresh = await self._intended(intent)
             await self._submit(submission, fresh=fresh)
 
@@ -190,6 +210,8 @@ class BatchWork:
             await self._end(submission.id, jobs, f"{type(error).__name__}: {error}")
             return
         await self._attach(intent.id, batch)
+        if await self._stopped(intent.process_id):  # it was cancelled before anybody could find this batch
+            await self.cancel(intent.process_id)
 
     async def _placed(self, submission: str) -> dict[str, Placed]:
         rows = await self.queue.write(lambda db: db.execute(SQL["placed"], (submission,)).fetchall())
@@ -272,7 +294,7 @@ class BatchWork:
                 group = []
         await self._store(submission, state.id, group, seen)
         missing = [job for job in jobs if job not in seen]
-        if state.status == "cancelled" and self.resumed:
+        if state.status == "cancelled" and (submission.cancelled if self.resumed is None else self.resumed):
             missing = await self._ask_again(submission, {job: jobs[job] for job in missing}, state.id)
         await self._end(submission.id, missing, state.reason or MISSING)
 
@@ -315,6 +337,7 @@ class BatchWork:
         One that may have been created just now is looked for: it would be paid for with nobody waiting for it.
         """
         asked = 0
+        await cancel(self.queue, process_id)
         for submission in await self._submissions(process_id):
             try:
                 batch = submission.batch_job_id or await self._sought(submission)

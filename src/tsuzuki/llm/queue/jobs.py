@@ -30,6 +30,8 @@ FILE: Final = "llm_jobs.db"
 STRATEGY: Final = "llm.bulk_strategy"
 PAGE: Final = 500
 INFO: Final = 20
+UNATTENDED: Final = 60.0
+"""How long after its time a batch may be looked at before its jobs are said to wait (seconds)."""
 
 SQL: Final = parse(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
 
@@ -213,7 +215,7 @@ class JobQueue:
     # Who works
 
     async def claim(self, process_id: str) -> Job | None:
-        """Takes the next job of a process that waits, under a lease."""
+        """Takes the next job of a process that waits, under a lease; none of a process that is cancelled."""
         return await self.write(lambda db: self._claim(db, process_id))
 
     async def begin(self, process_id: str, job_id: str, request: Any) -> Job:
@@ -230,7 +232,7 @@ class JobQueue:
         return await self.write(work)
 
     def _claim(self, db: sqlite3.Connection, process_id: str) -> Job | None:
-        row = db.execute(SQL["next"], (process_id,)).fetchone()
+        row = db.execute(SQL["next"], {"process_id": process_id}).fetchone()
         return None if row is None else self._taken(db, Job(*row))
 
     def _taken(self, db: sqlite3.Connection, job: Job) -> Job:
@@ -271,7 +273,10 @@ class JobQueue:
         await self.write(work)
 
     async def recover(self) -> int:
-        """Takes back the jobs of holders that are dead; those in a batch stay there, to be polled."""
+        """Takes back the jobs of holders that are dead, and lets those wait at whose batch nobody looks any more.
+
+        What is in a batch stays there, to be polled: its place is kept, whatever its status.
+        """
         with entered("Recover", self.clock) as result:
             holders = await self.write(lambda db: db.execute(SQL["holders"]).fetchall())
             records = [WorkerRecord(id=row[0], host=row[1], presence=row[2]) for row in holders]
@@ -279,6 +284,8 @@ class JobQueue:
             recovered = 0
             for each in dead:
                 recovered += await self.write(lambda db, each=each: self._take_back(db, each))  # type: ignore[misc]
+            late = {"now": self.now(), "late": self.clock.now() - UNATTENDED}
+            await self.write(lambda db: db.execute(SQL["unattended"], late))
             result["recovered"] = recovered
         if recovered:
             tell(INFO, f"recovered {recovered} jobs of {len(dead)} holders that are gone", recovered=recovered)

@@ -20,18 +20,23 @@ def processes(folder: Path) -> list[dict[str, Any]]:
         entry = found.setdefault(
             process,
             {"process_id": process, **dict.fromkeys(_STATUSES.values(), 0), "batch_job_id": batch}
-            | {"created_at": created, "updated_at": updated},
+            | {"open_batches": [], "unclear_batches": 0, "created_at": created, "updated_at": updated},
         )
         entry[_STATUSES[status]] = count
         entry["batch_job_id"] = entry["batch_job_id"] or batch
         entry["created_at"] = min(entry["created_at"], created)
         entry["updated_at"] = max(entry["updated_at"], updated)
+    for process, batch, state in _rows(folder, "unended"):
+        if process in found and state == "open":
+            found[process]["open_batches"].append(batch)
+        elif process in found:
+            found[process]["unclear_batches"] += 1
     return list(found.values())
 
 
 def jobs(folder: Path, process_id: str, most: int) -> list[dict[str, Any]]:
-    """Lists jobs of a process, without what is asked and answered."""
-    names = ("id", "status", "batch_job_id", "error_message", "created_at", "updated_at")
+    """Lists jobs of a process, without what is asked and answered, and how it is with the batch that may have them."""
+    names = ("id", "status", "batch_job_id", "error_message", "created_at", "updated_at", "batch_state")
     rows = _rows(folder, "outlines", {"process_id": process_id, "most": most})
     return [dict(zip(names, row, strict=True)) for row in rows]
 

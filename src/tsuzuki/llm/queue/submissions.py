@@ -49,6 +49,8 @@ class Submission(NamedTuple):
     batch_job_id: str | None
     intended_at: float
     searched_at: float | None
+    cancelled: int
+    """Whether its end was asked for here."""
 
 
 class Ledger(Protocol):

@@ -11,6 +11,7 @@ from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.bulk import execute_bulk_sync
+from tsuzuki.llm.queue.cancelling import cancel, go_on
 from tsuzuki.llm.queue.jobs import STRATEGY, JobQueue
 from tsuzuki.llm.queue.progress import ProgressEvent, ProgressNotifier, ProgressStatus, Telling
 from tsuzuki.llm.queue.submissions import NoLedger, Waiting
@@ -46,6 +47,7 @@ class QueueWorker:
         The strategy is looked up once, here: one that is changed meanwhile counts the next time.
         """
         queue = self._queue
+        await go_on(queue, process_id)
         with following(await queue.trace_of(process_id)), Telling(self._notifier) as telling:
             with entered("Process", queue.clock, process_id=process_id, strategy=strategy) as result:
                 await queue.recover()
@@ -83,7 +85,11 @@ class QueueWorker:
                 return
 
     async def cancel(self, process_id: str) -> int:
-        """Asks for the end of the open batches of a process; finished results stay, what was not sent waits."""
+        """Stops a process, and asks for the end of its open batches; finished results stay, the rest waits.
+
+        Whoever works on it sends nothing more. `process` goes on with it.
+        """
+        await cancel(self._queue, process_id)
         async with providers.shared(self._address) as provider:
             if provider.batches is None:
                 return 0

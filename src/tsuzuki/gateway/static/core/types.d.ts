@@ -56,8 +56,8 @@ export type Usage = Sums & {models: ModelUsage[]};
 
 export type UsageView = {usage: Usage|null, runs: number, at_least: boolean, latest: RunSummary[]};
 
-export type JobProcess = {process_id: string, pending: number, in_progress: number, completed: number, failed: number, batch_job_id: string|null, created_at: string, updated_at: string};
+export type JobProcess = {process_id: string, pending: number, in_progress: number, completed: number, failed: number, batch_job_id: string|null, open_batches: string[], unclear_batches: number, created_at: string, updated_at: string};
 
-export type JobView = {id: string, status: string, batch_job_id: string|null, error_message: string|null, created_at: string, updated_at: string};
+export type JobView = {id: string, status: string, batch_job_id: string|null, batch_state: string|null, error_message: string|null, created_at: string, updated_at: string};
 
 export type QueueView = {host: string, hidden: boolean, processes: JobProcess[]};

@@ -31,6 +31,11 @@ function Models({ usage }) {
 /** @param {{run: any}} props */
 export const ModelsTab = ({ run }) => html`<${Models} usage=${run.usage} /><p><a href=${link("/llm")}>${t("nav.llm")}</a></p>`;
 
+/** What is known of the batches that may have the jobs of a process. @param {JobProcess} props */
+const Batches = ({ open_batches, unclear_batches }) => html`
+  ${open_batches.length > 0 && html`<p class="hint">${t("llm.queue.open", { batch: open_batches.join(", ") })}</p>`}
+  ${unclear_batches > 0 && html`<p class="hint">${t("llm.queue.unclear")}</p>`}`;
+
 export function ModelsScreen() {
   const used = useAsked("/llm/usage", { every: 5 });
   const queue = useAsked("/llm/jobs", { every: 5 });
@@ -41,6 +46,6 @@ export function ModelsScreen() {
         name=${(/** @type {any} */ row) => html`<a href=${link(`/runs/${row.number}/llm`)}>${row.flow_name} #${row.number}</a>`} />`}
     ${queue.value && html`<p class="hint">${t("llm.queue.text", { host: queue.value.host })}${queue.value.processes.length ? "" : ` ${t("llm.queue.none")}`}</p>
       <${Figures} label=${t("llm.queue")} rows=${queue.value.processes} figures=${JOBS}
-        name=${(/** @type {any} */ row) => html`<code>${row.process_id} ${row.batch_job_id}</code>`} />`}
+        name=${(/** @type {any} */ row) => html`<code>${row.process_id} ${row.batch_job_id}</code><${Batches} ...${row} />`} />`}
   <//>`;
 }

@@ -402,6 +402,8 @@ export default {
   "llm.queue": "Job queue",
   "llm.queue.text": "The queue of {host}, the machine of this gateway; others have their own.",
   "llm.queue.none": "There are no jobs in it.",
+  "llm.queue.open": "Its batch {batch} is still open.",
+  "llm.queue.unclear": "Whether its batch was created is not known.",
   "metrics.span": "Time",
   "metrics.span.1h": "1 hour",
   "metrics.span.24h": "24 hours",

@@ -402,6 +402,8 @@ export default {
   "llm.queue": "ジョブキュー",
   "llm.queue.text": "ゲートウェイのマシン {host} のキューです。ほかのマシンは別に持ちます。",
   "llm.queue.none": "ジョブはありません。",
+  "llm.queue.open": "バッチ {batch} はまだ開いています。",
+  "llm.queue.unclear": "バッチが作成されたかどうかは不明です。",
   "metrics.span": "期間",
   "metrics.span.1h": "1 時間",
   "metrics.span.24h": "24 時間",

@@ -23,7 +23,7 @@ class Machine:
     """A worker with a folder of its own."""
 
     def __init__(self, folder: Path, backend: str, double: Double) -> None:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "tsuzuki.cli", "worker", "--flows", str(FLOWS), "--backend", backend]
         told = {
             "TSUZUKI_DATA_DIR": str(folder),

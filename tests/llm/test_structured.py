@@ -43,6 +43,9 @@ SAID = json.dumps(GOOD)
         f"\ufeff  {SAID}\n\n",
         f'<think>\n{{"name": "Otsu", "people": 9}}? No.\n</think>\n\n{SAID}',
         f'Perhaps {{"name": "Otsu", "people": 9}}? No.\n</think>{SAID}',
+        '{"name": "Ota", "people": 3,}',
+        "Here: {'name': 'Ota', 'people': 3, 'twin': None} as asked",
+        json.dumps(SAID),
     ],
 )
 def test_the_answer_is_found_in(text: str) -> None:

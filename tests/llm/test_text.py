@@ -13,7 +13,8 @@ from tsuzuki.llm import text
     [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
         ("It costs 3.14 dollars. Dr. Who pays.", ["It costs 3.14 dollars.", "Dr. Who pays."]),
-        ("今日は晴れです。明日は？「雨だ。」と言った。", ["今日は晴れです。", "明日は？", "「雨だ。」", "と言った。"]),
+        ("今日は晴れです。明日は？「雨だ。」と言った。", ["今日は晴れです。", "明日は？", "「雨だ。」と言った。"]),
+        ("「はい。そう。」次。「閉じない。\n\n終わり。", ["「はい。そう。」", "次。", "「閉じない。", "終わり。"]),
         ("A title\n\nThe text goes\non here.", ["A title", "The text goes on here."]),
         ("", []),
     ],

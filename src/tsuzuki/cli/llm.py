@@ -285,8 +285,8 @@ def _plain(job: "Job") -> dict[str, Any]:
 async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None, *, delete: bool) -> int:
     """Ask the provider to end the open batches of a process; what is done is kept, the rest is PENDING.
 
-    A run that was cancelled leaves its jobs here, PENDING, for a resume; --delete forgets them. A run that is resumed all the
-    same finds its batch by its journal.
+    A run that was cancelled leaves its jobs here, PENDING, for a resume; --delete forgets them. A run that is resumed
+    all the same finds its batch by its journal.
 
     \b
       tsuzuki llm jobs cancel 6f1c9a52-3f0e-4d53-9f52-0c7b7a0f8f11 --provider openai

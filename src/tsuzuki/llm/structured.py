@@ -1,8 +1,10 @@
 """Answers that fit a schema: the ladder of ways to ask for one, the JSON in what came back, and asking again."""
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +22,8 @@ MOST_BRACES: Final = 2000
 """At how many places of a text JSON may begin: enough for any answer, and no text takes for ever."""
 
 _FENCE: Final = re.compile(r"```[\w-]*[ \t]*\n?(.*?)```", re.DOTALL)
+_COMMAS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+LONGEST_LITERAL: Final = 100_000
 _DECODER: Final = json.JSONDecoder()
 UNKNOWN_FORMAT: Final = 400
 
@@ -108,14 +112,37 @@ def ranked(found: Iterator[Any], schema: Mapping[str, Any]) -> list[Any]:
 def candidates(text: str) -> Iterator[Any]:
     """Gives the JSON values in a text: the text itself, in fences, between words; and what is inside them."""
     stripped = without_thought(text.strip().removeprefix("\ufeff"))
-    pieces = [stripped, *(found[1].strip() for found in _FENCE.finditer(stripped))]
-    for piece in pieces:
+    unread = []
+    for piece in (stripped, *(found[1].strip() for found in _FENCE.finditer(stripped))):
         try:
             yield from _nested(json.loads(piece), 0)
-        except (ValueError, RecursionError):  # a model may repeat an opening bracket to its last token
+        except ValueError:
+            unread.append(piece)
+        except RecursionError:  # a model may repeat an opening bracket to its last token
             continue
     for value in _embedded(stripped):
         yield from _nested(value, 0)
+    between = [stripped[stripped.find("{") : stripped.rfind("}") + 1]] if unread else []
+    for value in map(_sloppy, unread + between):
+        if value is not None:
+            yield from _nested(value, 0)
+
+
+def _sloppy(text: str) -> Any:
+    """Gives what a text means that is nearly JSON: with a comma too many, or as Python writes it; None: nothing."""
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(_COMMAS.sub(lambda found: found[1] or "", text))
+    except RecursionError:
+        return None
+    except ValueError:
+        pass
+    try:
+        value = ast.literal_eval(text) if len(text) < LONGEST_LITERAL else None
+        return json.loads(json.dumps(value))  # what JSON has no word for is no answer
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def without_thought(text: str) -> str:
@@ -149,3 +176,6 @@ def _nested(value: Any, depth: int) -> Iterator[Any]:
                 yield from _nested(each, depth + 1)
     elif depth < DEEPEST and isinstance(value, list) and len(value) == 1:
         yield from _nested(value[0], depth + 1)
+    elif isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):  # JSON in a JSON string
+            yield from _nested(json.loads(value), depth + 1)

@@ -18,6 +18,9 @@ _ABBREVIATIONS: Final = frozenset(
 )
 _LONGEST: Final = 16_000
 """How much SudachiPy takes at once (characters; it counts bytes, and refuses more than 49,149)."""
+_SPEECH: Final = ("「」", "『』", "（）")
+_LONGEST_SPEECH: Final = 400
+"""After so much a bracket was forgotten (characters)."""
 _COMMON: Final = frozenset(
     """
     a an and are as at be but by for from has have he her his i in into is it its not of on or our she so that the
@@ -43,15 +46,22 @@ def sentences(text: str) -> list[str]:
     for found in _END.finditer(text):
         end = found.end()
         piece = text[start:end]
-        if piece.strip() and not _goes_on(piece):
+        if piece.strip() and not _goes_on(piece, text[end : end + 1]):
             parts.append(piece)
             start = end
     parts.append(text[start:])
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
-def _goes_on(piece: str) -> bool:
-    return piece.rsplit(maxsplit=1)[-1].lower() in _ABBREVIATIONS
+def _goes_on(piece: str, following: str) -> bool:
+    """Tells whether a sentence goes on: after an abbreviation, within speech, and with what is said of that."""
+    if piece.isascii():
+        return piece.rsplit(maxsplit=1)[-1].lower() in _ABBREVIATIONS
+    if piece[-1:].isspace() and "\n" in piece[-2:]:
+        return False  # a paragraph ends all that it has opened
+    said = len(piece) < _LONGEST_SPEECH and any(piece.count(begin) > piece.count(end) for begin, end in _SPEECH)
+    told = piece[-1:] in "」』）" and "\u3041" <= following <= "\u3096"
+    return said or told or piece.rsplit(maxsplit=1)[-1].lower() in _ABBREVIATIONS
 
 
 def words(text: str) -> list[str]:

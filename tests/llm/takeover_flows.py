@@ -19,5 +19,6 @@ async def busy() -> None:
 
 @flow
 async def held(count: int) -> list[str]:
-    answers, _ = await asyncio.gather(takeover.function(count), busy())
-    return answers
+    asked = llm.ask_all([llm.Request(f"q{n}") for n in range(count)], strategy="batch")
+    answers, _ = await asyncio.gather(asked, busy())
+    return [answer.text for answer in answers]

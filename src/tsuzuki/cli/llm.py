@@ -256,7 +256,7 @@ async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int
     lines = (
         (
             job.id,
-            job.status + _BATCHES.get(batches.get(job.id), ""),
+            job.status + _BATCHES.get(batches.get(job.id) or "", ""),
             job.batch_job_id or "",
             render.local(job.updated_at),
             job.error_message or "",

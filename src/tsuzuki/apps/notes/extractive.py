@@ -5,7 +5,7 @@ It has to be as quick as the disk: a text is split once, by plain patterns, and 
 
 import re
 from collections import Counter
-from itertools import chain
+from itertools import chain, repeat
 from typing import Final
 
 from tsuzuki.apps.notes.markdown import Note
@@ -22,9 +22,16 @@ _SHORTEST_TERM: Final = 3
 _TERM: Final = re.compile(r"[a-z][a-z0-9'_-]{2,}|[ァ-ヶー]{2,}|[一-龠々]{2,}")
 _SENTENCE: Final = re.compile(r"[^。！？!?.\n]+(?:[.!?][^\s。！？!?.][^。！？!?.\n]*)*[。！？!?.]*[」』）)\"”’]*")
 _URL: Final = re.compile(r"https?://[^\s<>\"'()\[\]{}、。「」]+[^\s<>\"'()\[\]{}、。「」.,;:!?]")
-_TURN: Final = re.compile(r"^\*\*(User|Assistant)\*\*: ", re.MULTILINE)
+_TURN: Final = re.compile(r"\*\*(?<![^\n]\*\*)(User|Assistant)\*\*: ")
+"""At the beginning of a line; a pattern that begins with its signs is found much sooner than one that begins with ^."""
 _CODE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 _MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__|`", re.MULTILINE)
+_SENTENCE_IN_ASCII: Final = re.compile(r"[^!?.\n]+(?:[.!?][^\s!?.][^!?.\n]*)*[!?.]*[)\"]*")
+_SPACES: Final = ("  ", *"\t\r\f\v\x1c\x1d\x1e\x1f")
+"""Spaces within a line other than single ones."""
+_NOTHING: Final = repeat(0)
+_LESS: Final = tuple((number + 4) ** 0.3 for number in range(MOST // 2))
+"""How much less a sentence says that comes later; there cannot be more of them."""
 _SHORT: Final = 8
 _SHORT_WITHOUT_SPACES: Final = 4
 """A sentence of Japanese or Chinese says much in few signs."""
@@ -45,7 +52,7 @@ def note(title: str, text: str) -> Note:
     prose = _CODE.sub("\n\n", seen) if "```" in seen or "~~~" in seen else seen
     exchanges = [(question, sentences(answer or question)) for question, answer in _exchanges(prose)]
     weights = weighed(exchanges)
-    scored = [(question, [_scored(line, terms, weights) for line, terms in answer]) for question, answer in exchanges]
+    scored = [(question, _scored(answer, weights)) for question, answer in exchanges]
     summary = best([sentence for _, answer in scored for sentence in answer])
     summary = summary or [_flat(prose) or _flat(seen)]
     return Note(
@@ -62,25 +69,38 @@ def _flat(text: str) -> str:
     return (" ".join(_TURN.sub("", text).split()) or " ".join(text.split()))[:_LONG]
 
 
-def sentences(text: str) -> list[tuple[str, list[str]]]:
+def sentences(text: str) -> dict[str, list[str]]:
     """Splits a text into sentences, each of them once, with their words."""
     plain = _MARKS.sub("", text) if any(mark in text for mark in _MARKED) or not text[:1].isalpha() else text
-    found = dict.fromkeys(line for each in _SENTENCE.findall(plain) if _says(line := " ".join(each.split())))
-    return [(line, _terms(line.lower())) for line in found]
+    if plain.isascii():
+        return _english(plain)
+    found: dict[str, list[str]] = {}
+    for each in _SENTENCE.findall(plain):
+        line = " ".join(each.split())
+        if line not in found and len(line) >= (_SHORT if line.isascii() else _SHORT_WITHOUT_SPACES):
+            found[line] = _words(line.lower()) if line.isascii() else _TERM.findall(line.lower())
+    return found
 
 
-def _says(line: str) -> bool:
-    """Tells whether a line is long enough to say something."""
-    return len(line) >= _SHORT or (len(line) >= _SHORT_WITHOUT_SPACES and not line.isascii())
+def _english(text: str) -> dict[str, list[str]]:
+    """The same for a text of ASCII alone: what costs something for each sentence is asked once for the whole."""
+    tidy, plain = not any(space in text for space in _SPACES), "," not in text
+    found: dict[str, list[str]] = {}
+    for each in _SENTENCE_IN_ASCII.findall(text):
+        line = each.strip() if tidy else " ".join(each.split())
+        if len(line) >= _SHORT and line not in found:
+            low = line.lower()
+            found[line] = low.rstrip(".!?").split() if plain else _words(low)
+    return found
 
 
-def _terms(line: str) -> list[str]:
-    return line.rstrip(".!?").replace(",", " ").split() if line.isascii() else _TERM.findall(line)
+def _words(line: str) -> list[str]:
+    return line.rstrip(".!?").replace(",", " ").split()
 
 
-def weighed(exchanges: list[tuple[str, list[tuple[str, list[str]]]]]) -> Counter[str]:
+def weighed(exchanges: list[tuple[str, dict[str, list[str]]]]) -> Counter[str]:
     """Counts the words that say something."""
-    counts = Counter(chain.from_iterable(terms for _, answer in exchanges for _, terms in answer))
+    counts = Counter(chain.from_iterable(chain.from_iterable(answer.values() for _, answer in exchanges)))
     for term in [term for term in counts if len(term) < _SHORTEST_TERM and term.isascii()]:
         del counts[term]
     for term in _COMMON & counts.keys():
@@ -88,17 +108,20 @@ def weighed(exchanges: list[tuple[str, list[tuple[str, list[str]]]]]) -> Counter
     return counts
 
 
-def _scored(line: str, terms: list[str], weights: Counter[str]) -> tuple[str, float]:
-    """Says how much a sentence says: its words are frequent here, and not everywhere."""
-    distinct = set(terms)
-    return line, sum(map(weights.__getitem__, distinct)) / (len(distinct) + 2)
+def _scored(answer: dict[str, list[str]], weights: Counter[str]) -> list[tuple[str, float]]:
+    """Says how much each sentence says: its words are frequent here, and not everywhere."""
+    found, weight = [], weights.get  # a Counter asks a function of its own for what it has not
+    for line, terms in answer.items():
+        distinct = set(terms)
+        found.append((line, sum(map(weight, distinct, _NOTHING)) / (len(distinct) + 2)))
+    return found
 
 
 def best(every: list[tuple[str, float]]) -> list[str]:
     """Gives the sentences that say most, in their order; later ones say a little less."""
     chosen = list(range(len(every)))
     if len(every) > LINES:
-        scores = [score / (number + 4) ** 0.3 for number, (_, score) in enumerate(every)]
+        scores = [score / less for (_, score), less in zip(every, _LESS, strict=False)]
         chosen = sorted(sorted(chosen, key=scores.__getitem__, reverse=True)[:LINES])
     return [shortened(every[number][0], _LONG) for number in chosen]
 

@@ -3,6 +3,7 @@
 The command line, the gateway and the SDK call only these.
 """
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -33,6 +34,8 @@ logger: Final = logging.getLogger("tsuzuki.runs")
 
 _PAGE: Final = 2000
 _ID_LENGTH: Final = 36
+_PAUSE_GROWS, _LONGEST_PAUSE = 0.001, 0.02
+"""By how much the pause grows with each look at a run that has not ended, and how long it gets (seconds)."""
 
 
 class Runs:
@@ -221,8 +224,11 @@ class Runs:
     async def wait(self, reference: str | int) -> Run:
         """Waits until a run has ended, and bridges outages; gives its row."""
         row = await patiently(self.get, reference)
+        pause = 0.0
         while row.status not in TERMINAL:
             await patiently(self.backend.changed, row.id, row.position, 1.0)
+            await asyncio.sleep(pause)  # a run that changes a thousand times a second is not read as often
+            pause = min(pause + _PAUSE_GROWS, _LONGEST_PAUSE)
             row = await patiently(self.get, row.id)
         return row
 

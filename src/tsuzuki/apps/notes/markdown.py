@@ -89,7 +89,10 @@ def _body(note: Note) -> str:
 
 def shifted(text: str) -> str:
     """Moves headings below the title of the note, those in code excepted; code that is left open is closed."""
-    lines, levels = _lines(text), [len(found[2]) for _, found in _lines(text) if found]
+    if "#" not in text:
+        return _closed(text)
+    lines = _lines(text)
+    levels = [len(found[2]) for _, found in lines if found]
     down = max(2 - min(levels), 0) if levels else 0
     return _closed("\n".join(_moved(line, found, down) for line, found in lines))
 
@@ -118,6 +121,8 @@ def _moved(line: str, heading: re.Match[str] | None, down: int) -> str:
 
 def _closed(text: str) -> str:
     """Closes code that was left open: what follows would be taken for code."""
+    if "```" not in text and "~~~" not in text:
+        return text
     fence = ""
     for line in text.split("\n"):
         mark = _FENCE.match(line)

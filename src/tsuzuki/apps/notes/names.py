@@ -18,12 +18,17 @@ _JOINERS: Final = frozenset("\u200d\ufe0f")
 
 def safe(title: str) -> str:
     """Makes a file name, without its ending, of a title."""
-    plain = unicodedata.normalize("NFC", title)
-    seen = "".join(" " if sign.isspace() else sign for sign in plain if _shown(sign))
+    seen = title if title.isascii() and title.isprintable() else _seen(title)
     name = " ".join(_FORBIDDEN.sub(" ", seen).split())
     name = name.encode()[:LONGEST].decode(errors="ignore").strip(" .").lstrip("~-$")
     name = name.strip(" .\u200d\ufe0f")
     return f"_{name}" if _RESERVED.fullmatch(name) else name or UNTITLED
+
+
+def _seen(title: str) -> str:
+    """Gives a title in one spelling, without what nobody sees."""
+    plain = unicodedata.normalize("NFC", title)
+    return "".join(" " if sign.isspace() else sign for sign in plain if _shown(sign))
 
 
 def _shown(sign: str) -> bool:

@@ -3,6 +3,8 @@
 import os
 import threading
 import traceback
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -107,6 +109,16 @@ def error_detail(item: ProcessingItem, at: Place, error: Exception) -> dict[str,
     }
 
 
+class _Line:
+    """A line on its way; `begins` is below 0 until it is written."""
+
+    __slots__ = ("begins", "error", "text")
+
+    def __init__(self, text: bytes) -> None:
+        self.text, self.begins = text, -1
+        self.error: OSError | None = None
+
+
 def type_of(error: Exception) -> str:
     """Names the kind of an error: that of the step where one failed inside."""
     return str(getattr(error, "error_type", "")) or type(error).__name__
@@ -121,15 +133,20 @@ def message_of(error: Exception) -> str:
 
 
 class Lines:
-    """A file of lines that is only appended to: each is written at once, whole, and synced soon."""
+    """A file of lines that is only appended to: each is written at once, whole, and synced soon.
+
+    Who comes while somebody writes waits, and what has gathered goes into one write.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)  # somebody may have removed what a stage put out
-        self._turn = threading.Lock()
+        self._turn, self._syncing = threading.Lock(), threading.Lock()
+        self._waiting: deque[_Line] = deque()
         self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = CLOCK.monotonic()
-        self._dirty = False
+        self._dirty = self._torn = False
+        """Whether something was written since the last sync; whether half a line may stand at the end."""
         self.size = os.fstat(self._descriptor).st_size
         if self.size and os.pread(self._descriptor, 1, self.size - 1) != b"\n":
             self._write(b"\n")  # whoever was killed while it wrote left half a line
@@ -142,13 +159,39 @@ class Lines:
 
     def append(self, plain: dict[str, Any]) -> tuple[int, int]:
         """Writes a line; gives where it begins, and its length."""
-        line = msgspec.json.encode(plain) + b"\n"
+        [place] = self.extend([msgspec.json.encode(plain)])
+        return place
+
+    def extend(self, encoded: Iterable[bytes]) -> list[tuple[int, int]]:
+        """Writes lines in one piece; gives where each begins, and its length."""
+        own = [_Line(line + b"\n") for line in encoded]
+        self._waiting.extend(own)
         with self._turn:
-            begins = self.size
-            self._write(line)
-            if CLOCK.monotonic() - self._synced >= SYNC_EVERY:
+            if own and own[-1].begins < 0 and own[-1].error is None:
+                self._write_waiting()
+        if CLOCK.monotonic() - self._synced >= SYNC_EVERY and self._syncing.acquire(blocking=False):
+            try:
                 self._sync()
-        return begins, len(line)
+            finally:
+                self._syncing.release()
+        for line in own:
+            if line.error is not None:
+                raise line.error
+        return [(line.begins, len(line.text)) for line in own]
+
+    def _write_waiting(self) -> None:
+        group = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        text = b"".join(line.text for line in group)
+        try:
+            self._write(b"\n" + text if self._torn else text)
+        except OSError as error:
+            self._torn = True
+            for line in group:
+                line.error = error
+            return
+        self._torn, begins = False, self.size - len(text)
+        for line in group:
+            line.begins, begins = begins, begins + len(line.text)
 
     def read(self, begins: int, length: int) -> bytes:
         """Reads a line."""
@@ -163,12 +206,14 @@ class Lines:
         self._dirty = True
 
     def _sync(self) -> None:
+        """Syncs what was written before; who writes need not wait for it."""
+        self._dirty = False
         os.fsync(self._descriptor)
-        self._synced, self._dirty = CLOCK.monotonic(), False
+        self._synced = CLOCK.monotonic()
 
     def sync(self) -> None:
         """Waits until what was written is on the disk."""
-        with self._turn:
+        with self._syncing:
             if self._dirty:
                 self._sync()
 

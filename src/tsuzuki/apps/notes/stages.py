@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.apps.notes.completed import CompletedItemsCache
+from tsuzuki.apps.notes.gathering import Gathering
 from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
 from tsuzuki.apps.notes.looking import failed_before, failed_until, failures
@@ -44,6 +45,7 @@ class Workbench:
         self.loaded = Kept(session.loaded)
         self.log = Lines(session.stage_log)
         self.errors = Lines(session.error_log)
+        self._made = Gathering(self.transformed, self.log)
         stages = (StageType.TRANSFORM, StageType.LOAD)
         self._contexts = {stage: self._context(stage) for stage in stages}
         self._write = WriteFile(self.vault, str(about["created_at"])[:10])
@@ -106,8 +108,8 @@ class Workbench:
         characters = {"before_chars": len(item.content or ""), "after_chars": len(item.transformed_content or "")}
         record = record_of(item, at, "success", CLOCK.monotonic() - began, **characters).to_dict()
         plain = {"note": msgspec.to_builtins(note), "record": record}
-        self.transformed.put(item_id, plain)
-        self._recorded(context, record)
+        await self._made.write(item_id, plain, record)
+        self._done(context, record)
         return {"item_id": item_id, **plain}
 
     def load(self, made: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +156,10 @@ class Workbench:
     def _recorded(self, context: StageContext, record: dict[str, Any]) -> None:
         """Writes the line of a success; its output is there already."""
         self.log.append(record)
+        self._done(context, record)
+
+    @staticmethod
+    def _done(context: StageContext, record: dict[str, Any]) -> None:
         if context.completed_cache is not None:
             context.completed_cache.items.add(record["item_id"])
 

@@ -56,26 +56,32 @@ class Names:
 
 def written(vault: Path, stem: str, item_id: str, text: str, names: Names | None = None) -> str:
     """Writes a note under the first name that is free or its own; gives the name."""
-    fresh = vault / f".{os.getpid()}-{abs(hash((stem, item_id))):x}.part"
+    folder = f"{vault}{os.sep}"  # thousands of notes: paths as texts cost little
+    fresh = f"{folder}.{os.getpid()}-{abs(hash((stem, item_id))):x}.part"
     _write(fresh, text)
     try:
         for name in candidates(stem, item_id):
-            if _placed(fresh, vault / name, item_id, text):
+            if _placed(fresh, folder + name, item_id, text):
                 (names or Names(vault)).sync()
                 return name
     finally:
-        fresh.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(fresh)  # noqa: PTH107 - as above
     raise StoreUnavailable(f"every name for the note {stem!r} is taken in {vault}: move some of these files")
 
 
-def _write(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+def _write(path: str | Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        left = memoryview(text.encode())
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def _placed(fresh: Path, place: Path, item_id: str, text: str) -> bool:
+def _placed(fresh: str, place: str, item_id: str, text: str) -> bool:
     """Puts a note in its place, unless a file is there that is not its own."""
     try:
         os.link(fresh, place)
@@ -83,10 +89,10 @@ def _placed(fresh: Path, place: Path, item_id: str, text: str) -> bool:
     except FileExistsError:
         pass
     except OSError:  # a disk that knows no links
-        return _created(place, item_id, text)
-    if not _own(place, item_id):
+        return _created(Path(place), item_id, text)
+    if not _own(Path(place), item_id):
         return False
-    fresh.replace(place)
+    Path(fresh).replace(place)
     return True
 
 

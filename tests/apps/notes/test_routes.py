@@ -140,6 +140,8 @@ async def test_an_export_is_uploaded_in_pieces_and_its_notes_are_downloaded(hous
     with settings.flagged(TSUZUKI_NOTES_MAX_UPLOAD_BYTES="10"):
         at = f"uploads/{(await post('uploads', json={'name': 'export.zip'})).json()['upload_id']}"
         assert (await post(at, files={"piece": ("piece", sent)})).status_code == 413
+    for headers, status in ((blue, 404), (red, 204), (red, 404)):
+        assert (await house.client.delete(f"{API}/{at}", headers=headers)).status_code == status
 
 
 @pytest.mark.parametrize("house", [True], indirect=True)

@@ -1,5 +1,6 @@
 """`tsuzuki notes …`: import an export, go on with it, look at what came of it, try again what failed."""
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.terminal import (
     carried_out,
+    elsewhere_options,
     exit_code,
     folder_option,
     found,
@@ -109,10 +111,7 @@ def _preview(asked: Asked, *, as_json: bool) -> int:
 @notes.command()
 @plainly
 @click.argument("session_id", metavar="[SESSION]", required=False, default="")
-@click.option("--out", "vault", type=click.Path(path_type=Path, file_okay=False), help="Another vault from here on.")
-@click.option("--llm", default="", metavar="NAME", help="Another provider from here on.")
-@click.option("--base-url", default="", help="Where that is.")
-@click.option("--model", default="", help="Which model.")
+@elsewhere_options
 @click.option("--chunk", is_flag=True, help="Cut long conversations that were passed over.")
 @limit_option
 @folder_option
@@ -127,14 +126,19 @@ def resume(
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir)
-        if vault is not None:
-            session.lead_to(vault)
-        if any(model.values()):
-            at = await reached(_address(session.options, **model))
-            session.change(options={**session.options, **at})
+        await _led(session, vault, model)
         return await desk.resume(session, limit=limit, chunk=chunk)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
+
+
+async def _led(session: Session, vault: Path | None, model: dict[str, str]) -> None:
+    """Leads a session to another vault or model, where one is named."""
+    if vault is not None:
+        session.lead_to(vault)
+    if any(model.values()):
+        at = await reached(_address(session.options, **model))
+        session.change(options={**session.options, **at})
 
 
 def _address(options: dict[str, Any], *, llm: str, base_url: str, model: str) -> Address:
@@ -147,16 +151,23 @@ def _address(options: dict[str, Any], *, llm: str, base_url: str, model: str) ->
 @notes.command()
 @plainly
 @click.argument("session_id", metavar="[SESSION]", required=False, default="")
+@elsewhere_options
 @limit_option
 @folder_option
 @quiet_option
 @json_option
 @store_options
-def retry(store: Store, session_id: str, *, session_dir: Path | None, limit: int, quiet: bool, as_json: bool) -> int:
-    """Try exactly those conversations of SESSION again that failed."""
+def retry(
+    store: Store, session_id: str, *, vault: Path | None, session_dir: Path | None, limit: int, quiet: bool,
+    as_json: bool, **model: str,
+) -> int:  # fmt: skip
+    """Try exactly those conversations of SESSION again that failed; with another model, where one is named."""
 
     async def start(desk: Desk) -> Started:
-        return await desk.retry(found(desk, session_id, session_dir), limit=limit)
+        session = found(desk, session_id, session_dir)
+        await asyncio.to_thread(desk.failed_in, session)  # where nothing failed, nothing is changed
+        await _led(session, vault, model)
+        return await desk.retry(session, limit=limit)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 

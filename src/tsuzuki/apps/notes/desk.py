@@ -205,7 +205,13 @@ class Desk:
 
     async def retry(self, session: Session, *, limit: int = 0) -> Started:
         """Tries exactly those items again that failed."""
-        failed = await asyncio.to_thread(looking.failures, session.stage_log)
+        await asyncio.to_thread(self.failed_in, session)
+        return await self.resume(session, limit=limit, only=FAILED_ONLY)
+
+    @staticmethod
+    def failed_in(session: Session) -> None:
+        """Refuses a session in which nothing failed that could be tried again."""
+        failed = looking.failures(session.stage_log)
         if not failed:
             raise NothingFailed
         if not any(looking.retryable(record) for record in failed.values()):
@@ -213,7 +219,6 @@ class Desk:
                 "失敗した会話はエクスポートから読み取れません。再試行しても変わりません / what failed cannot be read "
                 "from the export: to try it again changes nothing. A new export does."
             )
-        return await self.resume(session, limit=limit, only=FAILED_ONLY)
 
     async def _new(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
         session_id = session.session_id

@@ -53,7 +53,8 @@ def note(title: str, text: str) -> Note:
     exchanges = [(question, sentences(answer or question)) for question, answer in _exchanges(prose)]
     weights = weighed(exchanges)
     scored = [(question, _scored(answer, weights)) for question, answer in exchanges]
-    summary = best([sentence for _, answer in scored for sentence in answer])
+    every = [sentence for _, answer in scored for sentence in answer]
+    summary = best(every, LINES if len(every) > LINES else 1)  # of a short one the content says all
     summary = summary or [_flat(prose) or _flat(seen)]
     return Note(
         title=title,
@@ -117,12 +118,12 @@ def _scored(answer: dict[str, list[str]], weights: Counter[str]) -> list[tuple[s
     return found
 
 
-def best(every: list[tuple[str, float]]) -> list[str]:
+def best(every: list[tuple[str, float]], most: int = LINES) -> list[str]:
     """Gives the sentences that say most, in their order; later ones say a little less."""
     chosen = list(range(len(every)))
-    if len(every) > LINES:
+    if len(every) > most:
         scores = [score / less for (_, score), less in zip(every, _LESS, strict=False)]
-        chosen = sorted(sorted(chosen, key=scores.__getitem__, reverse=True)[:LINES])
+        chosen = sorted(sorted(chosen, key=scores.__getitem__, reverse=True)[:most])
     return [shortened(every[number][0], _LONG) for number in chosen]
 
 

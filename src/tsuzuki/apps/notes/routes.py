@@ -145,6 +145,12 @@ def look_at_upload(upload_id: str, desk: AtDesk) -> dict[str, Any]:
     return {"upload_id": upload_id, "received": desk.uploads.file(upload_id).stat().st_size}
 
 
+@router.delete("/uploads/{upload_id}", summary="Remove an upload", status_code=204)
+def remove_upload(upload_id: str, desk: AtDesk) -> None:
+    """Removes what was sent: one that is refused as an export, or that nobody goes on with."""
+    desk.uploads.drop(upload_id)
+
+
 def _path(text: str) -> Path:
     path = Path(text).expanduser() if "\0" not in text else Path()
     if not path.is_absolute():

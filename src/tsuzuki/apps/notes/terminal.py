@@ -34,6 +34,20 @@ folder_option = click.option(
 )
 
 
+def elsewhere_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that lead a session to another vault or model."""
+    for option in (
+        click.option("--model", default="", help="Which model."),
+        click.option("--base-url", default="", help="Where that is."),
+        click.option("--llm", default="", metavar="NAME", help="Another provider from here on."),
+        click.option(
+            "--out", "vault", type=click.Path(path_type=Path, file_okay=False), help="Another vault from here on."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
     """Tells that there is no such session or input in the very words that scripts look for."""
 

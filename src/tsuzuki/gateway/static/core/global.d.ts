@@ -10,7 +10,6 @@ declare namespace Api {
   type Usage = import("./types.js").Usage;
   type UsageView = import("./types.js").UsageView;
   type JobProcess = import("./types.js").JobProcess;
-  type JobProcess = import("./types.js").JobProcess;
   type JobView = import("./types.js").JobView;
   type QueueView = import("./types.js").QueueView;
   type Strip = import("./types.js").Strip;

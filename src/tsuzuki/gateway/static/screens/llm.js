@@ -31,7 +31,7 @@ function Models({ usage }) {
 /** @param {{run: any}} props */
 export const ModelsTab = ({ run }) => html`<${Models} usage=${run.usage} /><p><a href=${link("/llm")}>${t("nav.llm")}</a></p>`;
 
-/** What is known of the batches that may have the jobs of a process. @param {JobProcess} props */
+/** What is known of the batches that may have the jobs of a process. @param {Api.JobProcess} props */
 const Batches = ({ open_batches, unclear_batches }) => html`
   ${open_batches.length > 0 && html`<p class="hint">${t("llm.queue.open", { batch: open_batches.join(", ") })}</p>`}
   ${unclear_batches > 0 && html`<p class="hint">${t("llm.queue.unclear")}</p>`}`;

@@ -199,7 +199,8 @@ def test_offline_the_sentences_that_say_most_are_taken() -> None:
     assert made.content.startswith("## What do otters eat?")
     short = "**User**: 川獺は何を食べますか。\n\n**Assistant**: 魚です。貝も食べます。"
     made = offline_note(Question(f"Title: 川獺\n\n<conversation>\n{short}\n</conversation>"))
-    assert made.summary == "魚です。 貝も食べます。", "who spoke is no part of what was said"
+    assert made.summary in ("魚です。", "貝も食べます。"), "who spoke is no part of it, and the content says the rest"
+    assert made.content.endswith("- 魚です。\n- 貝も食べます。")
 
 
 def test_a_language_is_told_by_its_letters() -> None:

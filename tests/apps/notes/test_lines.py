@@ -1,0 +1,50 @@
+"""Lines of a log: whole whoever writes at once, found where they are said to be, and apart from what was torn."""
+
+import asyncio
+import errno
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tsuzuki.apps.notes.gathering import Gathering
+from tsuzuki.apps.notes.outputs import Kept
+from tsuzuki.apps.notes.stagelog import Lines
+
+
+def test_many_who_write_at_once_leave_whole_lines_where_they_were_told(tmp_path: Path) -> None:
+    with Lines(tmp_path / "log.jsonl") as log, ThreadPoolExecutor(8) as threads:
+        places = list(threads.map(lambda n: log.append({"n": n, "text": "x" * n}), range(400)))
+        assert [json.loads(log.read(*place))["n"] for place in places] == list(range(400))
+    written = [json.loads(line)["n"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert sorted(written) == list(range(400))
+
+
+async def test_a_full_disk_fails_those_who_wrote_and_the_next_line_stands_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, log = Kept(tmp_path / "out.jsonl"), Lines(tmp_path / "log.jsonl")
+    gathering, write, room = Gathering(kept, log), os.write, list[int]()
+
+    def half(descriptor: int, text: bytes) -> int:
+        if room and not room[0]:
+            raise OSError(errno.ENOSPC, "no room")
+        written = write(descriptor, text[: room[0]] if room else text)
+        room[:] = [0] * len(room)
+        return written
+
+    monkeypatch.setattr(os, "write", half)
+    one = {"record": 1, "text": "x" * 30}
+    await asyncio.gather(*(gathering.write(f"i{n}", one, {"item_id": f"i{n}"}) for n in range(3)))
+    room.append(20)  # for half a line
+    failed = await asyncio.gather(*(gathering.write(f"j{n}", one, {}) for n in range(3)), return_exceptions=True)
+    assert [getattr(each, "errno", None) for each in failed] == [errno.ENOSPC] * 3
+    room.clear()
+    await gathering.write("k", one, {"item_id": "k"})
+    assert kept.get("k") == {"item_id": "k", **one}
+    assert kept.get("j0") is None
+    assert [json.loads(line)["item_id"] for line in log.path.read_text().splitlines()] == ["i0", "i1", "i2", "k"]
+    kept.close()
+    log.close()

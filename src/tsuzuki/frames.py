@@ -173,8 +173,7 @@ class RunFrame:
 
     def _opens(self, step: str) -> None:
         """Lets a call name its branch if it is the first one there."""
-        task = self._task()
-        if task is not None:
+        if (task := self._task()) is not None:
             if self._branches is None:
                 self._branches = WeakKeyDictionary()
             self._branches.setdefault(task, step)

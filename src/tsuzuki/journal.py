@@ -233,7 +233,8 @@ class Journal:
         self._waiting, self._ack = [], None
         self._tallies.wrote(facts)
         self.writing = True
-        written = asyncio.ensure_future(self._backend.append(self._claim, facts, alone=alone))
+        append = self._backend.append(self._claim, facts, alone=alone)
+        written = append if isinstance(append, asyncio.Future) else asyncio.ensure_future(append)
         if written.done():
             self._written(written, ack)
         else:

@@ -37,7 +37,7 @@ class Errand:
 
 
 class Append:
-    """A batch of facts of a holder; batches of outcomes that wait together are written together."""
+    """A batch of facts of a holder."""
 
     __slots__ = ("claim", "columns", "facts", "first", "future", "heavy", "only_outcomes")
 
@@ -62,32 +62,25 @@ class Append:
 
 
 def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
-    """Does the jobs of a group in their order; outcomes of one claim wait for each other until something else comes."""
+    """Does the jobs of a group in their order; runs that did nothing but complete are ended after them, together."""
     settled: list[Settled] = []
-    outcomes: dict[tuple[str, str, int], list[Append]] = {}
     completed: list[Append] = []
     for job in jobs:
-        if isinstance(job, Append):
-            if job.only_outcomes:
-                claim = job.claim
-                outcomes.setdefault((claim.run.id, claim.worker, claim.attempt), []).append(job)
-                continue
-            if job.first and not transaction.careful and _only_completed(job.facts):
-                completed.append(job)
-                continue
-        _append_outcomes(transaction, outcomes, settled)
+        if isinstance(job, Append) and job.first and not transaction.careful and _only_completed(job.facts):
+            completed.append(job)
+            continue
         try:
             settled.append((job, _perform_one(transaction, job), None))
         except REFUSALS as refusal:
             settled.append((job, None, refusal))
-    _append_outcomes(transaction, outcomes, settled)
-    _complete(transaction, completed, settled)
+    if completed:
+        _complete(transaction, completed, settled)
     return settled
 
 
 def _perform_one(transaction: Transaction, job: Job) -> Any:
     if isinstance(job, Append):
-        return append_moves(transaction, job)
+        return append_outcomes(transaction, job) if job.only_outcomes else append_moves(transaction, job)
     assert isinstance(job, Errand)  # noqa: S101 - there are two kinds of jobs
     return job.work(transaction)
 
@@ -95,40 +88,26 @@ def _perform_one(transaction: Transaction, job: Job) -> Any:
 # The journal
 
 
-def _append_outcomes(
-    transaction: Transaction, waiting: dict[tuple[str, str, int], list[Append]], settled: list[Settled]
-) -> None:
-    for batches in waiting.values():
-        try:
-            settled += append_outcomes(transaction, batches)
-        except REFUSALS as refusal:
-            settled += [(batch, None, refusal) for batch in batches]
-    waiting.clear()
+def append_outcomes(transaction: Transaction, batch: Append) -> int:
+    """Appends facts that cannot change the status; gives the last position. An outcome twice is an IntegrityError.
 
-
-def append_outcomes(transaction: Transaction, batches: Sequence[Append]) -> list[Settled]:
-    """Appends facts that cannot change the status, without reading the row; an outcome twice is an IntegrityError."""
-    claim = batches[0].claim
+    To read the position and then to write takes 6 µs, `RETURNING` it 9: SQLite keeps what it returns in a table.
+    """
+    claim, number = batch.claim, batch.claim.run.number
     if transaction.careful:
-        batches[0].drop_recorded(transaction, claim.run.number)
-    facts = [fact for batch in batches for fact in batch.facts]
-    tally = f.tally(facts)
-    number = claim.run.number
-    counted = (len(facts), tally.done, tally.failed, tally.skipped, tally.steps, tally.outcomes, transaction.stamp())
-    found = transaction.execute(SQL["count_outcomes"], (*counted, number, claim.worker, claim.attempt)).fetchall()
+        batch.drop_recorded(transaction, number)
+    found = transaction.execute(SQL["fenced"], (number, claim.worker, claim.attempt)).fetchall()
     if not found:
         raise claim_lost(claim)
-    position = found[0][0] - len(facts)
-    columns = [columns for batch in batches for columns in batch.columns]
+    position: int = found[0][0]
+    count, tally = len(batch.facts), f.tally(batch.facts)
+    counted = (count, tally.done, tally.failed, tally.skipped, tally.steps, tally.outcomes)
+    transaction.execute(SQL["count_outcomes"], (*counted, transaction.stamp(), number))
     if tally.spent:
         _spend(transaction, number, tally.spent)
-    insert(transaction, number, position, columns)
+    insert(transaction, number, position, batch.columns)
     transaction.runs.add(claim.run.id)
-    settled: list[Settled] = []
-    for batch in batches:
-        position += len(batch.facts)
-        settled.append((batch, position, None))
-    return settled
+    return position + count
 
 
 def _spend(transaction: Transaction, number: int, spent: tuple[f.Spent, ...]) -> None:
@@ -170,10 +149,9 @@ def _complete(transaction: Transaction, batches: Sequence[Append], settled: list
         if run.tags:
             transaction.execute(SQL["move_labels"], (updated_at, number))
         settled.append((batch, position + 1, None))
-    if rows:
-        transaction.rings = True
-        if transaction.executemany(SQL["complete_run"], rows).rowcount != len(rows):
-            raise NotAsClaimed
+    transaction.rings = True
+    if transaction.executemany(SQL["complete_run"], rows).rowcount != len(rows):
+        raise NotAsClaimed
 
 
 def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:

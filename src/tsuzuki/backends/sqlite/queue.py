@@ -162,9 +162,11 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
         "first": transaction.stamps(highest - lowest + 1),
         "lowest": lowest,
     }
-    rows = transaction.execute(SQL["claim_new"], values).fetchall()
+    rows = transaction.execute(SQL["new_runs"], values).fetchall()
     fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
-    transaction.execute(SQL["insert_claims"], {"numbers": numbers([row[0] for row in rows]), "body": text(fact)})
+    values |= {"numbers": numbers([row[0] for row in rows]), "body": text(fact)}
+    transaction.execute(SQL["claim_new"], values)
+    transaction.execute(SQL["insert_claims"], values)
     for run in newly_claimed(rows, flow, values):
         transaction.runs.add(run.id)
         if run.tags:

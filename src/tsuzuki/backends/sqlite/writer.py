@@ -75,6 +75,8 @@ class Times:
 class Transaction:
     """A write transaction under way: its connection, its time, and whom it concerns."""
 
+    __slots__ = ("_times", "careful", "execute", "executemany", "facts", "now", "rings", "runs")
+
     def __init__(self, connection: sqlite3.Connection, times: Times, *, careful: bool = False) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -209,8 +211,9 @@ class Writer:
         self._settle(settled, concerned)
 
     def _belongs_to_the_thread(self, jobs: list[Job]) -> bool:
-        if any(job.heavy for job in jobs):
-            return True
+        for job in jobs:
+            if job.heavy:
+                return True
         if self._slow_since is None:
             return False
         if _seconds() - self._slow_since < TRY_AGAIN:
@@ -348,7 +351,10 @@ class Writer:
 
 def begin(connection: sqlite3.Connection, *, patient: bool) -> None:
     """Begins to write; patient, it waits for a program that writes without taking a turn."""
-    patiently(lambda: connection.execute("BEGIN IMMEDIATE"), PATIENCE if patient else 0.0)
+    if patient:
+        patiently(lambda: connection.execute("BEGIN IMMEDIATE"), PATIENCE)
+    else:
+        connection.execute("BEGIN IMMEDIATE")
 
 
 def patiently(work: Callable[[], Answer], patience: float) -> Answer:

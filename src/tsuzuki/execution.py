@@ -113,7 +113,6 @@ class Execution:
     began: float = field(init=False)
     _log: RunLog | None = None
     _calls: Calls | None = None
-    _kept: Settled | None = None
 
     def __post_init__(self) -> None:
         self.began = self.clock.monotonic()
@@ -126,21 +125,21 @@ class Execution:
 
     def _finished(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
-        if task is not self.main:  # one that was given up is late, and of no interest
-            return
-        if error is None and self._kept is not None:
-            self._kept.add_done_callback(self._recorded)
-        else:
+        if task is self.main:  # one that was given up is late, and of no interest
             self._over(error)
 
     async def end(self, ending: f.Fact) -> None:
-        """Records the end; the run is over once that is kept, which its task need not wait for."""
+        """Records the end, the last thing that its task does; the run is over once that is kept.
+
+        The task need not wait for it, and nobody for the task: that is one call of the loop less, 2 µs.
+        """
         self.ending = ending
         kept = self.journal.end(ending)
-        if isinstance(kept, Settled):
-            self._kept = kept
-        else:
+        if self.main is None or not isinstance(kept, Settled):
             await kept
+        else:
+            self.main.remove_done_callback(self._finished)
+            kept.add_done_callback(self._recorded)
 
     def _recorded(self, kept: "asyncio.Future[Any]") -> None:
         self._over(kept.exception())

@@ -320,4 +320,6 @@ def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: boo
 
 def root_frame(run: Execution, name: str, *, blocking: bool) -> RunFrame:
     """Gives the frame of the flow itself; its id is the same in every run."""
-    return RunFrame(run, "", "", name, blocking=blocking)
+    frame = RunFrame(run, "", "", name, blocking=blocking)
+    frame.owner = run.main
+    return frame

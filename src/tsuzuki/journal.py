@@ -190,8 +190,8 @@ class Journal:
         if self.writing or self._ack is not None or self.broken is not None:
             kept: Awaitable[Any] = self.record(fact)
         else:
+            self._tallies.wrote(self._waiting)
             facts, self._waiting = [*self._waiting, fact], []
-            self._tallies.wrote(facts)
             kept = self._backend.append(self._claim, facts)
         self.close()
         return kept

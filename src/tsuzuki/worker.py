@@ -270,7 +270,7 @@ class Worker:
         run = Execution(self._backend, claim, self._clock, *ways)
         self._running[claim.run.id] = run
         self._held.begun.set()
-        run.start(execute(run, self.stock.flows.get(claim.run.flow), self.stock.workflows))
+        run.start(execute(run, self.stock.flows.find(claim.run.flow), self.stock.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)

@@ -137,10 +137,11 @@ def _only_completed(facts: Sequence[f.Fact]) -> bool:
 def _complete(transaction: Transaction, batches: Sequence[Append], settled: list[Settled]) -> None:
     """Ends runs that did nothing but complete, all with one statement; if one of them is not as it was, none."""
     rows = []
-    for batch in batches:
+    first = transaction.stamps(len(batches))
+    for nth, batch in enumerate(batches):
         claim, fact = batch.claim, batch.facts[0]
         assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
-        run, updated_at = claim.run, transaction.stamp()
+        run, updated_at = claim.run, first + 1e-6 * nth
         result = bytes(fact.result).decode()
         number, position = run.number, run.position
         rows.append((stamp(fact.at), result, fact.blob, updated_at, number, claim.worker, claim.attempt, position))
@@ -160,6 +161,7 @@ def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: 
     transaction.execute(SQL["write_run"], (*folded(row), run.number))
     _follow(transaction, run, row.updated_at, facts, columns or [fact_columns(fact) for fact in facts])
     transaction.rings |= row.holder is None  # it waits or has ended: somebody may claim it, or was waiting for it
+    transaction.work |= row.holder is None and not row.status.terminal
     return row
 
 

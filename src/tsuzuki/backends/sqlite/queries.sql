@@ -23,29 +23,21 @@ DELETE FROM meta WHERE name = 'room';
 -- latest: Finds the last `updated_at` that was given out; `clock` remembers those of purged runs.
 SELECT max(
     (SELECT value FROM meta WHERE name = 'clock'),
-    {latest_unheld},
+    (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING'),
+    (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'COMPLETED'),
+    (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'FAILED'),
+    (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'CANCELLED'),
     (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL)
 );
-
--- latest_unheld: The last `updated_at` of a run that nobody holds, by one look at the end of each list.
-    max(
-        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
-            WHERE holder IS NULL AND status = 'PENDING'),
-        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
-            WHERE holder IS NULL AND status = 'COMPLETED'),
-        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
-            WHERE holder IS NULL AND status = 'FAILED'),
-        (SELECT coalesce(max(updated_at), 0) FROM runs INDEXED BY runs_listed
-            WHERE holder IS NULL AND status = 'CANCELLED')
-    )
 
 -- keep_clock: Remembers the last `updated_at`, before the run that has it goes.
 UPDATE meta SET value = ? WHERE name = 'clock';
 
--- news: Tells what a worker would look for: the last run that was let go of, and the last cancel asked of a holder.
-SELECT {latest_unheld},
-    (SELECT max(cancel_asked_at) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL),
-    (SELECT count(cancel_asked_at) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL);
+-- news: Tells what a worker would look for: the last run that came to wait, and the last cancel asked of a holder.
+SELECT
+    (SELECT max(updated_at) FROM runs INDEXED BY runs_listed WHERE holder IS NULL AND status = 'PENDING'),
+    max(cancel_asked_at), count(cancel_asked_at)
+FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL;
 
 -- run_by_id: Reads the row of a run.
 SELECT {columns} FROM runs WHERE id = ?;

@@ -39,11 +39,12 @@ class Errand:
 class Append:
     """A batch of facts of a holder."""
 
-    __slots__ = ("claim", "columns", "facts", "first", "future", "heavy", "only_outcomes")
+    __slots__ = ("claim", "columns", "end", "facts", "first", "future", "heavy", "only_outcomes")
 
-    def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any], *, first: bool) -> None:
+    def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any], *, end: int | None) -> None:
         self.claim, self.facts, self.future, self.heavy = claim, facts, future, False
-        self.first = first  # nothing was appended under this claim before: its row is known
+        self.first = end is None  # nothing was appended under this claim before: its row is known
+        self.end = claim.run.position if end is None else end  # where the journal ended, when it was last seen, or 0
         self.only_outcomes = only_outcomes(facts)
         self.columns = [fact_columns(fact) for fact in facts]
 
@@ -91,23 +92,32 @@ def _perform_one(transaction: Transaction, job: Job) -> Any:
 def append_outcomes(transaction: Transaction, batch: Append) -> int:
     """Appends facts that cannot change the status; gives the last position. An outcome twice is an IntegrityError.
 
-    To read the position and then to write takes 6 µs, `RETURNING` it 9: SQLite keeps what it returns in a table.
+    The journal of a step ends where its holder has left it, unless somebody asked for something meanwhile; only then
+    it is looked up. To update takes 4 µs, a look 2 more; `RETURNING` the position 5 more, since SQLite keeps what it
+    returns in a table.
     """
     claim, number = batch.claim, batch.claim.run.number
     if transaction.careful:
         batch.drop_recorded(transaction, number)
-    found = transaction.execute(SQL["fenced"], (number, claim.worker, claim.attempt)).fetchall()
-    if not found:
-        raise claim_lost(claim)
-    position: int = found[0][0]
-    count, tally = len(batch.facts), f.tally(batch.facts)
-    counted = (count, tally.done, tally.failed, tally.skipped, tally.steps, tally.outcomes)
-    transaction.execute(SQL["count_outcomes"], (*counted, transaction.stamp(), number))
+    position, count, tally = batch.end, len(batch.facts), f.tally(batch.facts)
+    counted = (count, tally.done, tally.failed, tally.skipped, tally.steps, tally.outcomes, transaction.stamp())
+    values = (*counted, number, claim.worker, claim.attempt)
+    if not (position and transaction.execute(SQL["count_outcomes"], (*values, position)).rowcount):
+        position = _end_of(transaction, claim)
+        transaction.execute(SQL["count_outcomes"], (*values, position))
     if tally.spent:
         _spend(transaction, number, tally.spent)
     insert(transaction, number, position, batch.columns)
     transaction.runs.add(claim.run.id)
     return position + count
+
+
+def _end_of(transaction: Transaction, claim: Claim) -> int:
+    found = transaction.execute(SQL["fenced"], (claim.run.number, claim.worker, claim.attempt)).fetchall()
+    if not found:
+        raise claim_lost(claim)
+    position: int = found[0][0]
+    return position
 
 
 def _spend(transaction: Transaction, number: int, spent: tuple[f.Spent, ...]) -> None:

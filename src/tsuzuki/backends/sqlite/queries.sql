@@ -111,7 +111,7 @@ WHERE number = ? AND holder = ? AND attempt = ? AND position = ?;
 -- fenced: Tells whoever still holds a run where its journal ends.
 SELECT position FROM runs WHERE number = ? AND holder = ? AND attempt = ?;
 
--- count_outcomes: Makes room for outcomes in a journal and counts them.
+-- count_outcomes: Fences outcomes, makes room for them in a journal that ends as is thought, and counts them.
 UPDATE runs SET
     position = position + ?,
     done = done + ?,
@@ -120,7 +120,7 @@ UPDATE runs SET
     steps = steps + ?,
     barren = CASE WHEN ? THEN 0 ELSE barren END,
     updated_at = ?
-WHERE number = ?;
+WHERE number = ? AND holder = ? AND attempt = ? AND position = ?;
 
 -- share_run: Lets the workers have a run that was private.
 UPDATE runs SET private = FALSE, shelf = ? WHERE number = ?;

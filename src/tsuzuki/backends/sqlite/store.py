@@ -69,7 +69,8 @@ class SqliteBackend:
             committed=self._bell.ring,
         )
         self.wheels = SqliteWheels(self._path, self._rows, self._write)
-        self._begun: set[tuple[str, int]] = set()  # the claims under which something was appended
+        # The claims under which something was appended, and where their journals ended then, or 0.
+        self._begun: dict[tuple[str, int], int] = {}
         self._closed = False
 
     @classmethod
@@ -100,15 +101,17 @@ class SqliteBackend:
         future = Settled(loop=self._loop)
         begun = (claim.run.id, claim.attempt)
         try:
-            job = journal.Append(claim, facts, future, first=begun not in self._begun)
+            job = journal.Append(claim, facts, future, end=self._begun.get(begun))
         except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
             future.set_exception(error)
-        else:
-            if job.only_outcomes:
-                self._begun.add(begun)
-            elif not job.first:
-                self._begun.discard(begun)
-            self._writer.put(job, alone=alone and len(self._begun) == 1)
+            return future
+        if job.only_outcomes:
+            self._begun[begun] = 0
+        elif not job.first:
+            del self._begun[begun]
+        self._writer.put(job, alone=alone and len(self._begun) == 1)
+        if job.only_outcomes and future.done() and future.exception() is None:
+            self._begun[begun] = future.result()
         return future
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:

@@ -108,7 +108,8 @@ class Execution:
     """The fact that ends this attempt; it is recorded when `ended` is told of no error."""
     failure: BaseException | None = None
     """What the flow raised."""
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    loop: asyncio.AbstractEventLoop = field(kw_only=True)
+    """The loop it is executed on; to ask for the running one is a call of the system, half a µs."""
     journal: Journal = field(init=False)
     began: float = field(init=False)
     _log: RunLog | None = None
@@ -116,7 +117,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.began = self.clock.monotonic()
-        self.journal = Journal(self.backend, self.claim, self)
+        self.journal = Journal(self.backend, self.claim, self, self.loop)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""

@@ -139,7 +139,7 @@ class RunFrame:
 
     def _task(self) -> "asyncio.Task[Any] | None":
         """Gives the asyncio task of a call that is not made in the frame's own one."""
-        task = None if self.blocks() else asyncio.current_task()
+        task = None if self.blocks() else asyncio.current_task(self.run.loop)
         return None if task is self.owner else task
 
     def _branch(self) -> str:

@@ -85,6 +85,8 @@ class Replay:
         Where the call failed in a try before, it is made again, and recorded under another id: of one id there is one
         outcome in an attempt.
         """
+        if self is NOTHING_DONE:
+            return step, None
         code = self._index.get(step, key)
         if not code & 1:  # nothing is recorded, or a success
             return step, Recorded(code >> 1, failed=False) if code else None

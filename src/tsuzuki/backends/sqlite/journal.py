@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tsuzuki import facts as f
+from tsuzuki import settled as futures
 from tsuzuki.backends import Claim, claim_lost, dead_letter
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import (
@@ -22,7 +23,7 @@ from tsuzuki.backends.sqlite.rows import (
     spent_text,
     text,
 )
-from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction
+from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction, Writer
 from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes, stamp
 from tsuzuki.spending import added
 
@@ -60,6 +61,34 @@ class Append:
                 seen.add(identity)
             fresh.append((fact, columns))
         self.facts, self.columns = [fact for fact, _ in fresh], [columns for _, columns in fresh]
+
+
+class Holders:
+    """Brings what holders append to the writer, and remembers where they have left their journals."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._ends: dict[tuple[str, int], int] = {}
+        """Where the journals ended of the claims under which something was appended; 0 where that is not known yet."""
+
+    def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool) -> asyncio.Future[int]:
+        """Writes facts; where the holder is alone, at once."""
+        future = futures.Settled(loop=self._loop)
+        name = (claim.run.id, claim.attempt)
+        try:
+            job = Append(claim, facts, future, end=self._ends.get(name))
+        except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
+            future.set_exception(error)
+            return future
+        if job.only_outcomes:
+            self._ends[name] = 0
+        elif not job.first:
+            del self._ends[name]
+        self._writer.put(job, alone=alone and len(self._ends) == 1)
+        if job.only_outcomes and future.done() and future.exception() is None:
+            self._ends[name] = future.result()
+        return future
 
 
 def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:

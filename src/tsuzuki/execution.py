@@ -108,8 +108,8 @@ class Execution:
     """The fact that ends this attempt; it is recorded when `ended` is told of no error."""
     failure: BaseException | None = None
     """What the flow raised."""
-    loop: asyncio.AbstractEventLoop = field(kw_only=True)
-    """The loop it is executed on; to ask for the running one is a call of the system, half a µs."""
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    """The loop it is executed on; whoever starts many gives it, since to ask for it is a call of the system."""
     journal: Journal = field(init=False)
     began: float = field(init=False)
     _log: RunLog | None = None

@@ -139,7 +139,7 @@ class RunFrame:
 
     def _task(self) -> "asyncio.Task[Any] | None":
         """Gives the asyncio task of a call that is not made in the frame's own one."""
-        task = None if self.blocks() else asyncio.current_task()
+        task = None if self.blocks() else asyncio.current_task(self.run.loop)
         return None if task is self.owner else task
 
     def _branch(self) -> str:
@@ -173,8 +173,7 @@ class RunFrame:
 
     def _opens(self, step: str) -> None:
         """Lets a call name its branch if it is the first one there."""
-        task = self._task()
-        if task is not None:
+        if (task := self._task()) is not None:
             if self._branches is None:
                 self._branches = WeakKeyDictionary()
             self._branches.setdefault(task, step)
@@ -321,4 +320,6 @@ def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: boo
 
 def root_frame(run: Execution, name: str, *, blocking: bool) -> RunFrame:
     """Gives the frame of the flow itself; its id is the same in every run."""
-    return RunFrame(run, "", "", name, blocking=blocking)
+    frame = RunFrame(run, "", "", name, blocking=blocking)
+    frame.owner = run.main
+    return frame

@@ -85,6 +85,8 @@ class Replay:
         Where the call failed in a try before, it is made again, and recorded under another id: of one id there is one
         outcome in an attempt.
         """
+        if self is NOTHING_DONE:
+            return step, None
         code = self._index.get(step, key)
         if not code & 1:  # nothing is recorded, or a success
             return step, Recorded(code >> 1, failed=False) if code else None
@@ -114,35 +116,48 @@ class Journal:
         "_ack",
         "_backend",
         "_claim",
+        "_closed",
+        "_error",
         "_loop",
         "_owner",
         "_ride",
         "_tallies",
         "_timer",
         "_waiting",
-        "broken",
         "position",
         "writing",
     )
 
-    def __init__(self, backend: Backend, claim: Claim, owner: Owner) -> None:
+    def __init__(self, backend: Backend, claim: Claim, owner: Owner, loop: asyncio.AbstractEventLoop) -> None:
         self._backend = backend
         self._claim = claim
         self._owner: Owner | None = owner
         self._tallies = owner.tallies
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._waiting: list[Fact] = []
         self._ack: Settled | None = None
         self._timer: asyncio.Handle | None = None
         self._ride: asyncio.Handle | None = None
         self.writing = False
         self.position = claim.run.position
-        self.broken: TsuzukiError | None = None
+        self._closed = False
+        self._error: TsuzukiError | None = None
+
+    @property
+    def broken(self) -> TsuzukiError | None:
+        """Why nothing more can be recorded, if so."""
+        return self._why() if self._closed else None
+
+    def _why(self) -> TsuzukiError:
+        """Makes the error when somebody is told: most runs end, and nobody comes too late."""
+        if self._error is None:
+            self._error = ClaimLost("the run has ended here: this call came too late and is not recorded")
+        return self._error
 
     def record(self, fact: Fact) -> "Settled":
         """Writes a fact; await what it gives to know that it is kept."""
-        if self.broken is not None:
-            raise self.broken
+        if self._closed:
+            raise self._why()
         self._waiting.append(fact)
         if self._ack is None:
             self._ack = Settled(loop=self._loop)
@@ -174,7 +189,7 @@ class Journal:
 
     def note(self, fact: Fact) -> None:
         """Writes a fact that nobody waits for: it rides along with the next write, or goes alone after a while."""
-        if self.broken is not None:
+        if self._closed:
             return
         self._waiting.append(fact)
         if self._ride is None:
@@ -187,11 +202,11 @@ class Journal:
 
     def end(self, fact: Fact) -> Awaitable[Any]:
         """Writes the last fact, with all that waits; await what it gives. Nothing may follow, not even with it."""
-        if self.writing or self._ack is not None or self.broken is not None:
+        if self.writing or self._ack is not None or self._closed:
             kept: Awaitable[Any] = self.record(fact)
         else:
+            self._tallies.wrote(self._waiting)
             facts, self._waiting = [*self._waiting, fact], []
-            self._tallies.wrote(facts)
             kept = self._backend.append(self._claim, facts)
         self.close()
         return kept
@@ -200,8 +215,7 @@ class Journal:
         """Refuses whatever comes after the end of the run."""
         if self._ride is not None:
             self._ride.cancel()
-        if self.broken is None:
-            self.broken = ClaimLost("the run has ended here: this call came too late and is not recorded")
+        self._closed = True
         self._owner = None  # two that know each other would wait for the garbage collector
 
     async def fetch(self, positions: Sequence[int]) -> list[Entry]:
@@ -233,7 +247,8 @@ class Journal:
         self._waiting, self._ack = [], None
         self._tallies.wrote(facts)
         self.writing = True
-        written = asyncio.ensure_future(self._backend.append(self._claim, facts, alone=alone))
+        append = self._backend.append(self._claim, facts, alone=alone)
+        written = append if isinstance(append, asyncio.Future) else asyncio.ensure_future(append)
         if written.done():
             self._written(written, ack)
         else:
@@ -255,7 +270,7 @@ class Journal:
     def _break(self, error: BaseException, ack: Settled | None) -> None:
         """Nothing more can be recorded: whoever waits is told, and the run stops here."""
         told = error if isinstance(error, ClaimLost | StoreError) else StoreError(f"the store failed us: {error!r}")
-        self.broken, owner, self._owner = told, self._owner, None
+        self._closed, self._error, owner, self._owner = True, told, self._owner, None
         for waiting in (ack, self._ack):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(told)

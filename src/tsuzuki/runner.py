@@ -15,7 +15,7 @@ from tsuzuki.errors import BadCallable, BadParams, BadRequest, ClaimLost, FlowNo
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.frames import RunFrame, root_frame
-from tsuzuki.journal import Replay
+from tsuzuki.journal import LARGE, Replay
 from tsuzuki.lifecycle import Status
 from tsuzuki.redact import problem
 from tsuzuki.retry import GiveUp, Later
@@ -158,15 +158,14 @@ async def _called(run: Execution, call: Call) -> tuple[Any, BaseException | None
     except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - it becomes the end of the run
         error = raised
     run.in_flow = False
-    late = await _late_cancel()
-    return value, error or (None if run.stopping else late)
+    if run.main is not None and run.main.cancelling():
+        late = await _late_cancel(run.main)
+        error = error or (None if run.stopping else late)
+    return value, error
 
 
-async def _late_cancel() -> asyncio.CancelledError | None:
+async def _late_cancel(task: "asyncio.Task[None]") -> asyncio.CancelledError | None:
     """Lets a cancellation come that the flow was over before it met, and gives it."""
-    task = asyncio.current_task()
-    if task is None or not task.cancelling():
-        return None
     late = None
     try:
         await asyncio.sleep(0)
@@ -182,5 +181,5 @@ async def _completed(run: Execution, flow: Flow[..., Any], frame: RunFrame, valu
         data, _ = flow.codec.record(value)
     except TsuzukiError as error:
         return _failed(run, f.Problem(type(error).__name__, f"flow {flow.name}: {error}"))
-    kept, blob = await run.blob(data)
+    kept, blob = (data, "") if len(data) <= LARGE else await run.blob(data)
     return run.fact(f.RunCompleted, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))

@@ -86,7 +86,7 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
     frame.step, found = run.replay.answer(frame.step, frame.key, frame.since)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
-    frame.owner = asyncio.current_task()
+    frame.owner = asyncio.current_task(run.loop)
     entered = run.enter(frame.owner)
     try:
         return await _recorded(run, task, work, parent)
@@ -97,7 +97,7 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
 async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
     frame = work.frame
     identity: dict[str, Any] = {"step": frame.step, "key": frame.key, "name": task.name, "parent": parent}
-    begun = run.fact(f.StepStarted, **identity)
+    begun = f.StepStarted(at=run.clock.now(), attempt=run.claim.attempt, **identity)
     run.journal.note(begun)
     inputs, cut = task.given.call(work.said, work.args, work.kwargs, run.inputs_kept)
     identity, work.said = {**identity, "inputs": inputs, "inputs_cut": cut}, None

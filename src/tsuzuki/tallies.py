@@ -62,9 +62,10 @@ class Tallies(msgspec.Struct, omit_defaults=True):
     def wrote(self, facts: Iterable[f.Fact]) -> None:
         """Counts the steps and items among facts that are written; what was carried over took no time here."""
         for fact in facts:
-            if isinstance(fact, f.Outcome) and not isinstance(fact, f.ItemSkipped):
+            if isinstance(fact, f.Outcome) and type(fact) is not f.ItemSkipped:
                 self.steps.add(fact.took, SECONDS)
-                self.retries += fact.tries - 1 if fact.tries > 1 else 0
+                if fact.tries > 1:
+                    self.retries += fact.tries - 1
 
     def ended(self, fact: f.Fact | None, took: float) -> None:
         """Counts a run that has ended here; one that was handed back has not."""

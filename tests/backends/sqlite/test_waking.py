@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.sqlite.conftest import Start, answer
+from tsuzuki import facts as f
 from tsuzuki.backends import Line
 from tsuzuki.backends.sqlite import SqliteBackend, bell
 from tsuzuki.testing import builders as b
@@ -33,6 +34,22 @@ SUBMIT = """
 async def test_a_worker_wakes_when_another_process_submits(backend: SqliteBackend, start: Start) -> None:
     await wakes(asyncio.create_task(backend.work(LONG)), start, SUBMIT)
     assert await backend.claim("w", tags=("default",))
+
+
+async def test_a_run_that_ends_wakes_those_who_wait_for_it_but_no_worker(backend: SqliteBackend) -> None:
+    claim = await b.claimed(backend)
+    await backend.work(0.0)
+    await backend.changed(claim.run.id, claim.run.position, 0.0)
+    await asyncio.sleep(bell.FRESH)  # so that nothing is fresh any more
+    work = asyncio.create_task(backend.work(LONG))
+    end = asyncio.create_task(backend.changed(claim.run.id, claim.run.position, LONG))
+    await b.waiting(work)
+    await b.waiting(end)
+    await backend.append(claim, [f.RunCompleted(at=b.AT)])
+    await asyncio.wait_for(end, LONG)
+    assert not work.done()
+    await b.submitted(backend)
+    await asyncio.wait_for(work, LONG)
 
 
 async def test_without_a_socket_the_file_is_looked_at(

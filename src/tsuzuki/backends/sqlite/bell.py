@@ -115,8 +115,8 @@ class Bell:
 
         await self._wait(waiter, timeout, leave)
 
-    def ring(self, run_ids: Iterable[str], work: bool) -> None:
-        """Wakes those in this process whom a commit concerns; when it may mean work, other processes too."""
+    def ring(self, run_ids: Iterable[str], others: bool, work: bool) -> None:
+        """Wakes those in this process whom a commit concerns, by their runs or as work; and other processes."""
         if self._for_runs:
             for run_id in run_ids:
                 if run_id in self._for_runs:
@@ -124,6 +124,7 @@ class Bell:
         if work:
             self._stirred_at = self._loop.time()
             _wake(self._for_work)
+        if others:
             self._line.call_others()
 
     def close(self) -> None:

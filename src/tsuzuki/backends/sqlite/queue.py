@@ -6,7 +6,7 @@ before the job has written anything, since the transaction goes on with the othe
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -48,7 +48,7 @@ def submit(transaction: Transaction, run: Run, facts: Sequence[f.Fact]) -> Run:
     transaction.executemany(SQL["insert_label"], [(label, row.updated_at, number) for label in run.tags])
     insert(transaction, number, 0, [fact_columns(fact) for fact in facts])
     transaction.runs.add(run.id)
-    transaction.rings = True
+    transaction.rings = transaction.work = True
     return msgspec.structs.replace(row, number=number)
 
 
@@ -93,12 +93,8 @@ class Wanted(msgspec.Struct, frozen=True):
     wheels: Mapping[str, str]
 
 
-class Candidate(NamedTuple):
-    """A run that may be claimed, in the order in which runs are."""
-
-    urgency: int
-    number: int
-    flow: str
+Candidate: TypeAlias = tuple[int, int, str]
+"""A run that may be claimed, in the order in which runs are: minus its priority, its number, its flow."""
 
 
 def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[Candidate]:
@@ -107,11 +103,11 @@ def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: floa
     flows = None if wanted.flows is None else text(list(wanted.flows))
     values = {"now": now, "version": f.VERSION, "flows": flows, "workflows": wanted.workflows, "limit": limit}
     for tag in wanted.tags:
-        found += map(Candidate._make, execute(SQL["waiting"], {**values, "tag": tag}).fetchall())
+        found += execute(SQL["waiting"], {**values, "tag": tag}).fetchall()
     for holder in wanted.dead:
-        for *candidate, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
+        for urgency, number, flow, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
             if tag in wanted.tags:
-                found.append(Candidate._make(candidate))
+                found.append((urgency, number, flow))
     if len(wanted.tags) > 1 or wanted.dead:  # several lists: put in order, each run once
         found = sorted(set(found))
     return found[:limit]
@@ -123,28 +119,32 @@ def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
         run = read_run(transaction, wanted.run_id)
         return [] if run is None else _claim_again(transaction, [run], wanted)
     claims: list[Claim] = []
-    while len(claims) < wanted.limit:
-        found = candidates(transaction.execute, wanted, transaction.now, wanted.limit - len(claims))
+    while (room := wanted.limit - len(claims)) > 0:
+        found = candidates(transaction.execute, wanted, transaction.now, room)
         taken = _claim_new(transaction, found, wanted)
-        new = {claim.run.number for claim in taken}
-        others = [candidate.number for candidate in found if candidate.number not in new]
-        if others:
-            rows = transaction.execute(SQL["runs_by_number"], (numbers(others),)).fetchall()
+        if len(taken) < len(found):
+            others = {number for _, number, _ in found} - {claim.run.number for claim in taken}
+            rows = transaction.execute(SQL["runs_by_number"], (numbers([*others]),)).fetchall()
             taken += _claim_again(transaction, map(run_from, rows), wanted)
-            taken.sort(key=lambda claim: (-claim.run.priority, claim.run.number))
+            taken.sort(key=_in_order)
         claims += taken
-        if not found:
+        if len(found) < room:
             break
     return claims
+
+
+def _in_order(claim: Claim) -> tuple[int, int]:
+    return -claim.run.priority, claim.run.number
 
 
 def _claim_new(transaction: Transaction, found: Sequence[Candidate], wanted: Wanted) -> list[Claim]:
     """Claims those that nobody has claimed before; they are most, and there is nothing to read or to fold."""
     flows: dict[str, list[int]] = {}
-    for candidate in found:
-        flows.setdefault(candidate.flow, []).append(candidate.number)
+    for _, number, flow in found:
+        flows.setdefault(flow, []).append(number)
     claims = [claim for flow, some in flows.items() for claim in _claim_new_of(transaction, flow, some, wanted)]
-    claims.sort(key=lambda claim: (-claim.run.priority, claim.run.number))
+    if len(flows) > 1:
+        claims.sort(key=_in_order)
     return claims
 
 
@@ -162,9 +162,11 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
         "first": transaction.stamps(highest - lowest + 1),
         "lowest": lowest,
     }
-    rows = transaction.execute(SQL["claim_new"], values).fetchall()
+    rows = transaction.execute(SQL["new_runs"], values).fetchall()
     fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
-    transaction.execute(SQL["insert_claims"], {"numbers": numbers([row[0] for row in rows]), "body": text(fact)})
+    values |= {"numbers": numbers([row[0] for row in rows]), "body": text(fact)}
+    transaction.execute(SQL["claim_new"], values)
+    transaction.execute(SQL["insert_claims"], values)
     for run in newly_claimed(rows, flow, values):
         transaction.runs.add(run.id)
         if run.tags:
@@ -205,7 +207,7 @@ def ask(
     if run.private and not row.private:
         shared = (shelf_of(transaction.execute, row), row.number)
         transaction.execute(SQL["share_run"], shared)
-    transaction.rings = True
+    transaction.rings = transaction.work = True
     return RunUpdateResult.UPDATED, row
 
 

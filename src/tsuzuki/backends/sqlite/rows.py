@@ -13,7 +13,7 @@ Columns: TypeAlias = tuple[Any, ...]
 """What sqlite3 gives and takes for one row."""
 
 _OWN: Final = slice(0, 6)
-"""The columns of `claim_new` in which every run is its own, and those in which most are alike."""
+"""The columns of `new_runs` in which every run is its own, and those in which most are alike."""
 _ALIKE: Final = slice(6, None)
 _STATUS: Final = {status.value: status for status in Status}
 _labels: Final = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -72,7 +72,7 @@ def run_from(row: Columns) -> Run:
 
 
 def newly_claimed(rows: Iterable[Columns], flow: str, claim: Mapping[str, Any]) -> Iterator[Run]:
-    """Reads what `claim_new` gives; the rest of such a row is what was claimed, or as a run begins.
+    """Reads what `new_runs` gives; the rest of such a row is what was claimed, or as a run begins.
 
     Most runs were submitted alike: one is made of the one before it, which takes a quarter of the time.
     """

@@ -38,7 +38,6 @@ from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
-from tsuzuki.settled import Settled
 from tsuzuki.tallies import Histogram
 
 Answer = TypeVar("Answer")
@@ -69,7 +68,7 @@ class SqliteBackend:
             committed=self._bell.ring,
         )
         self.wheels = SqliteWheels(self._path, self._rows, self._write)
-        self._begun: set[tuple[str, int]] = set()  # the claims under which something was appended
+        self._holders = journal.Holders(self._writer)
         self._closed = False
 
     @classmethod
@@ -97,19 +96,7 @@ class SqliteBackend:
     # The journal
 
     def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool = False) -> Awaitable[int]:
-        future = Settled(loop=self._loop)
-        begun = (claim.run.id, claim.attempt)
-        try:
-            job = journal.Append(claim, facts, future, first=begun not in self._begun)
-        except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
-            future.set_exception(error)
-        else:
-            if job.only_outcomes:
-                self._begun.add(begun)
-            elif not job.first:
-                self._begun.discard(begun)
-            self._writer.put(job, alone=alone and len(self._begun) == 1)
-        return future
+        return self._holders.append(claim, facts, alone=alone)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
         return [entry_from(row) for row in self._rows("facts", run_id, after, limit)]

@@ -49,12 +49,17 @@ else:
             """Goes through if nobody is there; never blocks."""
             if not self._turns:
                 return True
-            if not _try(self._next, LOCK_EX):
+            try:
+                flock(self._next, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
                 return False
             try:
-                return _try(self._main, LOCK_EX)
+                flock(self._main, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                return False
             finally:
                 flock(self._next, LOCK_UN)
+            return True
 
         def enter(self) -> None:
             """Waits for its turn and goes through."""
@@ -79,15 +84,10 @@ else:
     def _has_locks(handle: int) -> bool:
         """Tells whether the file system can lock at all."""
         try:
-            _try(handle, LOCK_SH)
+            flock(handle, LOCK_SH | LOCK_NB)
             flock(handle, LOCK_UN)
+        except BlockingIOError:  # somebody has it: it can
+            return True
         except OSError:
-            return False
-        return True
-
-    def _try(handle: int, kind: int) -> bool:
-        try:
-            flock(handle, kind | LOCK_NB)
-        except BlockingIOError:
             return False
         return True

@@ -75,6 +75,8 @@ class Times:
 class Transaction:
     """A write transaction under way: its connection, its time, and whom it concerns."""
 
+    __slots__ = ("_times", "careful", "execute", "executemany", "facts", "now", "rings", "runs", "work")
+
     def __init__(self, connection: sqlite3.Connection, times: Times, *, careful: bool = False) -> None:
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -82,7 +84,7 @@ class Transaction:
         self.now = times.begin()
         self.careful = careful
         self.runs: set[str] = set()
-        self.rings = False
+        self.rings = self.work = False
         self._times = times
 
     def stamp(self) -> float:
@@ -109,9 +111,9 @@ class Job(Protocol):
 
 Settled = tuple[Job, Any, Exception | None]
 """A job with its answer or its error."""
-Concerned = tuple[AbstractSet[str], bool]
-"""The runs that a commit has changed, and whether it may mean work for somebody."""
-NOBODY: Final[Concerned] = (frozenset(), False)
+Concerned = tuple[AbstractSet[str], bool, bool]
+"""The runs that a commit has changed, whether other processes may wait for it, and whether it may mean work."""
+NOBODY: Final[Concerned] = (frozenset(), False, False)
 Perform = Callable[[Transaction, Sequence[Job]], list[Settled]]
 
 
@@ -142,7 +144,7 @@ class Writer:
         *,
         clock: Clock,
         perform: Perform,
-        committed: Callable[[AbstractSet[str], bool], None],
+        committed: Callable[[AbstractSet[str], bool, bool], None],
     ) -> None:
         self._connection, self._turnstile, self._path = connection, turnstile, path
         self._file, self._seen = path.stat(), _seconds()
@@ -209,8 +211,9 @@ class Writer:
         self._settle(settled, concerned)
 
     def _belongs_to_the_thread(self, jobs: list[Job]) -> bool:
-        if any(job.heavy for job in jobs):
-            return True
+        for job in jobs:
+            if job.heavy:
+                return True
         if self._slow_since is None:
             return False
         if _seconds() - self._slow_since < TRY_AGAIN:
@@ -288,7 +291,8 @@ class Writer:
         begin(self._connection, patient=patient)
         try:
             transaction = Transaction(self._connection, self._times)
-            return self._finish(transaction, jobs), (transaction.runs, transaction.rings)
+            settled = self._finish(transaction, jobs)
+            return settled, (transaction.runs, transaction.rings, transaction.work)
         except sqlite3.OperationalError as error:  # the store's fault, not that of one job
             return [(job, None, fault(error, self._path)) for job in jobs], NOBODY
         except Exception:  # noqa: BLE001 - told to the job it belongs to, below
@@ -313,7 +317,7 @@ class Writer:
     def _one_by_one(self, jobs: list[Job]) -> tuple[list[Settled], Concerned]:
         settled: list[Settled] = []
         concerned: set[str] = set()
-        rings = False
+        rings = work = False
         for job in jobs:
             try:
                 begin(self._connection, patient=False)
@@ -321,11 +325,12 @@ class Writer:
                 settled += self._finish(transaction, [job])
                 concerned |= transaction.runs
                 rings |= transaction.rings
+                work |= transaction.work
             except sqlite3.Error as error:
                 settled.append((job, None, fault(error, self._path)))
             except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for this job
                 settled.append((job, None, error))
-        return settled, (concerned, rings)
+        return settled, (concerned, rings, work)
 
     def _finish(self, transaction: Transaction, jobs: list[Job]) -> list[Settled]:
         try:
@@ -348,7 +353,10 @@ class Writer:
 
 def begin(connection: sqlite3.Connection, *, patient: bool) -> None:
     """Begins to write; patient, it waits for a program that writes without taking a turn."""
-    patiently(lambda: connection.execute("BEGIN IMMEDIATE"), PATIENCE if patient else 0.0)
+    if patient:
+        patiently(lambda: connection.execute("BEGIN IMMEDIATE"), PATIENCE)
+    else:
+        connection.execute("BEGIN IMMEDIATE")
 
 
 def patiently(work: Callable[[], Answer], patience: float) -> Answer:

@@ -97,6 +97,11 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
             f"{folder} was made by a newer Tsuzuki (its layout is {made.version}, this one knows {topology.LAYOUT}); "
             "upgrade tsuzuki"
         )
+    if made.version < topology.LAYOUT:
+        raise StoreError(
+            f"{folder} was made by an earlier Tsuzuki (its layout is {made.version}, not {topology.LAYOUT}); "
+            "restore it with that one"
+        )
     await asyncio.to_thread(manifest.refuse_flawed, folder, made)
     async with _connected(url, defaults) as (wire, chosen):
         names = Topology(chosen)

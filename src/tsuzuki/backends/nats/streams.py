@@ -37,7 +37,7 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     # The journal says whether the others may be made: in a store that is not for us nothing is.
     kept = await _all_made(wire, options, {names.journal: wanted[names.journal]})
     refuse_half_restored(options, kept[names.journal])
-    _refuse_newer(options, kept[names.journal])
+    _refuse_other_layouts(options, kept[names.journal])
     kept |= await _all_made(wire, options, {name: wanted[name] for name in wanted if name != names.journal})
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
@@ -145,13 +145,18 @@ def refuse_half_restored(options: Options, journal: dict[str, Any]) -> None:
         )
 
 
-def _refuse_newer(options: Options, journal: dict[str, Any]) -> None:
-    """Refuses a store whose layout we do not know; one that says nothing of it is of the first."""
+def _refuse_other_layouts(options: Options, journal: dict[str, Any]) -> None:
+    """Refuses a store that is laid out otherwise; one that says nothing of it is of the first layout."""
     layout = str((journal.get("metadata") or {}).get(topology.LAYOUT_MARK, "1"))
     if not layout.isdecimal() or int(layout) > topology.LAYOUT:
         raise NewerStore(
             f"{options.url} was made by a newer Tsuzuki (its layout is {layout}, this one knows {topology.LAYOUT}); "
             "upgrade tsuzuki here, or choose another prefix"
+        )
+    if int(layout) < topology.LAYOUT:
+        raise StoreUnavailable(
+            f"{options.url} was made by an earlier Tsuzuki (its layout is {layout}, this one's {topology.LAYOUT}), "
+            "which kept large values where this one does not look; let its runs end there, and choose another prefix"
         )
 
 

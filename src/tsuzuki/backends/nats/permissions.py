@@ -108,8 +108,8 @@ def admin(names: Topology, inbox: str) -> Permissions:
         request(stream)
         for stream in names.streams()
         for request in (
-            topology.create_stream,
-            topology.delete_stream,
+            administration.create_stream,
+            administration.delete_stream,
             topology.purge_stream,
             administration.snapshot_stream,
             administration.snapshot_received,
@@ -121,7 +121,9 @@ def admin(names: Topology, inbox: str) -> Permissions:
     return (
         gateway(names, inbox)
         | worker(names, inbox)
-        | _sorted([*makes, *(topology.update_stream(stream) for stream in (names.journal, names.work)), *everything])
+        | _sorted(
+            [*makes, *(administration.update_stream(stream) for stream in (names.journal, names.work)), *everything]
+        )
         | _sorted([administration.account_info(), administration.stream_names()])
     )
 

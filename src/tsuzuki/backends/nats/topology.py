@@ -46,8 +46,6 @@ _TICKET_WORDS: Final = 4
 _NUID_WORDS: Final = 3
 _JOURNAL: Final = "-journal"
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
-
-
 BROUGHT: Final = ""
 """Stands for the flow of all runs that bring their workflow, as no flow is called so: not every worker can."""
 
@@ -72,8 +70,7 @@ class Topology:
     """The names of one store."""
 
     def __init__(self, options: Options) -> None:
-        prefix = options.prefix
-        self._options = options
+        self._options, prefix = options, options.prefix
         self._prefix = prefix
         self.journal = f"{prefix}{_JOURNAL}"
         self.bucket = options.workers_bucket or f"{prefix}_workers"
@@ -289,24 +286,9 @@ class Topology:
 # Requests to the server
 
 
-def create_stream(stream: str) -> str:
-    """Where a stream is made."""
-    return f"{API}.STREAM.CREATE.{stream}"
-
-
-def update_stream(stream: str) -> str:
-    """Where the settings of a stream are changed."""
-    return f"{API}.STREAM.UPDATE.{stream}"
-
-
 def stream_info(stream: str) -> str:
     """Where a stream tells its state."""
     return f"{API}.STREAM.INFO.{stream}"
-
-
-def delete_stream(stream: str) -> str:
-    """Where a stream is deleted."""
-    return f"{API}.STREAM.DELETE.{stream}"
 
 
 def purge_stream(stream: str) -> str:

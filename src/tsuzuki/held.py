@@ -51,7 +51,9 @@ class Held:
         """Stops the runs that somebody asked to cancel."""
         if not self.running and not self.stumbles.ours():
             return
-        for row in await self._backend.search(Query(holder=worker, status=(Status.CANCELLING,), limit=1000)):
+        for row in await self._backend.search(
+            Query(holder=worker, status=(Status.CANCELLING,), limit=1000, params=False)
+        ):
             run = self.running.get(row.id)
             if row.id in self.stumbles:
                 self.stumbles.hurry(row.id)

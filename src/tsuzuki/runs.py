@@ -327,7 +327,7 @@ class Runs:
         limit = stamp(moment(older_than, "older_than"))
         count = 0
         while rows := await self.backend.search(
-            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500)
+            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500, params=False)
         ):
             count += await self.backend.purge([row.id for row in rows])
         return count

@@ -127,6 +127,10 @@ def key_held(key: str | None, number: int, status: str, run_id: str) -> KeyHeld:
     return KeyHeld(f"the key {key!r} is held by run {number}, which is {status}: wait for it, or cancel it", run_id)
 
 
+NO_PARAMS: Final = msgspec.Raw(b"{}")
+"""The params of a row that was asked for without them."""
+
+
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs to list; unset fields do not filter. Newest `updated_at` first, the id breaks ties."""
 
@@ -150,6 +154,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     updated_after: float | None = None
     before: tuple[float, str] | None = None
     limit: int = 50
+    params: bool = True
+    """Whether rows come with their params. Without, these are `{}`: a page of huge ones need not fit into memory."""
 
 
 class Check(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends import (
     ALWAYS,
     NO_FINGERPRINTS,
+    NO_PARAMS,
     Check,
     Claim,
     DeadLetter,
@@ -224,7 +225,8 @@ class MemoryBackend:
 
     async def search(self, query: Query) -> list[Run]:
         found = (record.row for record in self._records.values() if matches(record.row, query))
-        return sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
+        page = sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
+        return page if query.params else [msgspec.structs.replace(row, params=NO_PARAMS) for row in page]
 
     async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
         rows = (record.row for record in self._records.values())

@@ -174,7 +174,7 @@ class Parts:
 
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """Asks again while the server is away or full, where a worker of this process holds the run: its calls wait."""
-        until = self.clock.monotonic() + self.options.patience
+        until, told = self.clock.monotonic() + self.options.patience, False
         while True:
             try:
                 return await call()
@@ -183,6 +183,9 @@ class Parts:
                 waits = not self.wire.closed and (isinstance(error, Unclear) or error.full)
                 if not waits or not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
                     raise
+                if not told:
+                    logger.warning("run %s waits for the store: %s", run_id, error)
+                told = True
                 await asyncio.sleep(AGAIN if isinstance(error, Unclear) else _ROOM * random.uniform(0.5, 2.0))
 
     def _holds(self, run_id: str) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tsuzuki import facts as f
-from tsuzuki.backends import STOPPED, Backend, Claim, Query, WorkerRecord
+from tsuzuki.backends import NO_PARAMS, STOPPED, Backend, Claim, Query, WorkerRecord
 from tsuzuki.lifecycle import Run, Status, stamp
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -65,6 +65,15 @@ class IndexContract:
         run = await b.submitted(backend)
         assert await backend.search(Query(number=run.number)) == [run]
         assert await backend.search(Query(number=run.number + 1)) == []
+
+    @pytest.mark.parametrize("size", [1, 5_000, 900_000])
+    async def test_a_list_can_do_without_params(self, backend: Backend, size: int) -> None:
+        run = await b.submitted(backend, params=msgspec.Raw(b'{"text": "' + b"x" * size + b'"}'))
+        for asked in ({}, {"status": (Status.PENDING,), "tag": run.tag, "private": False}, {"number": run.number}):
+            assert await backend.search(Query(**asked)) == [run]
+            assert await backend.search(Query(**asked, params=False)) == [
+                msgspec.structs.replace(run, params=NO_PARAMS)
+            ]
 
     async def test_runs_are_found_by_status(self, backend: Backend) -> None:
         pending = await b.submitted(backend)

@@ -127,10 +127,6 @@ def key_held(key: str | None, number: int, status: str, run_id: str) -> KeyHeld:
     return KeyHeld(f"the key {key!r} is held by run {number}, which is {status}: wait for it, or cancel it", run_id)
 
 
-NO_PARAMS: Final = msgspec.Raw(b"{}")
-"""The params of a row that was asked for without them."""
-
-
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs to list; unset fields do not filter. Newest `updated_at` first, the id breaks ties."""
 

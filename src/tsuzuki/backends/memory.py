@@ -16,7 +16,6 @@ from tsuzuki import facts as f
 from tsuzuki.backends import (
     ALWAYS,
     NO_FINGERPRINTS,
-    NO_PARAMS,
     Check,
     Claim,
     DeadLetter,
@@ -32,6 +31,7 @@ from tsuzuki.backends import (
     key_held,
 )
 from tsuzuki.backends.bell import Bell
+from tsuzuki.backends.filters import NO_PARAMS
 from tsuzuki.backends.memory_record import Record, matches
 from tsuzuki.backends.memory_wheels import MemoryWheels
 from tsuzuki.clock import Clock, SystemClock

@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import NO_PARAMS, DeadLetter, Entry, Mark, dead_letter
+from tsuzuki.backends import DeadLetter, Entry, Mark, dead_letter
+from tsuzuki.backends.filters import NO_PARAMS
 from tsuzuki.lifecycle import Run, counted, fold, only_outcomes
 
 LARGE_PARAMS: Final = 2048

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tsuzuki import facts as f
-from tsuzuki.backends import NO_PARAMS, STOPPED, Backend, Claim, Query, WorkerRecord
+from tsuzuki.backends import STOPPED, Backend, Claim, Query, WorkerRecord
 from tsuzuki.lifecycle import Run, Status, stamp
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -71,9 +71,7 @@ class IndexContract:
         run = await b.submitted(backend, params=msgspec.Raw(b'{"text": "' + b"x" * size + b'"}'))
         for asked in ({}, {"status": (Status.PENDING,), "tag": run.tag, "private": False}, {"number": run.number}):
             assert await backend.search(Query(**asked)) == [run]
-            assert await backend.search(Query(**asked, params=False)) == [
-                msgspec.structs.replace(run, params=NO_PARAMS)
-            ]
+            assert [bytes(row.params) for row in await backend.search(Query(**asked, params=False))] == [b"{}"]
 
     async def test_runs_are_found_by_status(self, backend: Backend) -> None:
         pending = await b.submitted(backend)

@@ -86,7 +86,7 @@ async def _journals(runs: Runs) -> list[Check]:
 
 async def _pages(runs: Runs) -> AsyncIterator[Sequence[Run]]:
     before = None
-    while rows := await runs.backend.search(Query(before=before, limit=PAGE)):
+    while rows := await runs.backend.search(Query(before=before, limit=PAGE, params=False)):
         before = (rows[-1].updated_at, rows[-1].id)
         yield rows
 
@@ -190,7 +190,7 @@ def _versions(living: Sequence[WorkerRecord]) -> Check:
 async def _waiting(runs: Runs, living: Sequence[WorkerRecord]) -> Check:
     """Looks for runs that could be claimed, and that no living worker would."""
     now = runs.now()
-    rows = await runs.backend.search(Query(status=(Status.PENDING,), private=False, limit=PAGE))
+    rows = await runs.backend.search(Query(status=(Status.PENDING,), private=False, limit=PAGE, params=False))
     due = [row for row in rows if row.not_before <= now and row.version <= f.VERSION]
     lonely = [row for row in due if not any(_serves(record, row) for record in living)]
     if not lonely:

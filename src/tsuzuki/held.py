@@ -21,6 +21,8 @@ logger: Final = logging.getLogger("tsuzuki.worker")
 
 AT_ONCE: Final = 0.2
 """How long what is handed back after the grace period may take to leave (seconds)."""
+WRITING: Final = 10.0
+"""How long the store may take beyond that; what it has not taken by then is left as after a kill (seconds)."""
 
 
 class Held:
@@ -49,7 +51,9 @@ class Held:
         """Stops the runs that somebody asked to cancel."""
         if not self.running and not self.stumbles.ours():
             return
-        for row in await self._backend.search(Query(holder=worker, status=(Status.CANCELLING,), limit=1000)):
+        for row in await self._backend.search(
+            Query(holder=worker, status=(Status.CANCELLING,), limit=1000, params=False)
+        ):
             run = self.running.get(row.id)
             if row.id in self.stumbles:
                 self.stumbles.hurry(row.id)
@@ -87,20 +91,41 @@ class Held:
 
     async def drain(self, grace: float) -> None:
         """Lets what is under way end within the grace period (seconds); what has not by then is handed back at once."""
-        await self.release_queued()
-        try:
-            async with asyncio.timeout(grace):
-                await self.all_ended()
-        except TimeoutError:
+        if not await self._all_left(grace):
             await self.hand_back(grace=AT_ONCE)
 
     async def hand_back(self, grace: float | None = None) -> None:
-        """Hands back what has not ended, once it could be interrupted; what cannot has that long (seconds)."""
-        await self.release_queued()
+        """Hands back what has not ended, once it could be interrupted; what cannot has that long (seconds).
+
+        A store that is away would be waited for by whoever writes to it. Who leaves does not: its runs are taken over.
+        """
         for run in self.running.values():
             run.grace = run.grace if grace is None else min(grace, run.grace)
             run.stop("release")
-        await self.all_ended()
+        longest = max((run.grace for run in self.running.values()), default=0.0)
+        if not await self._all_left(longest + WRITING):
+            left = len(self.running) + len(self.queue)
+            logger.warning("%d runs are left as they are, the store does not answer: others take them over", left)
+            self.running.clear()
+            self.queue.clear()
+
+    async def _all_left(self, seconds: float) -> bool:
+        """Hands back what has not begun, and waits for the rest; tells whether nothing was left in time.
+
+        Nobody can cancel a write that is under way: whoever waits for it is left behind with it.
+        """
+
+        async def leave() -> None:
+            await self.release_queued()
+            await self.all_ended()
+
+        leaving = asyncio.create_task(leave(), name="tsuzuki-leaving")
+        try:
+            await asyncio.wait({leaving}, timeout=seconds)
+        finally:
+            done = leaving.done()
+            leaving.cancel()
+        return done
 
     def ours(self) -> set[tuple[str, int]]:
         """Names what is held here, and under which attempt."""

@@ -130,7 +130,7 @@ class Overview:
     async def spenders(self, *, tenant: str | None = None, updated_after: float | None = None) -> Spenders:
         """Gives the runs that have spent something on models, the newest of them."""
         rows: list[Run] = []
-        query = Query(spent=True, tenant=tenant, updated_after=updated_after, limit=_SPENDERS)
+        query = Query(spent=True, tenant=tenant, updated_after=updated_after, limit=_SPENDERS, params=False)
         while len(rows) < MOST_SPENDERS:
             page = await self._runs.list(query)
             rows += page

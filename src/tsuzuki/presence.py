@@ -36,6 +36,10 @@ except ImportError:  # no advisory locks on this system: heartbeats decide alone
     fcntl = None
 
 
+_LONGEST: Final = 180
+"""How much of a worker's name stands in that of its file, for people."""
+
+
 @cache
 def this_host() -> str:
     """Names this machine, as long as it runs, and the container in it: boot/namespace."""
@@ -44,6 +48,13 @@ def this_host() -> str:
         return f"{boot}/{Path('/proc/self/ns/mnt').readlink()}"
     except OSError:
         return f"{platform.node()}-{uuid.getnode():x}/"
+
+
+def _file_name(worker: str) -> str:
+    """Writes any name so that it fits into that of a file: a letter of most languages is nine there."""
+    written = quote(worker, safe="")
+    digest = hashlib.sha256(worker.encode()).hexdigest()[:16]
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}-{digest}"
 
 
 class Presence:
@@ -58,7 +69,7 @@ class Presence:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat(follow_symlinks=False).st_uid != os.getuid():
             return  # whoever put it there could take our lock away: let heartbeats alone tell that we live
-        self.path = str(folder / f"{quote(worker, safe='')}-{hashlib.sha256(store.encode()).hexdigest()[:8]}.alive")
+        self.path = str(folder / f"{_file_name(worker)}-{hashlib.sha256(store.encode()).hexdigest()[:8]}.alive")
         self._file = Path(self.path).open("a", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

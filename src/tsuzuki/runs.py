@@ -333,7 +333,7 @@ class Runs:
         limit = stamp(moment(older_than, "older_than"))
         count = 0
         while rows := await self.backend.search(
-            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500)
+            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500, params=False)
         ):
             count += await self.backend.purge([row.id for row in rows])
         return count
@@ -341,7 +341,7 @@ class Runs:
     async def rebuild(self) -> int:
         """Folds the journal of every run anew and writes its row; gives the number of rows that were wrong."""
         wrong, before = 0, None
-        while rows := await self.backend.search(Query(before=before, limit=500)):
+        while rows := await self.backend.search(Query(before=before, limit=50)):
             before = (rows[-1].updated_at, rows[-1].id)
             for row in rows:
                 if row.status in TERMINAL or not await self.holders.lives(row):  # who lives keeps its own row right

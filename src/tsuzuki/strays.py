@@ -56,9 +56,9 @@ class Look:
         """Gives shared runs of these tags that wait, or whose holder is dead."""
         rows: list[Run] = []
         for tag in self.tags:
-            rows += await self.backend.search(Query(status=(Status.PENDING,), tag=tag, private=False))
+            rows += await self.backend.search(Query(status=(Status.PENDING,), tag=tag, private=False, params=False))
         for holder in dead:
-            rows += await self.backend.search(Query(holder=holder, private=False))
+            rows += await self.backend.search(Query(holder=holder, private=False, params=False))
         return [row for row in rows if row.tag in self.tags and claimable(row, self.clock.now(), dead)]
 
     async def _alive(self) -> list[WorkerRecord]:

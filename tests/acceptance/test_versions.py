@@ -13,7 +13,7 @@ from tests.nats_server import NatsServer
 from tests.rooms import Room
 from tsuzuki import Run, Runs, Status
 from tsuzuki.backends.nats import topology
-from tsuzuki.errors import NewerStore
+from tsuzuki.errors import NewerStore, StoreUnavailable
 from tsuzuki.examination import examine
 from tsuzuki.facts import Unknown
 
@@ -92,7 +92,7 @@ async def facts(runs: Runs, run: Run) -> list[object]:
     return [entry.fact async for entry in runs.journal(run.id)]
 
 
-async def test_a_store_of_a_newer_layout_is_refused_in_words_and_an_older_one_opens(nats_server: NatsServer) -> None:
+async def test_a_store_of_another_layout_is_refused_in_words(nats_server: NatsServer) -> None:
     prefix = nats_server.fresh()
     url = f"{nats_server.url}?prefix={prefix}"
     async with Runs.open(url) as runs:
@@ -100,13 +100,20 @@ async def test_a_store_of_a_newer_layout_is_refused_in_words_and_an_older_one_op
     client = await nats.connect(nats_server.url)
     try:
         config = (await client.jetstream().stream_info(f"{prefix}-journal")).config
-        for layout in ("2", None):
-            config.metadata = {} if layout is None else {topology.LAYOUT_MARK: layout}
+        ours, newer = config.metadata, r"made by a newer Tsuzuki \(its layout is 3.*upgrade tsuzuki"
+        former = r"made by an earlier Tsuzuki \(its layout is 1.*large values.*choose another prefix"
+        for told, error, words in (
+            ({topology.LAYOUT_MARK: "3"}, NewerStore, newer),
+            ({topology.LAYOUT_MARK: "1"}, StoreUnavailable, former),
+            ({}, StoreUnavailable, former),
+        ):
+            config.metadata = told
             await client.jetstream().update_stream(config)
-            if layout:
-                with pytest.raises(NewerStore, match=r"made by a newer Tsuzuki \(its layout is 2.*upgrade tsuzuki"):
-                    async with Runs.open(url):
-                        pass
+            with pytest.raises(error, match=words):
+                async with Runs.open(url):
+                    pass
+        config.metadata = ours
+        await client.jetstream().update_stream(config)
     finally:
         await client.close()
     async with Runs.open(url) as runs:

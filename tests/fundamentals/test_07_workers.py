@@ -123,7 +123,7 @@ async def test_a_worker_goes_on_with_what_its_name_held_before_it_was_killed(run
 
 
 async def test_two_workers_of_one_store_cannot_have_the_same_name(runs: Runs) -> None:
-    name = f"w {uuid4()}/1"
+    name = f"{'長い名前' * 30} {uuid4()}/1"
     async with Worker(runs.backend, name=name):
         with pytest.raises(Conflict, match="its own name"):
             await Worker(runs.backend, name=name).__aenter__()

@@ -150,6 +150,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     updated_after: float | None = None
     before: tuple[float, str] | None = None
     limit: int = 50
+    params: bool = True
+    """Whether rows come with their params. Without, these are `{}`: a page of huge ones need not fit into memory."""
 
 
 class Check(msgspec.Struct, frozen=True):

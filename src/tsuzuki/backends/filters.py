@@ -1,9 +1,13 @@
-"""What a list of runs filters by, for the stores that list with SQL."""
+"""What a list of runs filters by, for the stores that list with SQL, and what it leaves out."""
 
 from typing import Any, Final
 
+import msgspec
+
 from tsuzuki.backends import Query
 
+NO_PARAMS: Final = msgspec.Raw(b"{}")
+"""The params of a row that was asked for without them."""
 _ALWAYS: Final = 1e300
 _COMPARED: Final = (
     "flow",

@@ -31,6 +31,7 @@ from tsuzuki.backends import (
     key_held,
 )
 from tsuzuki.backends.bell import Bell
+from tsuzuki.backends.filters import NO_PARAMS
 from tsuzuki.backends.memory_record import Record, matches
 from tsuzuki.backends.memory_wheels import MemoryWheels
 from tsuzuki.clock import Clock, SystemClock
@@ -224,7 +225,8 @@ class MemoryBackend:
 
     async def search(self, query: Query) -> list[Run]:
         found = (record.row for record in self._records.values() if matches(record.row, query))
-        return sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
+        page = sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
+        return page if query.params else [msgspec.structs.replace(row, params=NO_PARAMS) for row in page]
 
     async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
         rows = (record.row for record in self._records.values())

@@ -87,6 +87,7 @@ async def counts(
         updated_after=updated_after,
         before=None if updated_before is None else (updated_before, LAST),
         limit=MOST_COUNTED + 1,
+        params=False,
     )
     rows = await session.runs.list(wanted)
     found = Counter(row.status.value for row in rows[:MOST_COUNTED])
@@ -137,7 +138,12 @@ async def _seen(
         return []
     await asyncio.sleep(0)
     found = RunQuery(
-        status=tuple(sorted(TERMINAL)), tenant=session.tenant, updated_after=start, before=(end, LAST), limit=LOOKED_AT
+        status=tuple(sorted(TERMINAL)),
+        tenant=session.tenant,
+        updated_after=start,
+        before=(end, LAST),
+        limit=LOOKED_AT,
+        params=False,
     )
     return await session.runs.list(found)
 
@@ -145,7 +151,7 @@ async def _seen(
 async def _waits(session: Session, seen: Sequence[Sequence[Run]]) -> list[tuple[float, float]]:
     """Gives from when until when runs waited: those that ended, those under way, and those that wait still."""
     now = session.runs.now()
-    active = RunQuery(status=tuple(sorted(ACTIVE)), tenant=session.tenant, limit=MOST_COUNTED)
+    active = RunQuery(status=tuple(sorted(ACTIVE)), tenant=session.tenant, limit=MOST_COUNTED, params=False)
     rows = [*chain.from_iterable(seen), *await session.runs.list(active)]
     waits = [
         (max(_moment(row.created_at), row.not_before), _moment(row.started_at or row.finished_at, now))

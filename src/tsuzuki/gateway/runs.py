@@ -220,6 +220,7 @@ async def list_runs(
             updated_after=updated_after,
             before=place,
             limit=limit + 1,
+            params=bool(included(include) & WHOLE),
         ),
         first=not cursor,
     )

@@ -150,7 +150,7 @@ async def test_a_run_that_is_purged_while_streams_are_copied_is_not_in_the_resto
         purged, kept = await finished(runs, url, 2)
 
         async def meanwhile(wire, stream: str, target: Path):  # type: ignore[no-untyped-def]
-            if stream == f"{prefix}-blobs":
+            if stream == f"OBJ_{prefix}_blobs":
                 assert await runs.backend.purge([purged]) == 1
             return await save(wire, stream, target)
 

@@ -216,6 +216,29 @@ async def test_runs_can_end_and_be_cancelled_and_workers_are_seen_where_there_is
     await b.claim_of(store, waits.id)
 
 
+async def test_a_process_that_leaves_while_it_takes_ballast_in_makes_no_server_look_full(
+    url: str, opened: Open
+) -> None:
+    """As every process does that is the first to open a store, and has soon done what it came for."""
+    one, two = await opened(url), await opened(url)
+    assert (await room(one))[0]
+    reserve, publish, written = two._parts.reserve, two._parts.wire.publish, asyncio.Event()
+
+    async def slowly(*given: Any, **more: Any) -> int:
+        await publish(*given, **more)
+        if given[0] == reserve._pieces[7]:
+            written.set()
+            await asyncio.Event().wait()
+        return 0
+
+    two._parts.wire.publish = slowly  # type: ignore[method-assign]
+    taking_in = asyncio.create_task(reserve._written(reserve._pieces))
+    await written.wait()
+    taking_in.cancel()
+    await asyncio.gather(taking_in, return_exceptions=True)
+    await one._parts.reserve.spare(surely=True)
+
+
 async def test_a_large_value_that_does_not_fit_leaves_no_pieces_that_take_the_room_of_others(
     store: NatsBackend,
 ) -> None:

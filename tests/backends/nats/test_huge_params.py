@@ -57,7 +57,7 @@ async def test_doctor_takes_no_params_from_a_run_that_is_being_submitted(url: st
     one, two = await opened(url), await opened(url)
     swept = two._parts.blobs.sweep
 
-    async def submit_meanwhile(projection: Any, fenced: Any) -> int:
+    async def submit_meanwhile(projection: Any, fenced: Any, over: Any) -> Any:
         run = b.a_run(params=PARAMS)
         await one._parts.blobs.put(run.id, bytes(PARAMS))
 
@@ -65,7 +65,7 @@ async def test_doctor_takes_no_params_from_a_run_that_is_being_submitted(url: st
             await b.submitted(one, id=run.id, params=PARAMS)
             return bool(await fenced(run_id))
 
-        return await swept(projection, just_then)
+        return await swept(projection, just_then, over)
 
     two._parts.blobs.sweep = submit_meanwhile  # type: ignore[method-assign]
     await two.examine()

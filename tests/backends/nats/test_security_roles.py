@@ -15,7 +15,7 @@ from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Line, Query, WorkerRecord, copying
-from tsuzuki.backends.nats import NatsBackend, administration, options, topology
+from tsuzuki.backends.nats import NatsBackend, administration, options
 from tsuzuki.backends.nats.permissions import ROLES, permissions
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import StoreError
@@ -239,7 +239,7 @@ async def test_no_role_has_a_right_to_what_does_not_exist(enter: Enter) -> None:
         for subject in set(permissions(role, names()).publish) - beyond.get(role, set()):
             about = any(subject.startswith(start) for start in (*known, names().all_requests))
             assert about or any(f".{stream}" in subject for stream in names().streams()), subject
-    assert topology.delete_stream(names().journal) not in permissions("worker", names()).publish
+    assert administration.delete_stream(names().journal) not in permissions("worker", names()).publish
     await store.close()
 
 

@@ -10,7 +10,7 @@ from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
 from tsuzuki import Runs, Status, Worker, flow
 from tsuzuki import facts as f
-from tsuzuki.backends.nats import NatsBackend, tickets, topology
+from tsuzuki.backends.nats import NatsBackend, administration, tickets, topology
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.work import group_of
@@ -229,7 +229,7 @@ async def test_a_consumer_that_was_deleted_is_made_again(url: str, opened: Open)
 async def test_runs_are_claimed_where_the_queue_is_gone(url: str, opened: Open) -> None:
     store = await opened(url)
     first = await b.submitted(store)
-    await store._parts.wire.api(topology.delete_stream(store._parts.topology.work))
+    await store._parts.wire.api(administration.delete_stream(store._parts.topology.work))
     assert await given(store) == [first.id]
     second = await b.submitted(store)
     assert await given(store) == [second.id]

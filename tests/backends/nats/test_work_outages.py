@@ -10,7 +10,7 @@ from tests.backends.nats.test_faults import until
 from tests.nats_cluster import Cluster
 from tests.nats_server import NatsServer
 from tests.tcp_proxy import Proxy
-from tsuzuki import Runs, Worker, flow
+from tsuzuki import Runs, Status, Worker, flow, held, task
 from tsuzuki.backends.nats import NatsBackend
 
 pytestmark = pytest.mark.xdist_group("nats cluster")
@@ -106,3 +106,47 @@ async def test_runs_of_a_worker_that_was_cut_off_beyond_the_ack_wait_are_execute
             await asyncio.gather(*working)
         await store.close()
     assert counted.calls == Counter(range(100))
+
+
+@pytest.mark.parametrize("size", [1, 400_000])
+async def test_a_worker_that_is_stopped_while_the_server_is_away_leaves_and_another_goes_on(
+    own_server: NatsServer, opened: Open, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(held, "WRITING", 0.5)
+    one, under_way, away = await opened(own_server.url, timeout=0.5), asyncio.Event(), asyncio.Event()
+    calls: list[str] = []
+
+    @task
+    async def first() -> str:
+        calls.append("first")
+        return "kept"
+
+    @task
+    async def second() -> str:
+        calls.append("second")
+        under_way.set()
+        await away.wait()
+        return "x" * size
+
+    @flow
+    async def both() -> int:
+        await first()
+        return len(await second())
+
+    run = await Runs(one).submit(both, {})
+    async with asyncio.timeout(30), Worker(one, [both], grace=0.2) as worker:
+        working = asyncio.create_task(worker.run())
+        await under_way.wait()
+        own_server.kill()
+        away.set()
+        worker.stop()
+        await working
+    await one.close()
+    own_server.start()
+    two = await opened(own_server.url)
+    async with Worker(two, [both]) as worker:
+        working = asyncio.create_task(worker.run())
+        assert (await Runs(two).wait(run.id)).status is Status.COMPLETED
+        worker.stop()
+        await working
+    assert calls == ["first", "second", "second"]

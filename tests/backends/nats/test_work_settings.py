@@ -19,7 +19,7 @@ from tests.backends.nats.test_work import (
 from tests.nats_server import NatsServer
 from tsuzuki import Status, defaults
 from tsuzuki.backends import WorkerRecord
-from tsuzuki.backends.nats import NatsBackend, options, tickets, topology
+from tsuzuki.backends.nats import NatsBackend, administration, options, tickets, topology
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.permissions import ANY, permissions
 from tsuzuki.backends.nats.topology import Topology
@@ -87,7 +87,7 @@ async def test_a_stream_with_other_settings_is_kept_and_told_of(nats_server: Nat
     name = nats_server.fresh()
     other = await opened(f"{nats_server.url}?prefix={nats_server.fresh()}")
     config = {"name": f"{name}-work", "subjects": [f"{name}.work.>"], "retention": "limits"}
-    await other._parts.wire.api(topology.create_stream(f"{name}-work"), **config)
+    await other._parts.wire.api(administration.create_stream(f"{name}-work"), **config)
     with pytest.raises(StoreUnavailable, match=f"stream {name}-work has retention='limits'"):
         await opened(f"{nats_server.url}?prefix={name}")
     kept = await other._parts.wire.api(topology.stream_info(f"{name}-work"))
@@ -130,7 +130,7 @@ async def test_a_work_queue_that_took_anything_takes_only_tickets_from_now_on(
     other = await opened(f"{nats_server.url}?prefix={nats_server.fresh()}")
     names = Topology(options.parse("nats://host", prefix=name))
     config = {**names.streams()[names.work], "subjects": [names.all_work]}
-    await other._parts.wire.api(topology.create_stream(names.work), **config)
+    await other._parts.wire.api(administration.create_stream(names.work), **config)
     await other._parts.wire.publish(f"{name}.work.zzz", b"{}")
     store = await opened(f"{nats_server.url}?prefix={name}")
     info = await store._parts.wire.api(topology.stream_info(names.work))
@@ -155,7 +155,7 @@ async def test_a_work_queue_that_takes_anything_will_do_where_it_cannot_be_chang
     try:
         admin = await opened(_as(server, "all"), connect_timeout=60)
         config = {**names.streams()[names.work], "subjects": [names.all_work]}
-        await admin._parts.wire.api(topology.update_stream(names.work), **config)
+        await admin._parts.wire.api(administration.update_stream(names.work), **config)
         store = await opened(_as(server, "some"), connect_timeout=60)
         run = await b.submitted(store)
         assert await given(store) == [run.id]

@@ -1,4 +1,4 @@
-"""Where an administrator asks things of a server: what it has, copies of streams, and to take a server out."""
+"""Where an administrator asks things of a server: to make streams, what it has, copies, and to take a server out."""
 
 from tsuzuki.backends.nats.topology import API
 
@@ -11,6 +11,21 @@ def account_info() -> str:
 def stream_names() -> str:
     """Where the server names its streams."""
     return f"{API}.STREAM.NAMES"
+
+
+def create_stream(stream: str) -> str:
+    """Where a stream is made."""
+    return f"{API}.STREAM.CREATE.{stream}"
+
+
+def update_stream(stream: str) -> str:
+    """Where the settings of a stream are changed."""
+    return f"{API}.STREAM.UPDATE.{stream}"
+
+
+def delete_stream(stream: str) -> str:
+    """Where a stream is deleted."""
+    return f"{API}.STREAM.DELETE.{stream}"
 
 
 def snapshot_stream(stream: str) -> str:

@@ -97,6 +97,11 @@ async def restore(folder: Path, url: str, defaults: dict[str, str]) -> Manifest:
             f"{folder} was made by a newer Tsuzuki (its layout is {made.version}, this one knows {topology.LAYOUT}); "
             "upgrade tsuzuki"
         )
+    if made.version < topology.LAYOUT:
+        raise StoreError(
+            f"{folder} was made by an earlier Tsuzuki (its layout is {made.version}, not {topology.LAYOUT}); "
+            "restore it with that one"
+        )
     await asyncio.to_thread(manifest.refuse_flawed, folder, made)
     async with _connected(url, defaults) as (wire, chosen):
         names = Topology(chosen)
@@ -213,7 +218,7 @@ async def _complete(wire: Wire, names: Topology, mark: str, journal: dict[str, A
     """Says that all streams are there, unless this one stood still and another restore has taken it for cut off."""
     if await _restored_by(wire, names) != mark:
         raise _other_restore(chosen)
-    await wire.api(topology.update_stream(names.journal), SETTLING, **journal)
+    await wire.api(administration.update_stream(names.journal), SETTLING, **journal)
 
 
 def _marked(config: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -239,7 +244,7 @@ async def _remove(wire: Wire, streams: list[str]) -> None:
     """Deletes streams; the journal comes last, so that whatever is left is known to be no store."""
     for name in streams:
         try:
-            await wire.api(topology.delete_stream(name))
+            await wire.api(administration.delete_stream(name))
         except ApiError as error:
             if error.error != NOT_FOUND:
                 logger.warning("a part of the stream %s is left behind; delete it: %s", name, error)

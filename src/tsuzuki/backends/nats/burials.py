@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.backends.nats import frames, topology
+from tsuzuki.backends.nats import blobs, frames, topology
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 
@@ -42,7 +42,7 @@ async def repeat(wire: Wire, names: Topology, runs: Iterable[str]) -> None:
     for run in runs:
         for stream, subject in (
             (names.journal, names.chain(run)),
-            (names.blobs, names.blobs_of(run)),
             (names.log, names.lines(run)),
         ):
             await wire.api(topology.purge_stream(stream), filter=subject)
+        await blobs.remove(wire, names, run)

@@ -7,7 +7,7 @@ pulled, and answers come to a callback: nothing here can lose a message together
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -24,13 +24,16 @@ BATCH: Final = 1000
 MOST_BYTES: Final = 16 << 20
 FEW: Final = 200
 """How many last messages of subjects are asked for at once, without a limit of bytes: a server that stops at such a
-limit never sends the message that would have gone beyond it, as it has taken it off its list of last ones."""
+limit never sends the message that would have gone beyond it, as it has taken it off its list of last ones. More are
+asked for when half of them have come, so that the server need not wait for us."""
 EXPIRES: Final = 30.0
 HEARTBEAT: Final = 1.0
 SILENT: Final = 3.0
 """After so many seconds without a heartbeat the consumer is made anew."""
 NANO: Final = 1_000_000_000
 _TIMEOUT: Final = frozenset({"404", "408"})
+_UNANSWERED: Final = "Nats-Pending-Messages"
+"""How many messages that were asked for do not come any more."""
 
 
 class Feed:
@@ -133,9 +136,10 @@ class Feed:
             await self._wire.unsubscribe(subscription)
 
     async def _pull(self) -> None:
-        self._asked = FEW if self._sparse else BATCH
+        most = FEW if self._sparse else BATCH
+        more, self._asked = most - self._asked, most
         request = {
-            "batch": self._asked,
+            "batch": more,
             **({} if self._sparse else {"max_bytes": MOST_BYTES}),
             "expires": int(EXPIRES * NANO),
             "idle_heartbeat": int(HEARTBEAT * NANO),
@@ -150,16 +154,18 @@ class Feed:
         headers = message.headers
         try:
             if headers and "Status" in headers and not message.data:
-                await self._told(headers["Status"], headers.get("Description", ""))
+                await self._told(headers)
                 return
             await self._given(message)
         except Unclear:
             self._broken.set()
 
-    async def _told(self, status: str, text: str) -> None:
+    async def _told(self, headers: Mapping[str, str]) -> None:
+        status = headers["Status"]
         if status == "100":  # a heartbeat
             return
-        if status in _TIMEOUT or (status == "409" and "MaxBytes" in text):
+        if status in _TIMEOUT or (status == "409" and "MaxBytes" in headers.get("Description", "")):
+            self._asked = max(self._asked - int(headers.get(_UNANSWERED, self._asked)), 0)
             await self._pull()
         else:
             self._broken.set()
@@ -180,5 +186,5 @@ class Feed:
         if not pending:
             self.loaded.set()
         self._asked -= 1
-        if self._asked <= 0:
+        if self._asked <= (FEW // 2 if self._sparse else 0):
             await self._pull()

@@ -7,6 +7,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import DeadLetter, Entry, Mark, dead_letter
+from tsuzuki.backends.filters import NO_PARAMS
 from tsuzuki.lifecycle import Run, counted, fold, only_outcomes
 
 LARGE_PARAMS: Final = 2048
@@ -108,6 +109,11 @@ def lean(tip: Tip) -> Tip:
     if tip.run is None or len(tip.run.params) <= HUGE_PARAMS:
         return tip
     return msgspec.structs.replace(tip, run=msgspec.structs.replace(tip.run, params=ELSEWHERE))
+
+
+def bare(tip: Tip) -> Run | None:
+    """Gives a row for a list that leaves params out."""
+    return None if tip.run is None else msgspec.structs.replace(tip.run, params=NO_PARAMS)
 
 
 def entries(frame: Frame, wanted: Container[int] | None = None) -> list[Entry]:

@@ -74,7 +74,7 @@ class Parts:
         self.projection = Projection(clock)
         self.bells = Bells(wire, names)
         self.reserve = Reserve(wire, names)
-        self.blobs = Blobs(wire, names, self.reserve)
+        self.blobs = Blobs(wire, names, self.reserve, clock)
         self.chain = Chain(wire, names, options, clock, self.blobs)
         self.journals = Journals(self.chain, self.projection.position)
         self.records = Records(wire, names, options, clock)
@@ -174,7 +174,7 @@ class Parts:
 
     async def patiently(self, run_id: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """Asks again while the server is away or full, where a worker of this process holds the run: its calls wait."""
-        until = self.clock.monotonic() + self.options.patience
+        until, told = self.clock.monotonic() + self.options.patience, False
         while True:
             try:
                 return await call()
@@ -183,6 +183,9 @@ class Parts:
                 waits = not self.wire.closed and (isinstance(error, Unclear) or error.full)
                 if not waits or not self._holds(run_id) or left <= 0 or not await self.wire.connected(left):
                     raise
+                if not told:
+                    logger.warning("run %s waits for the store: %s", run_id, error)
+                told = True
                 await asyncio.sleep(AGAIN if isinstance(error, Unclear) else _ROOM * random.uniform(0.5, 2.0))
 
     def _holds(self, run_id: str) -> bool:
@@ -310,7 +313,7 @@ class Parts:
 
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""
-        swept = await self.blobs.sweep(self.projection, self._fenced)
+        swept = await self.blobs.sweep(self.projection, self._fenced, self._over)
         known = {letter.run_id for letter in await self.letters.read(100_000)}
         missing = [run for run in self.projection.failed() if run.id not in known and run.error is not None]
         for run in missing:
@@ -320,7 +323,7 @@ class Parts:
         return [
             await self.work.sweep(self.projection.unclaimed(), self._ended),
             Check("refused tickets", ok=True, text=f"{refused} made no sense, and are dead letters now"),
-            Check("blobs", ok=True, text=f"those of {swept} runs left behind by a crash and swept"),
+            Check("blobs", ok=True, text=swept.text),
             Check("wheels", ok=True, text=f"pieces of {await self.wheels.sweep()} uploads that never ended swept"),
             await self.keys.given_back(self._active()),
             Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
@@ -338,6 +341,11 @@ class Parts:
         except Passed:
             return False
         return tip is None or tip.run is None
+
+    async def _over(self, run_id: str) -> bool:
+        """Tells whether nobody holds a run any more, nor writes anything of it."""
+        tip = await self.chain.last(run_id)
+        return tip is None or tip.run is None or tip.run.status.terminal
 
     async def _ended(self, run_id: str) -> bool:
         """Tells whether a run needs no ticket: it ended, or never was."""

@@ -44,7 +44,7 @@ def viewer(names: Topology, inbox: str) -> Permissions:
     reads = [
         *(topology.stream_info(stream) for stream in names.streams()),
         *(topology.direct_get(stream) for stream in names.streams()),
-        *(topology.leader_get(stream) for stream in (*followed, names.objects, names.history)),
+        *(topology.leader_get(stream) for stream in (*followed, names.blobs, names.objects, names.history)),
         *(topology.create_consumer(stream, ANY) for stream in followed),
         *(topology.next_messages(stream, ANY) for stream in followed),
         *(topology.delete_consumer(stream, ANY) for stream in followed),
@@ -59,7 +59,8 @@ def gateway(names: Topology, inbox: str) -> Permissions:
         names.all_chains,
         names.all_requests,
         names.all_tickets,
-        names.all_blobs,
+        names.all_blob_pieces,
+        names.all_blob_records,
         names.all_hidden,
         names.all_reserve,
         names.all_documents,
@@ -86,7 +87,8 @@ def worker(names: Topology, inbox: str) -> Permissions:
         topology.acknowledgements(names.work),
         topology.delete_message(names.work),
         _any(names.lines(ANYONE)),
-        names.all_blobs,
+        names.all_blob_pieces,
+        names.all_blob_records,
         names.all_letters,
         names.all_workers,
         names.all_progress,
@@ -106,8 +108,8 @@ def admin(names: Topology, inbox: str) -> Permissions:
         request(stream)
         for stream in names.streams()
         for request in (
-            topology.create_stream,
-            topology.delete_stream,
+            administration.create_stream,
+            administration.delete_stream,
             topology.purge_stream,
             administration.snapshot_stream,
             administration.snapshot_received,
@@ -119,7 +121,9 @@ def admin(names: Topology, inbox: str) -> Permissions:
     return (
         gateway(names, inbox)
         | worker(names, inbox)
-        | _sorted([*makes, *(topology.update_stream(stream) for stream in (names.journal, names.work)), *everything])
+        | _sorted(
+            [*makes, *(administration.update_stream(stream) for stream in (names.journal, names.work)), *everything]
+        )
         | _sorted([administration.account_info(), administration.stream_names()])
     )
 

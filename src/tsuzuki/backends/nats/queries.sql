@@ -149,6 +149,9 @@ DELETE FROM runs WHERE id = ? AND seq < ?;
 -- columns: What is read of a run.
 runs.seq, runs.first, runs.row, runs.updated_at, params.body
 
+-- listed: What is read of a run in a list.
+runs.seq, runs.first, runs.row, runs.updated_at, iif(:params, params.body, NULL)
+
 -- joined: A run with its large params.
 runs LEFT JOIN params ON params.id = runs.id
 
@@ -221,48 +224,48 @@ INSERT OR REPLACE INTO params VALUES (?, ?);
 {filters} ORDER BY +runs.updated_at DESC, runs.id DESC LIMIT :limit
 
 -- list: Lists runs.
-SELECT {columns} FROM {joined} WHERE TRUE {rest};
+SELECT {listed} FROM {joined} WHERE TRUE {rest};
 
 -- list_unclaimed: Lists the shared runs of a tag that wait.
-SELECT {columns} FROM {joined} WHERE runs.status = 'PENDING' AND runs.private = 0 AND runs.tag = :tag {rest};
+SELECT {listed} FROM {joined} WHERE runs.status = 'PENDING' AND runs.private = 0 AND runs.tag = :tag {rest};
 
 -- list_by_number: Finds a run by its number.
-SELECT {columns} FROM {joined} WHERE runs.number = :number {rest_of_few};
+SELECT {listed} FROM {joined} WHERE runs.number = :number {rest_of_few};
 
 -- list_by_holder: Lists runs of a holder.
-SELECT {columns} FROM {joined} WHERE runs.holder = :holder AND runs.holder IS NOT NULL {rest};
+SELECT {listed} FROM {joined} WHERE runs.holder = :holder AND runs.holder IS NOT NULL {rest};
 
 -- list_by_digest: Lists runs of one flow with the same params.
-SELECT {columns} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
+SELECT {listed} FROM {joined} WHERE runs.digest = :digest AND runs.digest <> '' {rest};
 
 -- list_by_workflow: Lists runs that bring the same workflow.
-SELECT {columns} FROM {joined} WHERE runs.workflow = :workflow AND runs.workflow <> '' {rest};
+SELECT {listed} FROM {joined} WHERE runs.workflow = :workflow AND runs.workflow <> '' {rest};
 
 -- list_by_key: Lists runs with a key.
-SELECT {columns} FROM {joined} WHERE runs.key = :key {rest};
+SELECT {listed} FROM {joined} WHERE runs.key = :key {rest};
 
 -- list_by_status: Lists runs with a status.
-SELECT {columns} FROM {joined} WHERE runs.status = :status {rest};
+SELECT {listed} FROM {joined} WHERE runs.status = :status {rest};
 
 -- list_by_label: Lists runs with a label.
-SELECT {columns} FROM labels CROSS JOIN {joined}
+SELECT {listed} FROM labels CROSS JOIN {joined}
 WHERE labels.label = :label AND labels.updated_at <= :before AND runs.id = labels.id
 {filters} ORDER BY labels.updated_at DESC, labels.id DESC LIMIT :limit;
 
 -- list_by_flow: Lists runs of a flow.
-SELECT {columns} FROM {joined} WHERE runs.flow = :flow {rest};
+SELECT {listed} FROM {joined} WHERE runs.flow = :flow {rest};
 
 -- list_by_flow_and_tag: Lists runs of a flow with a tag; perhaps no run has both, however many have one of them.
-SELECT {columns} FROM {joined} WHERE runs.flow = :flow AND runs.tag = :tag {rest};
+SELECT {listed} FROM {joined} WHERE runs.flow = :flow AND runs.tag = :tag {rest};
 
 -- list_by_tag: Lists runs with a tag.
-SELECT {columns} FROM {joined} WHERE runs.tag = :tag {rest};
+SELECT {listed} FROM {joined} WHERE runs.tag = :tag {rest};
 
 -- list_by_spent: Lists runs that have spent something.
-SELECT {columns} FROM {joined} WHERE runs.spent {rest};
+SELECT {listed} FROM {joined} WHERE runs.spent {rest};
 
 -- list_by_prefix: Lists runs by the beginning of their id.
-SELECT {columns} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
+SELECT {listed} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
 -- counts: Counts the runs by status.
 SELECT status, runs FROM counts WHERE runs > 0;

@@ -128,7 +128,11 @@ class Reserve:
                 self._in_use = False
 
     async def _written(self, missing: list[str]) -> bool:
-        """Writes pieces; tells whether they are there, and there is room beyond them."""
+        """Writes pieces; tells whether they are there, and there is room beyond them.
+
+        They are taken back only where there is none, and the first one last: whoever is stopped on the way leaves what
+        it wrote, which others may count on, and nobody sees the first one missing but for want of room.
+        """
         margin = [self._topology.reserve(number) for number in range(PIECES, PIECES + MARGIN)]
         size, written, fits = min(PIECE, self._wire.largest // 2), list[str](), False
         try:
@@ -139,9 +143,8 @@ class Reserve:
         except ApiError as error:
             if error.error != DENIED and not error.full:
                 raise
-        finally:
-            for subject in margin if fits else written:
-                await self._remove(subject)
+        for subject in margin if fits else reversed(written):
+            await self._remove(subject)
         return fits
 
     async def examined(self) -> Check:

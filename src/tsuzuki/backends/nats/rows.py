@@ -158,4 +158,5 @@ def values_of(query: Query) -> dict[str, Any]:
         "workflow": query.workflow or None,
         "before_id": "" if query.before is None else query.before[1],
         "limit": query.limit,
+        "params": query.params,
     }

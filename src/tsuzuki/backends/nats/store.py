@@ -266,7 +266,7 @@ class NatsBackend:
             projection = self._parts.projection
             search = partial(projection.search, query)
             found = await self._parts.follower.current(search, lists=not projection.of_claims(query))
-            return [run for tip in found if (run := await self._whole(tip))]
+            return [run for tip in found if (run := await self._whole(tip) if query.params else frames.bare(tip))]
 
     async def _whole(self, tip: Tip) -> Run | None:
         return (await self._parts.chain.whole(tip)).run

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tsuzuki.backends import Check, amount
-from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats import administration, topology
 from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
@@ -37,7 +37,7 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     # The journal says whether the others may be made: in a store that is not for us nothing is.
     kept = await _all_made(wire, options, {names.journal: wanted[names.journal]})
     refuse_half_restored(options, kept[names.journal])
-    _refuse_newer(options, kept[names.journal])
+    _refuse_other_layouts(options, kept[names.journal])
     kept |= await _all_made(wire, options, {name: wanted[name] for name in wanted if name != names.journal})
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
@@ -63,7 +63,7 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
     """Gives the settings of a stream, which is made where it is missing."""
 
     async def make(timeout: float) -> dict[str, Any]:
-        return await _kept(wire, name, timeout) or await wire.api(topology.create_stream(name), timeout, **config)
+        return await _kept(wire, name, timeout) or await wire.api(administration.create_stream(name), timeout, **config)
 
     try:
         told: dict[str, Any] = (await _patiently(wire, make, options))["config"]
@@ -85,7 +85,7 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
 async def _narrow(wire: Wire, names: Topology, config: dict[str, Any]) -> None:
     """Lets only tickets into a work queue of old, which took whatever began like one and would never give it."""
     try:
-        await wire.api(topology.update_stream(names.work), **config)
+        await wire.api(administration.update_stream(names.work), **config)
     except (ApiError, Unclear) as error:
         logger.debug("the stream %s is kept as it is, until an admin opens the store: %s", names.work, error)
 
@@ -145,13 +145,18 @@ def refuse_half_restored(options: Options, journal: dict[str, Any]) -> None:
         )
 
 
-def _refuse_newer(options: Options, journal: dict[str, Any]) -> None:
-    """Refuses a store whose layout we do not know; one that says nothing of it is of the first."""
+def _refuse_other_layouts(options: Options, journal: dict[str, Any]) -> None:
+    """Refuses a store that is laid out otherwise; one that says nothing of it is of the first layout."""
     layout = str((journal.get("metadata") or {}).get(topology.LAYOUT_MARK, "1"))
     if not layout.isdecimal() or int(layout) > topology.LAYOUT:
         raise NewerStore(
             f"{options.url} was made by a newer Tsuzuki (its layout is {layout}, this one knows {topology.LAYOUT}); "
             "upgrade tsuzuki here, or choose another prefix"
+        )
+    if int(layout) < topology.LAYOUT:
+        raise StoreUnavailable(
+            f"{options.url} was made by an earlier Tsuzuki (its layout is {layout}, this one's {topology.LAYOUT}), "
+            "which kept large values where this one does not look; let its runs end there, and choose another prefix"
         )
 
 
@@ -159,7 +164,7 @@ async def remove(wire: Wire, names: Topology) -> None:
     """Deletes the streams of a store with all that they hold."""
     for name in names.streams():
         try:
-            await wire.api(topology.delete_stream(name))
+            await wire.api(administration.delete_stream(name))
         except ApiError as error:
             if error.error != NOT_FOUND:
                 raise

@@ -5,7 +5,7 @@
 | journal | the chain of each run: facts, and the row after them | `P.j.RUN` |
 | state | a key-value bucket: workers, progress, keys, idempotency keys, limits, a reserve | `$KV.P_workers.…` |
 | log | log lines, the oldest go first | `P.l.RUN` |
-| blobs | large values in pieces | `P.b.RUN.DIGEST.PIECE` |
+| blobs | an Object Store bucket: large values | `$O.P_blobs.C.RUN.DIGEST.ONCE`, `$O.P_blobs.M.NAME` |
 | work | a ticket for each shared run that has not ended; a work queue | `P.work.TAG.PRIORITY.FLOW.RUN` |
 | dlq | dead letters, which outlive their runs | `P.dlq.RUN` |
 | objects | an Object Store bucket: wheels in pieces, a record of each | `$O.P_wheels.C.NUID`, `$O.P_wheels.M.NAME` |
@@ -22,7 +22,7 @@ whoever restores the store, for as long as that takes.
 
 import hashlib
 import re
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
@@ -34,7 +34,7 @@ API: Final = "$JS.API"
 NANO: Final = 1_000_000_000
 UNUSED: Final = 24 * 3600
 """A consumer that nobody asked for so long is removed; it is made again when it is needed (seconds)."""
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """How a store is laid out; raised when an older version would do harm to it, and refuses it then."""
 LAYOUT_MARK: Final = "tsuzuki.layout"
 """Where the journal's stream says it."""
@@ -43,10 +43,9 @@ RESTORING: Final = "restoring"
 RESTORING_MARK: Final = "tsuzuki.restoring"
 """Where it says which restore that is."""
 _TICKET_WORDS: Final = 4
+_NUID_WORDS: Final = 3
 _JOURNAL: Final = "-journal"
 _TOKEN: Final = re.compile(r"[^\s.*>\x00-\x1f]+")
-
-
 BROUGHT: Final = ""
 """Stands for the flow of all runs that bring their workflow, as no flow is called so: not every worker can."""
 
@@ -59,18 +58,29 @@ class Group(NamedTuple):
     flow: str
 
 
+class Blob(NamedTuple):
+    """What a subject says of a large value: whose it is, and the name of its pieces; empty where it is its record's."""
+
+    run: str
+    digest: str
+    nuid: str
+
+
 class Topology:
     """The names of one store."""
 
     def __init__(self, options: Options) -> None:
-        prefix = options.prefix
-        self._options = options
+        self._options, prefix = options, options.prefix
         self._prefix = prefix
         self.journal = f"{prefix}{_JOURNAL}"
         self.bucket = options.workers_bucket or f"{prefix}_workers"
         self.state = f"KV_{self.bucket}"
         self.log = f"{prefix}-log"
-        self.blobs = f"{prefix}-blobs"
+        self.blobs_bucket = f"{prefix}_blobs"
+        self.blobs = f"OBJ_{self.blobs_bucket}"
+        self.all_of_blobs = f"$O.{self.blobs_bucket}.>"
+        self.all_blob_pieces = f"$O.{self.blobs_bucket}.C.>"
+        self.all_blob_records = f"$O.{self.blobs_bucket}.M.*"
         self.work = f"{prefix}-work"
         self._work = options.work_prefix or f"{prefix}.work"
         self.letters = options.dlq_stream or f"{prefix.upper()}_DLQ"
@@ -88,7 +98,6 @@ class Topology:
         self.all_letters = f"{self._letters}.*"
         self.all_tickets = f"{self._work}.*.*.*.*"
         self.all_work = f"{self._work}.>"
-        self.all_blobs = f"{prefix}.b.>"
         self.all_requests = f"{prefix}.ctl.*"
         self.restoring = f"{prefix}.ctl.restoring"
         self.all_workers = f"$KV.{self.bucket}.worker.*"
@@ -113,13 +122,17 @@ class Topology:
         """The subject of a run's log."""
         return f"{self._prefix}.l.{_token(run_id)}"
 
-    def blob(self, run_id: str, digest: str, piece: str = "*") -> str:
-        """The subject of a piece of a blob, or of all its pieces."""
-        return f"{self._prefix}.b.{_token(run_id)}.{_token(digest)}.{piece}"
+    def blob_record(self, run_id: str, digest: str) -> str:
+        """The record of a large value."""
+        return f"$O.{self.blobs_bucket}.M.{_encoded(blob_name(run_id, digest))}"
+
+    def blob_pieces(self, nuid: str) -> str:
+        """The pieces of a large value, by the name that its record gives them."""
+        return f"$O.{self.blobs_bucket}.C.{nuid}"
 
     def blobs_of(self, run_id: str) -> str:
-        """The subjects of all blobs of a run."""
-        return f"{self._prefix}.b.{_token(run_id)}.>"
+        """The pieces of all large values of a run."""
+        return f"$O.{self.blobs_bucket}.C.{_token(run_id)}.>"
 
     def letter(self, run_id: str) -> str:
         """The subject of a run's dead letters."""
@@ -186,7 +199,7 @@ class Topology:
 
     def wheel(self, name: str) -> str:
         """The record of a wheel."""
-        return f"$O.{self.wheels}.M.{urlsafe_b64encode(name.encode()).decode()}"
+        return f"$O.{self.wheels}.M.{_encoded(name)}"
 
     def wheel_pieces(self, nuid: str) -> str:
         """The pieces of a wheel."""
@@ -226,7 +239,7 @@ class Topology:
             },
             self.state: {"subjects": [f"$KV.{self.bucket}.>"], **bucket, "discard": "new"},
             self.log: {"subjects": [f"{prefix}.l.>"], "max_bytes": options.max_log_bytes, "discard": "old"},
-            self.blobs: {"subjects": [f"{prefix}.b.>"], **full},
+            self.blobs: {**_objects(self.blobs_bucket), **full},
             self.work: {"subjects": [self.all_tickets], **tickets},
             self.letters: {
                 "subjects": [f"{self._letters}.>"],
@@ -234,11 +247,7 @@ class Topology:
                 "discard": "old",
                 "duplicate_window": 120 * NANO,
             },
-            self.objects: {
-                "subjects": [f"$O.{self.wheels}.C.>", f"$O.{self.wheels}.M.>"],
-                "allow_rollup_hdrs": True,
-                "discard": "new",
-            },
+            self.objects: _objects(self.wheels),
             self.history: {
                 "subjects": [f"$KV.{self._history}.>"],
                 **bucket,
@@ -277,24 +286,9 @@ class Topology:
 # Requests to the server
 
 
-def create_stream(stream: str) -> str:
-    """Where a stream is made."""
-    return f"{API}.STREAM.CREATE.{stream}"
-
-
-def update_stream(stream: str) -> str:
-    """Where the settings of a stream are changed."""
-    return f"{API}.STREAM.UPDATE.{stream}"
-
-
 def stream_info(stream: str) -> str:
     """Where a stream tells its state."""
     return f"{API}.STREAM.INFO.{stream}"
-
-
-def delete_stream(stream: str) -> str:
-    """Where a stream is deleted."""
-    return f"{API}.STREAM.DELETE.{stream}"
 
 
 def purge_stream(stream: str) -> str:
@@ -347,9 +341,27 @@ def last_token(subject: str) -> str:
     return subject.rpartition(".")[2]
 
 
-def run_of_blob(subject: str) -> str:
-    """Gives the run that a piece of a blob belongs to."""
-    return subject.split(".")[2]
+def blob_name(run_id: str, digest: str) -> str:
+    """What a large value is called in its bucket."""
+    return f"{run_id}/{digest}"
+
+
+def blob_nuid(run_id: str, digest: str, once: str) -> str:
+    """What the pieces of a large value are called: those of a run begin alike, and each writing has its own."""
+    return f"{_token(run_id)}.{_token(digest)}.{once}"
+
+
+def blob_in(subject: str) -> Blob | None:
+    """Reads which large value a subject is about; None where it is about none of ours."""
+    _, _, kind, name = subject.split(".", 3)
+    if kind == "C":
+        words = name.split(".")
+        return Blob(words[0], words[1], name) if len(words) == _NUID_WORDS else None
+    try:
+        run_id, _, digest = urlsafe_b64decode(name).decode().partition("/")
+    except ValueError:  # another client has put it there
+        return None
+    return Blob(run_id, digest, "") if digest else None
 
 
 def _fitting(name: str, prefixes: Iterable[str]) -> list[str]:
@@ -357,6 +369,15 @@ def _fitting(name: str, prefixes: Iterable[str]) -> list[str]:
     kind = name.partition("_")[0] if name.startswith(("KV_", "OBJ_")) else ""
     bare = name.removeprefix(f"{kind}_") if kind else name
     return [prefix for prefix in prefixes if bare.startswith((f"{prefix}-", f"{prefix}_", f"{prefix.upper()}_"))]
+
+
+def _objects(bucket: str) -> dict[str, Any]:
+    return {"subjects": [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"], "allow_rollup_hdrs": True, "discard": "new"}
+
+
+def _encoded(name: str) -> str:
+    """Writes the name of an object as one word of a subject, as every client of NATS does."""
+    return urlsafe_b64encode(name.encode()).decode()
 
 
 def _token(name: str) -> str:

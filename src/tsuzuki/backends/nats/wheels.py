@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from nats.aio.msg import Msg
 
 from tsuzuki.backends.nats import topology
-from tsuzuki.backends.nats.faults import IN_FLIGHT, PASSED, ApiError, Unclear
+from tsuzuki.backends.nats.faults import ApiError, Unclear
+from tsuzuki.backends.nats.objects import ABANDONED, AT_ONCE, DIGEST, Meta, again, decode, digest, subjects
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.records import Records
 from tsuzuki.backends.nats.reserve import Reserve
@@ -31,30 +32,9 @@ from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.wheelerrors import WheelNotFound
 
 PIECE: Final = 128 * 1024
-AT_ONCE: Final = 16
 TAGS: Final = "Tsuzuki-Tags"
-DIGEST: Final = "SHA-256="
-_AGAIN: Final = 0.02
-_ABANDONED: Final = 3600.0
-"""After so many seconds without a new piece an upload is gone."""
 
 
-class Meta(msgspec.Struct, omit_defaults=True):
-    """The record of an object, by the names that clients of NATS give it."""
-
-    name: str
-    bucket: str = ""
-    nuid: str = ""
-    size: int = 0
-    chunks: int = 0
-    digest: str = ""
-    mtime: str = ""
-    headers: dict[str, list[str]] | None = None
-    metadata: dict[str, str] | None = None
-    deleted: bool = False
-
-
-_meta: Final = msgspec.json.Decoder(Meta).decode
 _event: Final = msgspec.json.Decoder(WheelEvent).decode
 
 
@@ -120,7 +100,7 @@ class NatsWheels:
             try:
                 await self._wire.publish(names.wheel(wheel.name), body, after=last, among=names.all_wheels, alone=True)
             except ApiError as error:
-                await _again(error)
+                await again(error)
                 continue
             except Unclear:
                 if all(meta.nuid != wheel.nuid for meta in (await self._metas())[0]):
@@ -174,7 +154,7 @@ class NatsWheels:
                     await self._wire.publish(subject, msgspec.json.encode(gone), after=seq, alone=True)
                     break
                 except ApiError as error:
-                    await _again(error)
+                    await again(error)
             await self._drop_pieces(meta.nuid)
             wheel = _wheel_of(meta)
             await self._tell(event.of(wheel, self._clock.now()))
@@ -187,15 +167,14 @@ class NatsWheels:
     async def sweep(self) -> int:
         """Removes the pieces of uploads that never became wheels; gives of how many."""
         stream = self._topology.objects
-        told = await self._wire.api(topology.stream_info(stream), subjects_filter=self._topology.all_wheel_pieces)
         # The pieces are listed before the wheels: those of a wheel are there before it is.
-        subjects = (told.get("state") or {}).get("subjects") or {}
-        nuids = {topology.last_token(subject): subject for subject in subjects}
+        listed = await subjects(self._wire, stream, self._topology.all_wheel_pieces)
+        nuids = {topology.last_token(subject): subject for subject in listed}
         kept = {meta.nuid for meta in (await self._metas())[0] if not meta.deleted}
         swept = 0
         for nuid in sorted(nuids.keys() - kept):
             last = await self._wire.api(topology.leader_get(stream), last_by_subj=nuids[nuid])
-            if self._clock.now() - seconds(last["message"]["time"]) > _ABANDONED:
+            if self._clock.now() - seconds(last["message"]["time"]) > ABANDONED:
                 await self._drop_pieces(nuid)
                 swept += 1
         return swept
@@ -236,13 +215,6 @@ class NatsWheels:
         self._heard += 1
 
 
-async def _again(error: ApiError) -> None:
-    """Lets a write be tried again that somebody else came before, or is just coming before; raises any other error."""
-    if error.error not in (PASSED, IN_FLIGHT):
-        raise error
-    await asyncio.sleep(_AGAIN)
-
-
 def _meta_of(wheel: Wheel, bucket: str, chunks: int) -> Meta:
     about = {"package": wheel.package, "version": wheel.version, "requires_python": wheel.requires_python}
     return Meta(
@@ -251,7 +223,7 @@ def _meta_of(wheel: Wheel, bucket: str, chunks: int) -> Meta:
         nuid=wheel.nuid,
         size=wheel.size,
         chunks=chunks,
-        digest=DIGEST + base64.urlsafe_b64encode(bytes.fromhex(wheel.sha256)).decode(),
+        digest=digest(bytes.fromhex(wheel.sha256)),
         mtime=_stamp(wheel.modified),
         headers={TAGS: [",".join(wheel.tags)]},
         metadata=about,
@@ -261,7 +233,7 @@ def _meta_of(wheel: Wheel, bucket: str, chunks: int) -> Meta:
 def _read(data: bytes) -> Meta | None:
     """Reads a record; what another client has put there and is no wheel is left alone."""
     try:
-        meta = _meta(data)
+        meta = decode(data)
     except msgspec.MsgspecError:
         return None
     return meta if meta.name.endswith(".whl") else None
@@ -270,10 +242,10 @@ def _read(data: bytes) -> Meta | None:
 def _wheel_of(meta: Meta) -> Wheel:
     """Gives the wheel of a record; what another client did not say is told by its name, or fits nothing."""
     try:
-        digest = base64.urlsafe_b64decode(meta.digest.removeprefix(DIGEST))
+        sha256 = base64.urlsafe_b64decode(meta.digest.removeprefix(DIGEST))
         modified = datetime.fromisoformat(meta.mtime).timestamp() if meta.mtime else 0.0
     except ValueError:
-        digest, modified = b"", 0.0
+        sha256, modified = b"", 0.0
     package, _, rest = meta.name.partition("-")
     tags = [tag for text in (meta.headers or {}).get(TAGS, []) for tag in text.split(",") if tag]
     about = meta.metadata or {}
@@ -282,7 +254,7 @@ def _wheel_of(meta: Meta) -> Wheel:
         package=about.get("package") or package.lower().replace("_", "-"),
         version=about.get("version") or rest.partition("-")[0],
         size=meta.size,
-        sha256=digest.hex(),
+        sha256=sha256.hex(),
         tags=tuple(tags),
         requires_python=about.get("requires_python", ""),
         nuid=meta.nuid,

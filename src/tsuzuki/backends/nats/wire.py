@@ -183,7 +183,9 @@ class Wire:
             if not answer.headers or answer.headers.get(_STATUS) != "503":
                 return answer
             if tries <= 0:
-                raise Unclear("nobody answers on the server: is JetStream enabled, has it a leader?")
+                raise Unclear(
+                    "nobody answers on the server: is JetStream enabled, has it a leader, is the stream still there?"
+                )
             tries -= 1
             await asyncio.sleep(_SOON)
 

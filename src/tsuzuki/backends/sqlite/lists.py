@@ -31,7 +31,8 @@ def search(execute: Execute, query: Query) -> list[Run]:
     values = _values(query, query.limit + 1)
     found = set(_found(execute, query, values))
     newest = [number for _, number in nlargest(query.limit + 1, found)]
-    rows = map(run_from, execute(SQL["runs_by_number"], (numbers(newest),)).fetchall())
+    statement = SQL["runs_by_number" if query.params else "bare_runs_by_number"]
+    rows = map(run_from, execute(statement, (numbers(newest),)).fetchall())
     page = sorted(rows, key=_place, reverse=True)
     return [run for run in page if query.before is None or _place(run) < query.before][: query.limit]
 

@@ -2,13 +2,18 @@
 -- {name} stands for the statement of that name, so that a list of columns is written once.
 
 -- columns: The columns of a row, in the order in which rows.py reads them.
+    {first_columns}, (SELECT body FROM params WHERE params.run = runs.number), {last_columns}
+
+-- first_columns: Those before the params.
     runs.number, runs.id, runs.flow, runs.created_at, runs.digest, runs.tag, runs.tags, runs.priority, runs.key,
     runs.idempotency_key, runs.tenant, runs.private, runs.source, runs.continues, runs.status, runs.attempt,
     runs.holder, runs.not_before, runs.started_at, runs.finished_at, runs.updated_at,
     (SELECT max(workers.heartbeat_at, runs.heartbeat_at) FROM workers WHERE workers.id = runs.holder),
     runs.heartbeat_at, runs.position, runs.done, runs.failed, runs.skipped, runs.steps, runs.barren,
     runs.fingerprint, runs.blob, runs.cancel_asked_at, runs.cancel_asked_by, runs.cancel_reason, runs.version,
-    runs.progress, runs.error, runs.result, (SELECT body FROM params WHERE params.run = runs.number),
+    runs.progress, runs.error, runs.result
+
+-- last_columns: Those after the params.
     runs.workflow, runs.workflow_bytes, runs.api_key, runs.worker, runs.spent
 
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
@@ -44,6 +49,9 @@ SELECT {columns} FROM runs WHERE id = ?;
 
 -- runs_by_number: Reads the rows of runs given as a JSON list of numbers.
 SELECT {columns} FROM runs WHERE number IN (SELECT value FROM json_each(?));
+
+-- bare_runs_by_number: Reads the rows of runs given as a JSON list of numbers, without their params.
+SELECT {first_columns}, '{}', {last_columns} FROM runs WHERE number IN (SELECT value FROM json_each(?));
 
 -- run_by_idempotency_key: Finds the run that an idempotency key made.
 SELECT {columns} FROM runs WHERE tenant = ? AND idempotency_key = ?;

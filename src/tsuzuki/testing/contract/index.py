@@ -66,6 +66,13 @@ class IndexContract:
         assert await backend.search(Query(number=run.number)) == [run]
         assert await backend.search(Query(number=run.number + 1)) == []
 
+    @pytest.mark.parametrize("size", [1, 5_000, 900_000])
+    async def test_a_list_can_do_without_params(self, backend: Backend, size: int) -> None:
+        run = await b.submitted(backend, params=msgspec.Raw(b'{"text": "' + b"x" * size + b'"}'))
+        for asked in ({}, {"status": (Status.PENDING,), "tag": run.tag, "private": False}, {"number": run.number}):
+            assert await backend.search(Query(**asked)) == [run]
+            assert [bytes(row.params) for row in await backend.search(Query(**asked, params=False))] == [b"{}"]
+
     async def test_runs_are_found_by_status(self, backend: Backend) -> None:
         pending = await b.submitted(backend)
         failed = await b.ended(backend, Status.FAILED)

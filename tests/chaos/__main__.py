@@ -1,7 +1,8 @@
 """The chaos of everything: `python -m tests.chaos [--store sqlite|nats|cluster|all] [--seconds S] [--seed N]`.
 
 It starts the whole product, lets everybody use it, does harm for so many seconds, lets it settle, and then proves from
-the stores that nothing was lost, repeated or paid for twice. The seed repeats the faults; `--folder` keeps what was found.
+the stores that nothing was lost, repeated or paid for twice. The seed repeats the faults; `--folder` keeps what was
+found.
 """
 
 import argparse

@@ -21,11 +21,16 @@ def asked_of(file: Path, statement: str) -> list[tuple[Any, ...]]:
 
 
 def commits_are_those_of_the_repositories(file: Path, world: World) -> Iterator[str]:
-    """Each branch has the commits that git has, and the counters of bulk runs are those of their targets."""
+    """The file is what git has, and the counters of bulk runs are those of their targets."""
     try:
         consistent(file)
     except AssertionError as error:
         yield f"commits: {error}"
+    yield from branches_are_those_of_the_repositories(file, world)
+
+
+def branches_are_those_of_the_repositories(file: Path, world: World) -> Iterator[str]:
+    """Each branch has the commits that git has."""
     projects = {
         key: name for key, name in asked_of(file, "SELECT project_id, name FROM projects") if str(name)[-1].isdigit()
     }
@@ -53,7 +58,8 @@ def glossaries_are_those_of_an_undisturbed_run(
     """Each run that was accepted has completed, and each project has the definitions of one that nobody disturbed."""
     for number, run in asked["runs"].items():
         file = folder / f"project-{asked['projects'][number]}.db"
-        [(status, error)] = asked_of(file, f"SELECT status, error_message FROM runs WHERE id = {int(run)}") or [("", "")]
+        rows = {number: told for number, *told in asked_of(file, "SELECT id, status, error_message FROM runs")}
+        status, error = rows.get(int(run), ("lost", ""))
         if status != "completed":
             yield f"glossary {number}: run {run} is {status!r}: {error}"
         elif (found := glossary_of(file, int(number))) != undisturbed:
@@ -66,7 +72,8 @@ def notes_are_there_once(folder: Path, vault: Path, asked: dict[str, Any], figur
         wanted = {f"claude-{int(number) * 1000 + each:04d}" for each in range(CONVERSATIONS)}
         notes = Counter(_item(note) for note in (vault / number).glob("*.md"))
         if notes != Counter(wanted):
-            yield f"notes {number}: {sorted((Counter(wanted) - notes).keys())} missing, {notes - Counter(wanted)} too many"
+            missing, more = Counter(wanted) - notes, notes - Counter(wanted)
+            yield f"notes {number}: {sorted(missing)} missing, {sorted(more)} too many"
         log = folder / session / "import" / "pipeline_stages.jsonl"
         done: Counter[tuple[str, str]] = Counter()
         for line in log.read_text().splitlines() if log.exists() else []:

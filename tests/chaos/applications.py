@@ -1,4 +1,4 @@
-"""The load of the three applications over HTTP, at the same time: collections, glossaries and notes, one after another."""
+"""The load of the three applications over HTTP, at the same time: collections, glossaries and notes."""
 
 import asyncio
 import json

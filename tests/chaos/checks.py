@@ -1,6 +1,6 @@
-"""What must hold of a store whatever happened to the processes that wrote it: each check gives its offences as sentences.
+"""What must hold of a store whatever happened to the processes that wrote it.
 
-They read journals as they lie there, and fold them by rules of their own.
+Each check gives its offences as sentences. They read journals as they lie there, and fold them by rules of their own.
 """
 
 import json
@@ -135,9 +135,9 @@ def outcomes_are_recorded_once(evidence: Evidence) -> Iterator[str]:
         outcomes = Counter(
             (fact["step"], fact.get("key", ""), fact.get("attempt", 1)) for fact in story.of(*SUCCESSES, *FAILURES)
         )
-        for name, times in outcomes.items():
+        for outcome, times in outcomes.items():
             if times > 1:
-                yield f"run {story.run_id}: {name} has {times} outcomes"
+                yield f"run {story.run_id}: {outcome} has {times} outcomes"
         endings = Counter(fact.get("attempt", 1) for fact in story.of(*ENDED))
         for attempt, times in endings.items():
             if times > 1:
@@ -145,7 +145,7 @@ def outcomes_are_recorded_once(evidence: Evidence) -> Iterator[str]:
 
 
 def nothing_acknowledged_was_called_again(evidence: Evidence) -> Iterator[str]:
-    """No call begins after the one that was recorded has returned, but in a process that has lost its claim meanwhile."""
+    """No call begins after the recorded one has returned, but in a process that has lost its claim meanwhile."""
     began, ended = _calls(evidence)
     made: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for each in began.values():
@@ -302,7 +302,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 def items_are_what_the_journal_has(evidence: Evidence) -> Iterator[str]:
     """The table of the items of a run has each outcome of its journal, at its position."""
     for run_id, items in evidence.items.items():
-        story = evidence.stories[run_id]
+        story = evidence.stories.get(run_id, Story(run_id, {}))
         there = [position for position, fact in story.facts if fact["kind"] in SUCCESSES + FAILURES]
         seen = [each["position"] for each in items]
         evidence.figures["items listed"] += len(items)

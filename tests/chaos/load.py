@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -78,7 +78,19 @@ class Http:
 def work(chance: random.Random) -> tuple[str, dict[str, Any]]:
     """Chooses a flow and its params."""
     flow = chance.choices(
-        ["steps", "maps", "blocking", "nested", "collecting", "keyed", "waiting", "large", "yaml", "asking", "batching"],
+        [
+            "steps",
+            "maps",
+            "blocking",
+            "nested",
+            "collecting",
+            "keyed",
+            "waiting",
+            "large",
+            "yaml",
+            "asking",
+            "batching",
+        ],
         [10, 16, 8, 10, 8, 16, 8, 3, 8, 6, 4],
     )[0]
     count = chance.randint(3, 30)
@@ -196,7 +208,7 @@ class Load:
             if self._stopping.is_set() and watched.connections > 200:
                 return
 
-    async def _events(self, watched: Watched) -> AsyncIterator[tuple[str, int, str]]:
+    async def _events(self, watched: Watched) -> AsyncGenerator[tuple[str, int, str], None]:
         headers = {"Last-Event-ID": str(watched.facts[-1][0])} if watched.facts else {}
         async with self.http.client.stream("GET", f"/runs/{watched.run_id}/events", headers=headers) as answer:
             if answer.status_code != 200:

@@ -63,7 +63,7 @@ class Network:
 
     def slow(self, host: str) -> None:
         """Lets so little through that everything queues up for up to a second."""
-        shape = "rate 300kbit burst 3kb latency 1s".split()
+        shape = ["rate", "300kbit", "burst", "3kb", "latency", "1s"]
         subprocess.run(["tc", "qdisc", "add", "dev", f"to-{host}", "root", "tbf", *shape], check=True)
         subprocess.run([*self.inside(host), "tc", "qdisc", "add", "dev", "out", "root", "tbf", *shape], check=True)
 
@@ -88,9 +88,12 @@ class Disk:
         with image.open("wb") as file:
             file.truncate(ROOM)
         made = subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=False, capture_output=True)
-        mounted = made.returncode == 0 and not subprocess.run(
-            ["mount", "-o", "loop", str(image), str(self.folder)], check=False, capture_output=True
-        ).returncode
+        mounted = (
+            made.returncode == 0
+            and not subprocess.run(
+                ["mount", "-o", "loop", str(image), str(self.folder)], check=False, capture_output=True
+            ).returncode
+        )
         if not mounted:
             image.unlink()
         return mounted

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from tests.chaos.parts import Part
 from tests.chaos.surroundings import Disk, Network
-from tests.chaos.witness import append
+from tests.chaos.witness import CALLS, append
 
 LEASE = 3.0
 """How long a worker may be silent (seconds)."""
+PATIENCE = 10.0
+"""How long the next fault waits for progress (seconds)."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Wrecker:
 
     def __init__(self, victims: Victims, events: Path) -> None:
         self._victims, self._events = victims, events
+        self._seen = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self.done: list[Fault] = []
 
@@ -87,11 +90,26 @@ class Wrecker:
             if time.monotonic() + fault.pause > until:
                 break
             await asyncio.sleep(fault.pause)
+            await self._progress(until)
             task = asyncio.create_task(self._befall(fault))
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
         if self._under_way:
             await asyncio.wait(self._under_way)
+
+    async def _progress(self, until: float) -> None:
+        """Waits until somebody has called something since the last fault, or it takes too long.
+
+        So a machine on which processes start slowly is disturbed at as many places as a quick one.
+        """
+        patience = min(until, time.monotonic() + PATIENCE)
+        while self._size() == self._seen and time.monotonic() < patience:
+            await asyncio.sleep(0.05)
+        self._seen = self._size()
+
+    def _size(self) -> int:
+        calls = self._events.with_name(CALLS)
+        return calls.stat().st_size if calls.exists() else 0
 
     async def _befall(self, fault: Fault) -> None:
         does: dict[str, Callable[[Fault], Awaitable[None]]] = {
@@ -114,7 +132,7 @@ class Wrecker:
         part = self._victims.parts[fault.victim]
         async with part.lock:
             self._note(fault, "kill", part.pid)
-            part.kill()
+            await asyncio.to_thread(part.kill)  # it may have to wait for a disk that hangs
             self._note(fault, "killed", part.pid)
             await asyncio.sleep(fault.lasts)
             part.start()
@@ -147,9 +165,7 @@ class Wrecker:
         self._note(fault, "slow disk")
         until = time.monotonic() + fault.lasts
         while time.monotonic() < until:
-            await asyncio.to_thread(disk.hang)
-            await asyncio.sleep(0.25)
-            await asyncio.to_thread(disk.go_on)
+            await asyncio.to_thread(disk.hang, 0.25)
             await asyncio.sleep(0.05)
         self._note(fault, "quick disk")
 

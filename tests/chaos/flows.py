@@ -18,11 +18,11 @@ AGAIN = Retry(attempts=4, backoff=0.05)
 LARGE = 300_000
 
 
-class Passing(Exception):  # noqa: N818 - it passes
+class Passing(Exception):
     """A fault that is over when the call is made again."""
 
 
-class Lasting(Exception):  # noqa: N818 - it lasts
+class Lasting(Exception):
     """A fault that stays."""
 
 

@@ -16,6 +16,7 @@ from tests.chaos import application_checks as apps
 from tests.chaos.applications import Applications, World
 from tests.chaos.checks import Evidence, offences
 from tests.chaos.faults import Wrecker, sequence
+from tests.chaos.figures import percentiles, takeovers
 from tests.chaos.load import Http, Load
 from tests.chaos.reading import from_nats, from_sqlite
 from tests.chaos.stage import Stage
@@ -162,6 +163,8 @@ class Performance:
             evidence.stories = await from_nats(self._stage.backend)
         evidence.calls, evidence.ledger = lines(witness / "calls.jsonl"), lines(witness / "ledger.jsonl")
         evidence.events = lines(self._events)
+        journals = {run_id: [story.row, story.facts] for run_id, story in evidence.stories.items()}
+        (self._stage.folder / "journals.json").write_text(json.dumps(journals))
         (self._stage.folder / "told.json").write_text(json.dumps(self._load.told() | self._apps.told()))
         found = offences(evidence)
         found["applications"] = list(self._applications(evidence.figures))
@@ -171,7 +174,8 @@ class Performance:
         self._report |= {
             "runs": dict(statuses),
             "submissions": _submitted(evidence.submissions),
-            "submit seconds p50 p99": [round(took[len(took) * p // 100], 3) for p in (50, 99)] if took else [],
+            "accepted after": percentiles(took),
+            "taken over after": percentiles(takeovers(evidence.stories, evidence.calls)),
             "applications": {name: len(told) for name, told in self._apps.told().items() if name != "commits"},
             "figures": dict(sorted(evidence.figures.items())),
             "starts": self._stage.figures()["starts"],

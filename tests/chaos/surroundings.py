@@ -1,6 +1,6 @@
-"""Where the chaos takes place: a network and mounts of its own, hosts on links that can be cut, disks that can be full.
+"""Where the chaos takes place: hosts on links that can be cut, disks that can be full or hang.
 
-Everything is private to this process (`unshare`) and gone when it ends, however it ends.
+Network, mounts and processes are private to this program (`unshare`), and gone when it ends, however it ends.
 """
 
 import contextlib
@@ -24,7 +24,8 @@ def enter(arguments: list[str]) -> NoReturn:
     """Becomes this program again, in surroundings of its own."""
     installed()
     mapped = [] if os.getuid() == 0 else ["--map-root-user"]
-    command = ["unshare", *mapped, "--mount", "--net", sys.executable, "-m", "tests.chaos", INSIDE, *arguments]
+    own = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    command = ["unshare", *mapped, *own, sys.executable, "-m", "tests.chaos", INSIDE, *arguments]
     os.execvp(command[0], command)  # noqa: S606 - ourselves
 
 
@@ -111,9 +112,11 @@ class Disk:
     def clear(self) -> None:
         (self.folder / "ballast").unlink(missing_ok=True)
 
-    def hang(self) -> None:
-        """Lets nobody write until it goes on."""
+    def hang(self, seconds: float) -> None:
+        """Lets nobody write for some time."""
         subprocess.run(["fsfreeze", "--freeze", str(self.folder)], check=False, capture_output=True)
+        time.sleep(seconds)
+        self.go_on()
 
     def go_on(self) -> None:
         subprocess.run(["fsfreeze", "--unfreeze", str(self.folder)], check=False, capture_output=True)

@@ -1,6 +1,7 @@
 """What a process knows of all runs: rows that gather, lists along indexes, counts that are kept."""
 
 import random
+import sqlite3
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +15,7 @@ from tsuzuki.backends.nats import frames, projection
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.kept import Kept
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.rows import Rows
 from tsuzuki.clock import SystemClock
 from tsuzuki.lifecycle import Run, Status
 
@@ -199,3 +201,19 @@ def test_what_is_known_of_runs_outlives_the_process(tmp_path: Path) -> None:
     assert bytes(found.run.params) == bytes(params)
     assert second.stamp() > 1000.0
     second.close()
+
+
+def test_a_transaction_whose_end_is_refused_is_undone() -> None:
+    """A full disk refuses the commit: a transaction left open would keep everybody from writing for good."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(
+        "PRAGMA foreign_keys = ON; CREATE TABLE one (id INTEGER PRIMARY KEY);"
+        "CREATE TABLE two (one INTEGER REFERENCES one (id) DEFERRABLE INITIALLY DEFERRED);"
+    )
+    rows = Rows(database)
+    with pytest.raises(sqlite3.IntegrityError), rows.transaction():
+        database.execute("INSERT INTO two VALUES (1)")
+    assert not database.in_transaction
+    with rows.transaction():
+        database.execute("INSERT INTO one VALUES (1)")
+    rows.close()

@@ -76,14 +76,22 @@ def notes_are_there_once(folder: Path, vault: Path, asked: dict[str, Any], figur
             yield f"notes {number}: {sorted(missing)} missing, {sorted(more)} too many"
         log = folder / session / "import" / "pipeline_stages.jsonl"
         done: Counter[tuple[str, str]] = Counter()
-        for line in log.read_text().splitlines() if log.exists() else []:
-            told = json.loads(line)
+        for told in _whole(log):
             if told["status"] == "success" and told["stage"] in ("transform", "load"):
                 done[told["stage"], told["item_id"]] += 1
         figures["notes written"] += notes.total()
         figures["stages logged again"] += done.total() - len(done)
         if {item for stage, item in done if stage == "load"} != wanted:
             yield f"notes {number}: the log has {len(done)} successes for {len(wanted)} items"
+
+
+def _whole(log: Path) -> Iterator[dict[str, Any]]:
+    """Gives the lines of a log that are whole: a kill and a full disk leave half ones, which count for nothing."""
+    for line in log.read_text().splitlines() if log.exists() else []:
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            continue
 
 
 def _item(note: Path) -> str:

@@ -299,6 +299,13 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     return {"status": row["status"], "attempt": row["attempt"], **row["counts"]}
 
 
+def processes_end_when_told(evidence: Evidence) -> Iterator[str]:
+    """A process that is told to stop, when all is calm, ends."""
+    for each in evidence.events:
+        if each["what"] == "does not end":
+            yield f"{each['part']} did not end when it was told to"
+
+
 def items_are_what_the_journal_has(evidence: Evidence) -> Iterator[str]:
     """The table of the items of a run has each outcome of its journal, at its position."""
     for run_id, items in evidence.items.items():
@@ -323,6 +330,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     watchers_saw_the_journal,
     lists_are_what_the_rows_are,
     items_are_what_the_journal_has,
+    processes_end_when_told,
 )
 
 

@@ -25,7 +25,7 @@ class Part:
         self._command, self._witness = list(command), witness
         known = {key: value for key, value in os.environ.items() if not key.startswith("TSUZUKI_")}
         path = os.pathsep.join([str(ROOT), str(Path(tsuzuki.__file__).parents[1])])
-        self._environment = known | {"PYTHONPATH": path} | environment
+        self._environment = known | {"PYTHONPATH": path, "PYTHONFAULTHANDLER": "1"} | environment
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
 
@@ -76,7 +76,8 @@ class Part:
             self._process.wait(within)
         except subprocess.TimeoutExpired:
             append(self._witness / "events.jsonl", at=time.monotonic(), what="does not end", part=self.name)
-            self.kill()
+            self.send(signal.SIGABRT)  # it writes down where it stands
+            self._process.wait()
 
 
 def python(module: str, *words: object) -> list[str]:

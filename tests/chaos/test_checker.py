@@ -135,6 +135,10 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
     "the list is old": (of_a_run("listed", status="RUNNING"), "lists_are_what_the_rows_are"),
     "who follows misses a run": (lambda e: e.rows.popitem(), "lists_are_what_the_rows_are"),
     "a count is wrong": (lambda e: e.counts.update(FAILED=1), "lists_are_what_the_rows_are"),
+    "a process stays": (
+        lambda e: e.events.append({"what": "does not end", "part": "w0", "at": 1.0}),
+        "processes_end_when_told",
+    ),
     "an item is not in the table": (
         lambda e: e.items[story_of(e, "maps").run_id].pop(),
         "items_are_what_the_journal_has",

@@ -49,7 +49,7 @@ class Database:
         self._thread: threading.Thread | None = None
 
     async def __aenter__(self) -> Self:
-        # A daemon: whoever is cancelled while it lets go does not keep the process; what is cut off was not acknowledged.
+        # A daemon: whoever is cancelled while it lets go keeps no process; what is cut off was not acknowledged.
         self._thread = threading.Thread(target=self._run, name=f"tsuzuki-{self.path.stem}", daemon=True)
         self._thread.start()
         try:

@@ -88,7 +88,7 @@ class Disk:
         image = self.folder.with_suffix(".image")
         with image.open("wb") as file:
             file.truncate(ROOM)
-        # Blocks of a page, as on disks of a usual size: with smaller ones SQLite meets SIGBUS when it maps a file there.
+        # Blocks of a page, as on disks of a usual size: with smaller ones a full disk ends SQLite with SIGBUS.
         shape = ["-q", "-b", "4096", "-m", "0"]
         made = subprocess.run(["mkfs.ext4", *shape, str(image)], check=False, capture_output=True)
         mounted = (

@@ -34,7 +34,7 @@ from tsuzuki.backends.sqlite.file import Opened, prepare
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line_from, numbers, run_from, text
 from tsuzuki.backends.sqlite.wheels import SqliteWheels
-from tsuzuki.backends.sqlite.writer import Transaction, Writer, roll_back
+from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult
@@ -182,17 +182,8 @@ class SqliteBackend:
         return run_from(rows[0]) if rows else None
 
     async def search(self, query: Query) -> list[Run]:
-        with self._reading_faults(), self._one_look():
+        with self._reading_faults(), lists.one_look(self._reading):
             return lists.search(self._reading.execute, query)
-
-    @contextlib.contextmanager
-    def _one_look(self) -> Iterator[None]:
-        """Lets several statements see one state: a run that is claimed between two of them would be in neither."""
-        self._reading.execute("BEGIN")
-        try:
-            yield
-        finally:
-            roll_back(self._reading)
 
     async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
         counts: dict[str, int] = {}

@@ -150,8 +150,9 @@ class Applications:
             if answer is not None and answer.status_code == 201:
                 run = answer.json()["id"]
             elif answer is not None and answer.status_code == BUSY:  # an earlier try that was not answered has won
-                run = (await self.current(project))["id"]
-            else:
+                active = await self.current(project)
+                run = active["id"] if active["scope"] == scope else 0
+            if not run:
                 await self._rest(0.2, 0.4)
         while not self._stopping.is_set() and (await self.current(project))["status"] not in NO_MORE:
             await self._rest(0.2, 0.4)

@@ -58,7 +58,10 @@ def accepted_runs_have_ended(evidence: Evidence) -> Iterator[str]:
 
 
 def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
-    """What was answered with an error is not there, and what was asked for several times is there once."""
+    """What was answered with an error is not there, or was taken back before anybody claimed it.
+
+    And what was asked for several times is there once.
+    """
     made: dict[str, list[str]] = defaultdict(list)
     for story in evidence.stories.values():
         for token in story.row["tags"]:
@@ -67,10 +70,18 @@ def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
             made[story.row["flow"].removeprefix("yaml-")].append(story.run_id)
     for each in evidence.submissions:
         runs = made[each["token"]]
-        if each["refused"] and runs:
+        back = [run for run in runs if _taken_back(evidence.stories[run])]
+        evidence.figures["submissions taken back"] += len(back)
+        if each["refused"] and runs != back:
             yield f"{each['flow']} {each['token']} was refused with {each['refused']} and is run {runs}"
         if len(runs) > 1:
             yield f"{each['flow']} {each['token']} was asked for once and is there as {runs}"
+
+
+def _taken_back(story: Story) -> bool:
+    """Tells whether a submission whose fate was unclear was cancelled by who made it, and never began."""
+    by = {fact.get("by") for fact in story.of("CancelAsked")}
+    return story.row["status"] == "CANCELLED" and by == {"submit"} and not story.of("Claimed")
 
 
 def journals_are_gapless(evidence: Evidence) -> Iterator[str]:

@@ -143,20 +143,31 @@ class Applications:
             self.asked.runs[number] = run
 
     async def _made(self, project: int, scope: str) -> int:
-        """Starts a run of a scope and waits for its end; gives its number, or 0 when told to stop before."""
+        """Starts a run of a scope and waits for its end; gives its number, or 0 when told to stop before.
+
+        One whose submission was unclear is there for a moment, and is taken back: then it is started again.
+        """
         run = 0
         while not run and not self._stopping.is_set():
             answer = await self.http.ask("POST", f"/api/projects/{project}/runs", json={"scope": scope})
             if answer is not None and answer.status_code == 201:
                 run = answer.json()["id"]
             elif answer is not None and answer.status_code == BUSY:  # an earlier try that was not answered has won
-                active = await self.current(project)
-                run = active["id"] if active["scope"] == scope else 0
+                run = await self._active(project, scope)
             if not run:
                 await self._rest(0.2, 0.4)
         while not self._stopping.is_set() and (await self.current(project))["status"] not in NO_MORE:
             await self._rest(0.2, 0.4)
         return run
+
+    async def _active(self, project: int, scope: str) -> int:
+        """Waits until somebody has begun with the active run, or it has ended; gives its number, if it is the one."""
+        while not self._stopping.is_set():
+            active = await self.current(project)
+            if active["status"] != "pending":
+                return int(active["id"]) if active["scope"] == scope and active["status"] != "cancelled" else 0
+            await self._rest(0.2, 0.4)
+        return 0
 
     async def current(self, project: int) -> dict[str, Any]:
         found: dict[str, Any] = (await self.http.insist("GET", f"/api/projects/{project}/runs/current")).json()

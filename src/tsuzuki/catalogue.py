@@ -2,6 +2,8 @@
 
 A run is refused here only where that is certain: every living worker of its tag that would take it has published the
 same of the flow, and none finds flows by a resolver. A flow that nobody has published is accepted; workers come and go.
+Its tag and its key are another matter: they hold as they were published last, also while workers disagree or none
+lives, or else a restart of the workers would let two runs of one key in.
 """
 
 import asyncio
@@ -72,6 +74,8 @@ class Catalogue:
         self._reading = asyncio.Lock()
         self._read_at: float | None = None
         self._flows: dict[str, PublishedFlow] = {}
+        self._left: dict[str, PublishedFlow] = {}
+        """Those that nobody knows who lives."""
         self._resolving: frozenset[str] = frozenset()
         self._checkers: dict[str, Checker] = {}
 
@@ -81,9 +85,9 @@ class Catalogue:
         return self._flows
 
     async def find(self, name: str) -> PublishedFlow | None:
-        """Gives a flow, where a living worker has published it."""
+        """Gives a flow that was published, by a living worker or by one that has left."""
         await self._freshen()
-        return self._flows.get(name)
+        return self._flows.get(name) or self._left.get(name)
 
     async def checked(self, name: str, tag: str, params: Mapping[str, Any]) -> Any:
         """Gives the params as a worker will see them; None where nobody can say. What does not fit is refused."""
@@ -101,6 +105,15 @@ class Catalogue:
             return self._checker(flow).check(plain_params(params))
         except pydantic.ValidationError as error:
             raise _refusal(name, error) from None
+
+    def key(self, flow: PublishedFlow, params: Mapping[str, Any]) -> str | None:
+        """Fills the key of a flow, as it was published last; None where it has none, or the params do not fit."""
+        if not flow.record.get("key") or not flow.record.get("params"):
+            return None
+        try:
+            return flow.key(self._checker(flow).check(plain_params(params)))
+        except pydantic.ValidationError:
+            return None
 
     def _checker(self, flow: PublishedFlow) -> Checker:
         if flow.mark not in self._checkers:
@@ -128,6 +141,11 @@ class Catalogue:
             record = {} if body is None else msgspec.json.decode(body)
             knowing = tuple(worker for worker in alive if name in worker.flows)
             flows[name] = PublishedFlow(name, record, "" if body is None else mark_of(body), knowing)
+        self._left = {
+            name: PublishedFlow(name, msgspec.json.decode(body), mark_of(body), ())
+            for name, body in published.items()
+            if name not in flows
+        }
         self._resolving = frozenset(tag for worker in alive if worker.resolves for tag in worker.tags)
         self._flows, self._read_at = flows, self._overview.monotonic()
 

@@ -77,6 +77,24 @@ async def test_the_tag_and_the_key_of_a_flow_hold_over_http(house: House) -> Non
     await house.submit("crawl", {"site": "b", "depth": 4})
 
 
+async def test_the_tag_and_the_key_of_a_flow_hold_while_its_workers_are_away_or_differ(house: House) -> None:
+    first = await house.work([crawl], tags=["web"])
+    first.stop()
+    await first.close()
+    run_id = await house.submit("crawl", {"site": "a"})
+    answer = await house.post("/runs", {"flow_name": "crawl", "params": {"site": "a", "depth": 2}}, 409)
+    assert answer["run_id"] == run_id
+    await house.submit("crawl", {"nonsense": 1})  # nobody is there to say that it does not fit
+    await house.work([crawl], tags=["web"])
+    run = await house.ended(run_id)
+    assert (run["tag"], run["key"]) == ("web", "crawl:a:2")
+    await house.work([older], tags=["elsewhere"])
+    await house.work([crawl], tags=["web"])  # who published last
+    waiting = await house.submit("crawl", {"site": "b"}, tag="elsewhere", not_before="2999-01-01T00:00:00Z")
+    answer = await house.post("/runs", {"flow_name": "crawl", "params": {"site": "b"}}, 409)
+    assert answer["run_id"] == waiting
+
+
 async def test_nothing_is_refused_where_workers_differ_or_may_find_other_flows(house: House) -> None:
     await house.work([crawl], tags=["web"])
     await house.post("/runs", {"flow_name": "crawl", "params": {}}, 422)

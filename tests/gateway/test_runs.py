@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
+from tsuzuki.errors import StoreUnavailable
 from tsuzuki.gateway import snapshots
 
 FIELDS = {
@@ -294,6 +295,18 @@ async def test_a_waiting_run_is_cancelled_without_any_worker(house: House) -> No
     assert (run["cancel_requested_by"], run["cancel_reason"]) == ("http", "enough")
     again = await house.post(f"/runs/{run_id}/cancel")
     assert again["cancel_requested_at"] == run["cancel_requested_at"]
+
+
+async def test_a_cancel_is_answered_although_nobody_can_tell_whether_batches_are_open(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*asked: object) -> None:
+        raise StoreUnavailable("it went away the next moment")
+
+    monkeypatch.setattr("tsuzuki.gateway.runs.llm.end_batches", away)
+    run_id = await house.submit("sums")
+    assert (await house.post(f"/runs/{run_id}/cancel"))["status"] == "CANCELLED"
+    assert "whether it had batches open cannot be read: it went away" in caplog.text
 
 
 async def test_a_running_run_is_cancelled_while_its_only_task_runs(

@@ -117,8 +117,8 @@ class Stage:
         self.url = url
         self._app = Starlette()
 
-    def play(self) -> Double:
-        double = Double()
+    def play(self, double: Double | None = None) -> Double:
+        double = double or Double()
         double.url = self.url
         self._app = double.app()
         return double

@@ -147,3 +147,20 @@ async def test_the_same_where_batches_carry_no_metadata(tmp_path: Path, double: 
         assert await queue.counts(mine) == {"COMPLETED": 5}
     assert len(double.batches) == 1
     assert set(double.billed.values()) == {1}
+
+
+LEFT = """
+import asyncio, pathlib, sys
+from tsuzuki.llm.queue.jobs import JobQueue
+
+async def main() -> None:
+    queue = await JobQueue(pathlib.Path(sys.argv[1])).__aenter__()
+    asyncio.get_running_loop().create_task(queue.close()).cancel()
+
+asyncio.run(main())
+"""
+
+
+def test_who_is_cancelled_while_it_lets_go_of_the_queue_does_not_keep_the_process(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT, str(tmp_path / "jobs.db")], timeout=60, check=False)
+    assert done.returncode == 0

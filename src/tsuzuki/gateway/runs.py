@@ -1,6 +1,7 @@
 """The routes of runs: start, look, list, cancel, resume, remove."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -14,7 +15,7 @@ from starlette.responses import Response
 from tsuzuki import llm, settings
 from tsuzuki.backends import Query as RunQuery
 from tsuzuki.codec import params_digest, plain_params, short
-from tsuzuki.errors import BadListQuery, BadParams, TsuzukiError
+from tsuzuki.errors import BadListQuery, BadParams, StoreError, TsuzukiError
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems, raw, read, takes
 from tsuzuki.gateway.bodies import CancelRun, ResumeRun, SubmitBatch, SubmitRun
@@ -23,6 +24,9 @@ from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplac
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.runs import Runs
+
+logger: Final = logging.getLogger("tsuzuki.gateway")
 
 router: Final = APIRouter(tags=["runs"])
 
@@ -87,8 +91,8 @@ async def start(
     key = asked.key
     try:
         if flow is not None:
-            seen = await catalogue.checked(flow.name, tag, params)
-            key = flow.key(seen) if key is None else key
+            await catalogue.checked(flow.name, tag, params)
+            key = catalogue.key(flow, params) if key is None else key
         accepted = await session.runs.submit(
             asked.flow_name,
             params,
@@ -312,8 +316,16 @@ async def cancel(run_id: RunId, request: Request, session: InSession) -> Respons
     result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=by)
     answered = answer(await session.gateway.snapshots.document(row))
     if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
-        answered.background = BackgroundTask(llm.end_batches, session.runs, row)
+        answered.background = BackgroundTask(_end_batches, session.runs, row)
     return answered
+
+
+async def _end_batches(runs: Runs, row: Run) -> None:
+    """Ends the open batches of a run that was cancelled; who cancelled it has the answer already."""
+    try:
+        await llm.end_batches(runs, row)
+    except StoreError as error:
+        logger.warning("run %s was cancelled; whether it had batches open cannot be read: %s", row.number, error)
 
 
 @router.post(

@@ -49,7 +49,8 @@ class Database:
         self._thread: threading.Thread | None = None
 
     async def __aenter__(self) -> Self:
-        self._thread = threading.Thread(target=self._run, name=f"tsuzuki-{self.path.stem}")
+        # A daemon: whoever is cancelled while it lets go keeps no process; what is cut off was not acknowledged.
+        self._thread = threading.Thread(target=self._run, name=f"tsuzuki-{self.path.stem}", daemon=True)
         self._thread.start()
         try:
             await self.write(self._migrated)

@@ -1,6 +1,7 @@
 """What a process knows of all runs: rows that gather, lists along indexes, counts that are kept."""
 
 import random
+import sqlite3
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +15,7 @@ from tsuzuki.backends.nats import frames, projection
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.kept import Kept
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.rows import Rows
 from tsuzuki.clock import SystemClock
 from tsuzuki.lifecycle import Run, Status
 
@@ -199,3 +201,58 @@ def test_what_is_known_of_runs_outlives_the_process(tmp_path: Path) -> None:
     assert bytes(found.run.params) == bytes(params)
     assert second.stamp() > 1000.0
     second.close()
+
+
+def message(number: int, updated_at: float, **changed: Any) -> tuple[str, int, Frame]:
+    """A message of a run of its own, as it comes."""
+    run = row(made(number, random.Random(changed.pop("of", number))), updated_at=updated_at, **changed)
+    return run.id, number, Frame(f"m{number}", 1, 0, frames.encode_row(run), [])
+
+
+def seen_after(known: Projection, updated_at: float) -> list[tuple[str, float]]:
+    page = known.search(Query(updated_after=updated_at, limit=100))
+    return [(tip.run.id, tip.run.updated_at) for tip in page if tip.run is not None]
+
+
+def test_who_follows_the_list_learns_of_what_came_late(known: Projection) -> None:
+    """Its writer was cut off between saying the time and writing."""
+    for number, at in ((1, 10.0), (2, 20.0)):
+        known.heard(*message(number, at))
+    (_, latest), _ = seen_after(known, 0.0)
+    assert latest == 20.0
+    late = message(3, 15.0)
+    known.heard(*late)
+    [(run_id, at)] = seen_after(known, latest)
+    assert (run_id, at > latest) == (late[0], True)
+    again = message(4, 16.0, of=3)  # the same run once more, late again
+    known.heard(*again)
+    [(run_id, following)] = seen_after(known, at)
+    assert (run_id, following > at) == (late[0], True)
+    known.heard(*message(5, 30.0))
+    assert [at for _, at in seen_after(known, following)] == [30.0], "who is in time keeps its time"
+
+
+def test_what_this_process_wrote_keeps_its_time_when_it_comes_back(known: Projection) -> None:
+    run_id, seq, frame = message(1, 10.0)
+    known.put(frames.tip_of(frame, seq), ours=True)
+    late = message(2, 9.0)
+    known.heard(*late)
+    known.heard(run_id, 3, frame)
+    known.heard(run_id, seq, frame)
+    assert dict(seen_after(known, 0.0))[late[0]] > 10.0, "what was shown of ours was later"
+
+
+def test_a_transaction_whose_end_is_refused_is_undone() -> None:
+    """A full disk refuses the commit: a transaction left open would keep everybody from writing for good."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(
+        "PRAGMA foreign_keys = ON; CREATE TABLE one (id INTEGER PRIMARY KEY);"
+        "CREATE TABLE two (one INTEGER REFERENCES one (id) DEFERRABLE INITIALLY DEFERRED);"
+    )
+    rows = Rows(database)
+    with pytest.raises(sqlite3.IntegrityError), rows.transaction():
+        database.execute("INSERT INTO two VALUES (1)")
+    assert not database.in_transaction
+    with rows.transaction():
+        database.execute("INSERT INTO one VALUES (1)")
+    rows.close()

@@ -4,6 +4,7 @@ import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -92,3 +93,21 @@ async def test_runs_of_a_file_without_shelves_are_put_on_some(path: Path) -> Non
         assert [run.id for run in found] == ["run-3", "run-1"]
     finally:
         await backend.close()
+
+
+async def test_a_run_that_is_claimed_while_a_list_is_read_is_in_it(
+    backend: SqliteBackend, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held runs and others are read by statements of their own: they look at one state of the file."""
+    read = lists._unheld  # noqa: SLF001 - it is between the two statements
+
+    def claimed_meanwhile(*asked: Any) -> Any:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE runs SET status = 'RUNNING', holder = 'another'")
+            connection.commit()
+        return read(*asked)
+
+    run = await b.submitted(backend)
+    monkeypatch.setattr(lists, "_unheld", claimed_meanwhile)
+    assert [each.id for each in await backend.search(Query())] == [run.id]
+    assert [each.holder for each in await backend.search(Query())] == ["another"], "the next look sees it"

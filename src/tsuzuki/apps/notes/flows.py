@@ -1,8 +1,8 @@
 """The flow: extract as one step, then transform and load as two maps, the second fed by the first."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from tsuzuki import current, flow, settings, task
@@ -11,10 +11,13 @@ from tsuzuki.apps.notes.extracting import extract as extracted
 from tsuzuki.apps.notes.items import StageType
 from tsuzuki.apps.notes.patience import Patience
 from tsuzuki.apps.notes.phases import PhaseStatus
+from tsuzuki.apps.notes.refusals import SessionBusy
+from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of
 from tsuzuki.apps.notes.stages import BENCH, Workbench
 from tsuzuki.apps.notes.times import now
+from tsuzuki.errors import StoreError, StoreUnavailable
 
 OFFLINE_LANES: Final = 32
 LANES: Final = 5
@@ -35,7 +38,8 @@ def extract(session_id: str) -> dict[str, int]:
             raise asyncio.CancelledError
         run.progress(number)
 
-    return extracted(_session(session_id), tell)
+    with room():
+        return extracted(_session(session_id), tell)
 
 
 @task(name="plan")
@@ -48,13 +52,15 @@ def plan(session_id: str) -> int:
 @task(name="transform")
 async def transform(item_id: str) -> dict[str, Any]:
     """Makes the note of an item."""
-    return await BENCH.get().transform(item_id)
+    with room():
+        return await BENCH.get().transform(item_id)
 
 
 @task(name="load")
 def load(made: dict[str, Any]) -> dict[str, Any]:
     """Writes the note of an item."""
-    return BENCH.get().load(made)
+    with room():
+        return BENCH.get().load(made)
 
 
 @task(name="conclude")
@@ -62,7 +68,8 @@ def conclude(ids: list[str]) -> dict[str, Any]:
     """Counts what became of the run's items, and writes it down."""
     bench = BENCH.get()
     counts = bench.statistics(set(ids))
-    bench.session.enter(counts.status, counts, completed_at=now(), run_id=current().run_id)
+    with room():
+        bench.session.enter(counts.status, counts, completed_at=now(), run_id=current().run_id)
     told = {
         "status": counts.status.value,
         "success": counts.success_count,
@@ -71,7 +78,8 @@ def conclude(ids: list[str]) -> dict[str, Any]:
         "total": counts.total_count,
         "cost": bench.cost,
     }
-    _note(bench.session, "ended", **told)
+    with room():
+        _note(bench.session, "ended", **told)
     return told
 
 
@@ -79,16 +87,31 @@ def conclude(ids: list[str]) -> dict[str, Any]:
 async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[str, Any]:
     """Makes notes of what a session has not made notes of yet: of all, of so many, or only of what failed."""
     session = await asyncio.to_thread(_session, session_id)
-    with session.held():
+    with room(), _held(session):
         await asyncio.to_thread(_begin, session)
         try:
             return await _carried_out(session_id, session, limit, only)
         except asyncio.CancelledError:
             session.enter(PhaseStatus.PARTIAL, run_id=current().run_id)
             raise
+        except StoreError:  # it is stopped, and goes on
+            raise
         except Exception as error:
             session.enter(PhaseStatus.CRASHED, error=message_of(error), run_id=current().run_id)
             raise
+
+
+@contextmanager
+def _held(session: Session) -> Iterator[None]:
+    """Holds a session. Whoever held the run before may be frozen in the midst of it: then it is waited for."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(session.held())
+        except SessionBusy as error:
+            if current().attempt == 1:
+                raise
+            raise StoreUnavailable(f"{error}: the run was taken over, and waits until who had it lets go") from error
+        yield
 
 
 async def _carried_out(session_id: str, session: Session, limit: int, only: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tsuzuki import privacy, settings
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NoInput, SessionBusy, SessionNotFound
+from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sources.archive import Folder
 from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
 from tsuzuki.errors import BadUsage
@@ -154,25 +155,25 @@ class Sessions:
     def create(
         self, export: Path, provider: str, vault: Path | None, options: Mapping[str, Any], folder: Path | None = None
     ) -> Session:
-        """Makes a session, and keeps the export in it."""
-        session_id, place = self._claim(folder)
-        session = Session(place)
-        for part in ("extract/input", "extract/output", "transform/output", "load/output"):
-            (session.phase / part).mkdir(parents=True, exist_ok=True)
-        about = {
-            "session_id": session_id,
-            "version": VERSION,
-            "created_at": now(),
-            "provider": provider,
-            "source": export.name,
-            "input": _kept(export, provider, session.phase / "extract/input"),
-            "vault": OWN_VAULT if vault is None else str(vault.resolve()),
-            "options": dict(options),
-            "runs": [],
-        }
-        _write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
-        _write(place / "session.json", about)
-        return session
+        """Makes a session, and keeps the export in it; where that cannot be done, nothing stays of it."""
+        with room():
+            session_id, place = self._claim(folder)
+            about = {
+                "session_id": session_id,
+                "version": VERSION,
+                "created_at": now(),
+                "provider": provider,
+                "source": export.name,
+                "vault": OWN_VAULT if vault is None else str(vault.resolve()),
+                "options": dict(options),
+                "runs": [],
+            }
+            try:
+                return _filled(Session(place), export, about)
+            except OSError:
+                shutil.rmtree(place, ignore_errors=True)
+                (self.root / f"{session_id}{_LINK}").unlink(missing_ok=True)
+                raise
 
     def _claim(self, folder: Path | None) -> tuple[str, Path]:
         """Finds an id that nobody has; two sessions in one second get two ids."""
@@ -237,6 +238,16 @@ class Sessions:
         session_id = session.session_id
         shutil.rmtree(session.folder)
         (self.root / f"{session_id}{_LINK}").unlink(missing_ok=True)
+
+
+def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
+    """Makes what a session consists of; the file that makes it one comes last."""
+    for part in ("extract/input", "extract/output", "transform/output", "load/output"):
+        (session.phase / part).mkdir(parents=True, exist_ok=True)
+    kept = _kept(export, about["provider"], session.phase / "extract/input")
+    _write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
+    _write(session.folder / "session.json", {**about, "input": kept})
+    return session
 
 
 def _kept(export: Path, provider: str, place: Path) -> dict[str, str]:

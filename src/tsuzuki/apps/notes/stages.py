@@ -20,10 +20,12 @@ from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContext
+from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.apps.notes.vault import WriteFile
+from tsuzuki.errors import StoreError
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
 """The session that the run around this code works on."""
@@ -144,7 +146,10 @@ class Workbench:
         began = CLOCK.monotonic()
         item.status, item.current_step = ItemStatus.IN_PROGRESS, at.step
         try:
-            yield began
+            with room():
+                yield began
+        except StoreError:  # it has not failed: the run is stopped, and goes on
+            raise
         except Exception as error:
             item.status, item.error = ItemStatus.FAILED, message_of(error)
             took = CLOCK.monotonic() - began

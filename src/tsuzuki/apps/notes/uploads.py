@@ -8,6 +8,7 @@ from typing import Final
 
 from tsuzuki import privacy, settings
 from tsuzuki.apps.notes.refusals import TooManyUploads, UploadGap, UploadNotFound
+from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.errors import BadUsage, TooLarge
 
@@ -35,9 +36,10 @@ class Uploads:
         if self._sweep() >= MOST:
             raise TooManyUploads
         upload_id = secrets.token_hex(16)
-        privacy.make_folder(self._root)
-        (self._root / upload_id).mkdir()
-        (self._root / upload_id / name).touch()
+        with room():
+            privacy.make_folder(self._root)
+            (self._root / upload_id).mkdir()
+            (self._root / upload_id / name).touch()
         return upload_id
 
     def add(self, upload_id: str, offset: int, piece: bytes) -> int:
@@ -49,7 +51,7 @@ class Uploads:
         size = path.stat().st_size
         if offset > size:
             raise UploadGap(f"途中のデータがありません / {size} bytes are there: go on from there, not from {offset}")
-        with path.open("r+b") as file:
+        with room(), path.open("r+b") as file:
             file.seek(offset)
             file.write(piece)
             file.truncate()

@@ -47,6 +47,10 @@ class _Row(msgspec.Struct, array_like=True):
     result: bytes | None
 
 
+class _Stamp(msgspec.Struct, gc=False):
+    updated_at: float = 0.0
+
+
 class _Head(msgspec.Struct, gc=False):
     kind: str
     step: str = ""
@@ -59,6 +63,7 @@ encode: Final = msgspec.msgpack.Encoder().encode
 decode: Final = msgspec.msgpack.Decoder(Frame).decode
 _run: Final = msgspec.json.Decoder(Run).decode
 _row: Final = msgspec.msgpack.Decoder(_Row).decode
+_stamp: Final = msgspec.json.Decoder(_Stamp).decode
 _list: Final = msgspec.json.Decoder(list[_Head]).decode
 
 
@@ -79,6 +84,11 @@ def decode_row(data: bytes) -> Run:
         progress=msgspec.Raw(bytes(run.progress)),
         result=None if result is None else msgspec.Raw(result),
     )
+
+
+def updated_at(frame: Frame) -> float | None:
+    """Reads when a message says that its run was updated, and nothing else of it; None: it is a tombstone."""
+    return None if frame.row is None else _stamp(_row(frame.row).run).updated_at
 
 
 def tip_of(frame: Frame, seq: int) -> Tip:

@@ -6,6 +6,7 @@ therefore look through the queue: each of them once at every ticket that is stil
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -76,7 +77,7 @@ class Inspector:
             state = (await self._wire.api(topology.stream_info(self._topology.work)))["state"]
             old, self._end = self._end, int(state["last_seq"])
             await self._inspect(old, worker)
-        except (Unclear, ApiError, StoreError) as error:
+        except (Unclear, ApiError, StoreError, sqlite3.Error) as error:
             logger.debug("the work queue cannot be looked through just now: %s", error)
 
     async def all(self) -> int:

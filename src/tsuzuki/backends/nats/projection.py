@@ -15,6 +15,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import ALWAYS, Holding, Query
+from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.kept import Kept
 from tsuzuki.backends.nats.recent import LAST, Recent
@@ -31,6 +32,7 @@ _SELECTIVE: Final = ("number", "holder", "digest", "workflow", "key", "prefix")
 """The filters that leave few runs, the most selective first."""
 FEW: Final = 10_000
 """So many runs of a status or with a label are looked through for a page; of more of them another index may lead."""
+MOST_PUNCTUAL: Final = 10_000
 MOST_UNSETTLED: Final = 256
 """How many rows gather for what may be claimed: whoever asks next waits for them to be written."""
 
@@ -41,6 +43,10 @@ class Projection:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._updated_at = 0.0
+        self._given = 0.0
+        """The latest `updated_at` that a list may have shown."""
+        self._punctual: dict[str, int] = {}
+        """Messages that were known before they came, and were later than all that was known then."""
         self._live: Rows | None = None
         self._unsettled: dict[str, News] = {}
         self._tally: Counter[str] | None = None
@@ -62,6 +68,7 @@ class Projection:
         """
         about = self.file.kept.about
         self.file.read_again(about, sparse=sparse or not about.seq)
+        self._given = 0.0 if sparse else about.latest
         for run_id, tip in self._recent.ours():
             self.file.gather(run_id, News(tip.seq, tip=tip), needed=True)
         for run_id, at in self._recent.touched():
@@ -85,14 +92,38 @@ class Projection:
     def put(self, tip: Tip, *, ours: bool = False) -> None:
         """Takes over a row that was read or, where it is ours, written, unless it is known."""
         if tip.run is not None and self._last(tip.run.id) < tip.seq:
+            if tip.run.updated_at > self._given:
+                self._given = tip.run.updated_at
+                self._punctual[tip.run.id] = tip.seq
+                if len(self._punctual) > MOST_PUNCTUAL:
+                    self._punctual.clear()  # whoever is forgotten is at worst shown once more
             self._take(tip.run.id, News(tip.seq, tip=tip), tip, tip.run, ours=ours)
 
     def heard(self, run_id: str, seq: int, frame: Frame) -> bool:
         """Takes over for the file what the journal says, in its order; tells whether it was not heard before."""
         self.file.heard(run_id, News(seq, frame=frame), frame.mark, needed=self._live is None)
+        self._put_in_order(run_id, seq, frame)
         fresh = seq > self._applied
         self._applied = max(self._applied, seq)
         return fresh
+
+    def _put_in_order(self, run_id: str, seq: int, frame: Frame) -> None:
+        """Lets a message that comes late count as later than all that was shown before it came.
+
+        Its writer said the time before it was written, and may have been cut off since: whoever follows the list asks
+        for what is later than what it has seen, and would never learn of it.
+        """
+        at = frames.updated_at(frame)
+        if at is None or self._punctual.get(run_id, 0) > seq:
+            return
+        if self._punctual.pop(run_id, 0) == seq:
+            return
+        if at <= self._given:
+            at = self._given + TICK
+            self.file.touch(run_id, at)
+        self._given = at
+        self._updated_at = max(self._updated_at, at)
+        self.file.stamped(at)
 
     def follow(self, run_id: str, seq: int, frame: Frame) -> Run | None:
         """Takes over a message of the journal; gives the row where it is news."""
@@ -176,6 +207,7 @@ class Projection:
     def progressed(self, run_id: str, updated_at: float, progress: bytes) -> None:
         """Takes over how far the steps of a run are."""
         self._updated_at = max(self._updated_at, updated_at)
+        self._given = max(self._given, updated_at)
         self._recent.progressed(run_id, updated_at, progress)
         self.file.stamped(updated_at)
         self.file.touch(run_id, updated_at)

@@ -82,11 +82,11 @@ class Rows:
         self._database.execute(SQL[begin])
         try:
             yield
+            self._database.execute(SQL["commit"])  # a full disk may refuse it, and leave the transaction open
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute(SQL["roll_back"])
             raise
-        self._database.execute(SQL["commit"])
 
     # Writing
 

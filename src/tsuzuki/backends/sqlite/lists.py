@@ -1,7 +1,8 @@
 """Pages of runs: a short index scan for every status that may match, merged, and the rows of the winners."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import nlargest
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -10,6 +11,7 @@ from tsuzuki.backends import Query
 from tsuzuki.backends.filters import filters
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import numbers, run_from, text
+from tsuzuki.backends.sqlite.writer import roll_back
 from tsuzuki.lifecycle import TERMINAL, Run, Status
 
 Execute: TypeAlias = Callable[..., sqlite3.Cursor]
@@ -23,6 +25,16 @@ _WORTH_A_RANGE: Final = 2
 """A shorter beginning of an id matches so many runs that the newest few are found sooner by looking."""
 _FEW: Final = 1000
 """So many runs are sorted faster than they are looked for in order."""
+
+
+@contextmanager
+def one_look(connection: sqlite3.Connection) -> Iterator[None]:
+    """Lets several statements see one state: a run that is claimed between two of them would be in neither."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        roll_back(connection)
 
 
 def search(execute: Execute, query: Query) -> list[Run]:

@@ -182,7 +182,7 @@ class SqliteBackend:
         return run_from(rows[0]) if rows else None
 
     async def search(self, query: Query) -> list[Run]:
-        with self._reading_faults():
+        with self._reading_faults(), lists.one_look(self._reading):
             return lists.search(self._reading.execute, query)
 
     async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:

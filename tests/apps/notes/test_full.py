@@ -1,0 +1,101 @@
+"""A disk that is full, and a process that is frozen in the midst of a session: the import waits, and nothing fails."""
+
+import errno
+import os
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apps.notes.conftest import Study, lines, records
+from tests.apps.notes.exports import claude, written
+from tsuzuki import stumbles
+from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.stagelog import Lines
+from tsuzuki.apps.notes.vault import WriteFile
+from tsuzuki.errors import StoreUnavailable
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stumbles, "FIRST_PAUSE", 0.1)
+
+
+async def test_an_import_waits_for_room_and_records_no_failure(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = written(tmp_path / "export/conversations.json", [claude(number) for number in range(5)])
+    write = WriteFile.run
+    refused: list[str] = []
+
+    def run(self: WriteFile, item: ProcessingItem, note: Any) -> ProcessingItem:
+        if len(refused) < 2:
+            refused.append(item.item_id)
+            raise FULL
+        return write(self, item, note)
+
+    monkeypatch.setattr(WriteFile, "run", run)
+    session, told = await study.imported(export)
+    assert (told["success"], told["failed"]) == (5, 0)
+    assert len(refused) == 2
+    assert {record["status"] for record in records(session)} == {"success"}
+    assert sum(study.model.prompts.values()) == 5, "notes that were made are not asked for again"
+
+
+async def test_a_session_that_finds_no_room_is_refused_and_leaves_nothing(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = written(tmp_path / "export/conversations.json", [claude(1)])
+
+    def refuse(descriptor: int) -> None:
+        raise FULL
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tsuzuki.apps.notes.sessions.os.fsync", refuse)
+        with pytest.raises(StoreUnavailable, match="No space left"):
+            await study.desk.start(study.asked(export))
+    assert study.desk.sessions.all() == []
+    assert list(study.desk.sessions.root.iterdir()) == []
+    _, told = await study.imported(export)
+    assert told["success"] == 1
+
+
+def test_a_line_after_one_that_found_no_room_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, tries = os.write, count()
+
+    def half(descriptor: int, line: bytes) -> int:
+        if next(tries):
+            raise FULL
+        return write(descriptor, line[: len(line) // 2])
+
+    with Lines(tmp_path / "log") as log:
+        log.append({"item_id": "a"})
+        with monkeypatch.context() as patch:
+            patch.setattr("tsuzuki.apps.notes.stagelog.os.write", half)
+            with pytest.raises(OSError, match="No space"):
+                log.append({"item_id": "b"})
+        begins, length = log.append({"item_id": "c"})
+        assert log.read(begins, length) == b'{"item_id":"c"}\n'
+    assert (tmp_path / "log").read_bytes() == b'{"item_id":"a"}\n{"item_i\n{"item_id":"c"}\n'
+
+
+async def test_a_run_that_was_taken_over_waits_until_who_had_it_lets_go(study: Study, tmp_path: Path) -> None:
+    export = written(tmp_path / "export/conversations.json", [claude(number) for number in range(3)])
+    started = await study.desk.start(study.asked(export), limit=1)
+    await study.told(started)
+    session = study.desk.sessions.find(started.session_id)
+    with session.held():
+        run = await study.runs.submit("notes_import", {"session_id": session.session_id})
+        assert (await study.ended(run.id)).status == "FAILED", "another store may be at work on it"
+        await study.runs.resume(run.id)
+        async for entry in study.runs.follow(run.id):
+            if entry.fact.attempt == 2 and type(entry.fact).__name__ == "Claimed":
+                break
+        for _ in range(20):
+            await study.moment()
+        assert not (await study.runs.get(run.id)).status.terminal
+    assert (await study.ended(run.id)).status == "COMPLETED"
+    assert len(lines(session.loaded)) == 3

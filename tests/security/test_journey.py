@@ -24,6 +24,7 @@ from tests.wheels.making import flow_wheel
 
 OWN = "own-4f2c77d1e0"
 """Data of the user, which is kept and shown as it is: params, inputs and documents."""
+pytestmark = pytest.mark.xdist_group("journey")  # one journey for all of them
 WALKED = re.compile(r"/watch$|/events$|ollama|^/openapi")
 
 
@@ -89,7 +90,7 @@ def journey(open_handed: None, tmp_path_factory: pytest.TempPathFactory) -> Jour
     made = Journey(tmp_path_factory.mktemp("journey"))
     key = made.tell("keys", "create", "--tenant", "t", "--right", "wheels").strip()
     made.said.clear()  # it is shown this once
-    made.planted |= {"our key": key.rpartition("_")[2]}
+    made.planted |= {"our key": key.split("_", 2)[2]}
     try:
         started = made.start("serve", "--port", "0").stderr
         assert started is not None

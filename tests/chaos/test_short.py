@@ -23,7 +23,7 @@ def test_a_seed_repeats_the_faults() -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("store", ["sqlite", "nats"])
 def test_nothing_is_lost_repeated_or_paid_for_twice_on(store: str, tmp_path: Path) -> None:
-    options = ["--store", store, "--seconds", "6", "--seed", "3", "--pace", "2", "--folder", str(tmp_path / "chaos")]
+    options = ["--store", store, "--seconds", "4", "--seed", "3", "--pace", "2", "--folder", str(tmp_path / "chaos")]
     command = [sys.executable, "-m", "tests.chaos", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -168,7 +168,7 @@ async def test_the_header_has_the_name_that_was_chosen(serve: Serve) -> None:
 async def test_only_a_salted_hash_of_a_key_is_kept(locked: House) -> None:
     text = (await key_of(locked, "ours"))["X-API-Key"]
     [(_, body)] = await locked.runs.backend.records("key")
-    assert text.rpartition("_")[2].encode() not in body
+    assert text.split("_", 2)[2].encode() not in body
     assert tokens.id_of(text) is not None
 
 

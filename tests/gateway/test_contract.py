@@ -170,7 +170,7 @@ def prove(url: str, without: str) -> None:
         for mode in GenerationMode:
 
             @settings(
-                max_examples=3 if operation.path.startswith("/api/") else 10,  # of applications, which test themselves
+                max_examples=2 if operation.path.startswith("/api/") else 8,  # of applications, which test themselves
                 deadline=None,
                 derandomize=True,
                 suppress_health_check=list(HealthCheck),

@@ -112,17 +112,18 @@ async def _cycle(port: int, folder: Path, load: Load, looks: Looks, told: dict[s
     async with lane(port) as asking:
         body = {"flow_name": "many_items", "params": {"count": load.items}}
         big = (await asking.json("POST", "/runs", body))["run_id"]
-        watching = [asyncio.create_task(_watched(port, big)) for _ in range(load.watchers)]
-        looking = asyncio.create_task(_looking(folder, looks, told))
-        numbers = iter(range(load.runs))
-        began = perf_counter()
-        await asyncio.gather(*(_submitting(port, numbers, looks) for _ in range(LANES)))
-        looks.rates.append(load.runs / (perf_counter() - began))
+    watching = [asyncio.create_task(_watched(port, big)) for _ in range(load.watchers)]
+    looking = asyncio.create_task(_looking(folder, looks, told))
+    numbers = iter(range(load.runs))
+    began = perf_counter()
+    await asyncio.gather(*(_submitting(port, numbers, looks) for _ in range(LANES)))
+    looks.rates.append(load.runs / (perf_counter() - began))
+    async with lane(port) as asking:
         while any([await asking.json("GET", f"/runs?status={status}&limit=1") for status in ("PENDING", "RUNNING")]):
             await asyncio.sleep(0.5)
-        looks.ended.append(load.runs / (perf_counter() - began))
-        looks.watched.append(sum(await asyncio.gather(*watching)))
-        looking.cancel()
+    looks.ended.append(load.runs / (perf_counter() - began))
+    looks.watched.append(sum(await asyncio.gather(*watching)))
+    looking.cancel()
 
 
 async def _submitting(port: int, numbers: Iterator[int], looks: Looks) -> None:

@@ -271,4 +271,9 @@ def test_a_slash_leads_to_the_search(window: Window) -> None:
         with contextlib.suppress(PlaywrightTimeout):
             window.page.wait_for_function("document.activeElement.name === 'text'", timeout=1000)
             break
-    assert window.page.evaluate("[document.activeElement.name, document.activeElement.value]") == ["text", ""]
+    field = window.find(".filters [name=text]")
+    field.fill("")  # where it listened but was slow, the next slash was typed into it
+    field.blur()
+    window.page.keyboard.press("/")
+    window.page.wait_for_function("document.activeElement.name === 'text'")
+    assert field.input_value() == ""

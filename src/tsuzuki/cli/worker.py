@@ -125,10 +125,11 @@ def _heed_signals(worker: Worker) -> None:
     loop = asyncio.get_running_loop()
 
     def heed(number: int) -> None:
-        logger.info("worker %s stops: %s; again leaves at once", worker.id, signal.Signals(number).name)
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(each)
             signal.signal(each, lambda *_: os._exit(AT_ONCE))  # even while user code holds the loop
+        # Said only now: whoever reads it and tells us again would not be heard before.
+        logger.info("worker %s stops: %s; again leaves at once", worker.id, signal.Signals(number).name)
         worker.stop()
 
     for each in (signal.SIGTERM, signal.SIGINT):

@@ -269,11 +269,11 @@ def test_a_slash_leads_to_the_search(window: Window) -> None:
     for _ in range(50):  # it listens a moment after it is seen
         window.page.keyboard.press("/")
         with contextlib.suppress(PlaywrightTimeout):
-            window.page.wait_for_function("document.activeElement.name === 'text'", timeout=1000)
+            window.page.wait_for_function("document.activeElement?.name === 'text'", timeout=1000)
             break
     field = window.find(".filters [name=text]")
     field.fill("")  # where it listened but was slow, the next slash was typed into it
     field.blur()
     window.page.keyboard.press("/")
-    window.page.wait_for_function("document.activeElement.name === 'text'")
+    window.page.wait_for_function("document.activeElement?.name === 'text'")
     assert field.input_value() == ""

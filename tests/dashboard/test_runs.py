@@ -3,7 +3,6 @@
 import contextlib
 import re
 
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
 from tests.dashboard.browsing import Window
@@ -265,15 +264,14 @@ def test_a_run_that_brings_its_flow_is_started_and_started_again(window: Window,
 
 def test_a_slash_leads_to_the_search(window: Window) -> None:
     window.go("/runs")
-    window.sees(".filters")
+    field = window.find(".filters [name=text]")
     for _ in range(50):  # it listens a moment after it is seen
         window.page.keyboard.press("/")
-        with contextlib.suppress(PlaywrightTimeout):
-            window.page.wait_for_function("document.activeElement?.name === 'text'", timeout=1000)
+        with contextlib.suppress(AssertionError):
+            expect(field).to_be_focused(timeout=1000)
             break
-    field = window.find(".filters [name=text]")
     field.fill("")  # where it listened but was slow, the next slash was typed into it
     field.blur()
     window.page.keyboard.press("/")
-    window.page.wait_for_function("document.activeElement?.name === 'text'")
+    expect(field).to_be_focused()
     assert field.input_value() == ""

@@ -1,5 +1,6 @@
 """The pages as people use them: from a project without documents to a refined glossary, in two languages."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,24 @@ def _keeps_nobody_out(window: Window) -> None:
     window.page.set_viewport_size({"width": 1280, "height": 860})
 
 
+def _opens_a_log_at_its_end(window: Window) -> None:
+    """Also where all its lines and its end come at once."""
+    page = window.page
+    page.route("**/logs*", lambda route: route.fulfill(content_type="text/event-stream", body=_log_of(300)))
+    page.locator('[data-tab="runs"]').click()
+    window.find("tbody tr button").first.click()
+    expect(window.find("dialog .log-frame")).to_contain_text("line 299.")
+    page.unroute("**/logs*")
+    page.keyboard.press("Escape")
+
+
+def _log_of(lines: int) -> str:
+    said = [
+        f"event: log\ndata: {json.dumps({'level': 'info', 'message': f'line {each}.'})}\n\n" for each in range(lines)
+    ]
+    return "".join([*said, 'event: complete\ndata: {"complete": true}\n\n'])
+
+
 def _copies_and_deletes(window: Window) -> None:
     page = window.page
     window.go("/apps/glossary")
@@ -142,6 +161,7 @@ def test_from_documents_to_a_refined_glossary(opened: Open, own_scene: Callable[
     _completed(window, 2)
     expect(window.find(".glossary-step[data-step-state=done]")).to_have_count(3)
     expect(window.find(".log-frame")).to_contain_text("Define:")
+    _opens_a_log_at_its_end(window)
     _edits_and_asks_again(window)
     _takes_results_away(window)
     _looks_at_a_document(window)

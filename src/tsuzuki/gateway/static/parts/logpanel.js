@@ -20,6 +20,8 @@ export function LogPanel({ lines, size, live, label }) {
   const [level, setLevel] = useState(0);
   const [paused, setPaused] = useState(0); // the number of lines when it was paused; 0: it is not
   const [jump, setJump] = useState(-1);
+  const watched = useRef(live); // whoever watched a run to its end sees the end, also where that comes with the last lines
+  watched.current ||= live;
   const upTo = paused || size;
   const shown = useMemo(() => sought(lines, upTo, search, level), [lines, upTo, search, level]);
   const failed = () => {
@@ -51,7 +53,7 @@ export function LogPanel({ lines, size, live, label }) {
     </div>
     ${size === 0 ? html`<${Empty} title=${t(live ? "logs.none.live" : "logs.none")} icon="terminal" />`
       : !shown.length ? html`<${Empty} title=${t("logs.nothing")} icon="search" />`
-      : html`<${Lines} lines=${shown} follows=${live && !paused} jump=${jump} label=${label} pause=${() => setPaused(size)} />`}
+      : html`<${Lines} lines=${shown} follows=${watched.current && !paused} size=${size} live=${live} jump=${jump} label=${label} pause=${() => setPaused(size)} />`}
   </div>`;
 }
 
@@ -72,8 +74,8 @@ const plain = (line) => `${line.at ? `${new Date(line.at * 1000).toISOString()} 
 /** @param {Api.LogLine} line */
 const source = (line) => (line.name ? `${line.name}${line.key ? `[${line.key}]` : ""}: ` : "");
 
-/** @param {{lines: Api.LogLine[], follows: boolean, jump: number, label: string, pause: () => void}} props */
-function Lines({ lines, follows, jump, label, pause }) {
+/** @param {{lines: Api.LogLine[], size: number, follows: boolean, live: boolean, jump: number, label: string, pause: () => void}} props */
+function Lines({ lines, size, follows, live, jump, label, pause }) {
   const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(480);
@@ -87,7 +89,7 @@ function Lines({ lines, follows, jump, label, pause }) {
   }, []);
   useLayoutEffect(() => {
     if (follows && frame.current) frame.current.scrollTop = frame.current.scrollHeight;
-  }, [rows, follows]);
+  }, [live ? rows : size, follows]);
   useEffect(() => {
     const place = rows.findIndex((row) => row.line === lines[jump]);
     if (place >= 0 && frame.current) frame.current.scrollTop = Math.max(place * LINE - height / 3, 0);
@@ -97,7 +99,7 @@ function Lines({ lines, follows, jump, label, pause }) {
   /** @param {any} event */
   const scrolled = (event) => setTop(event.currentTarget.scrollTop);
   /** Whoever scrolls up wants to read. @param {WheelEvent} event */
-  const wheel = (event) => follows && event.deltaY < 0 && pause();
+  const wheel = (event) => live && follows && event.deltaY < 0 && pause();
   return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>
     <div class="log-space" style=${{ height: `${rows.length * LINE}px` }}>
       ${rows.slice(first, last).map(({ line, text, part }, place) => html`<div key=${`${line.number}.${part}`}

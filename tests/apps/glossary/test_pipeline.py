@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
+from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.prompts import text_in, texts
-from tsuzuki.apps.glossary.records import Entry, GlossaryIssue, PipelineScope
+from tsuzuki.apps.glossary.records import Document, Entry, GlossaryIssue, PipelineScope
 
 
 async def test_extract_then_full_gives_a_reviewed_glossary(study: Study, model: Model) -> None:
@@ -214,6 +215,38 @@ async def test_without_issues_the_provisional_glossary_is_the_refined_one(study:
     await study.run(project, "refine")
     assert [(e.term_name, e.definition) for e in project.refined.list()] == [("a", "first"), ("b", "second")]
     assert model.asked_for("refine") == 0
+
+
+async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    for term in ("worker", "journal", "claim"):
+        project.terms.add(term)
+    await study.run(project, "generate")
+    entries = {entry.term_name: entry.id for entry in project.provisional.list()}
+    project.provisional.change(entries["journal"], "mine", 1.0, by_person=True)
+    asked = model.asked_for("define")
+    model.answers["define"] = lambda prompt: (_changes(project, "claim"), {"definition": "new", "confidence": 0.5})[1]
+    project.documents.add([Document("more.md", "Each worker and each journal: another place.")])
+    await study.run(project, "generate")
+    found = {entry.term_name: entry for entry in project.provisional.list()}
+    assert list(found) == ["worker", "journal", "claim"]
+    assert {name: entry.definition for name, entry in found.items()} == {
+        "worker": "new",
+        "journal": "mine",
+        "claim": "changed while it was asked for",
+    }
+    assert [name for name, entry in found.items() if entry.by_person] == ["journal", "claim"]
+    assert any(place.document_path == "more.md" for place in found["journal"].occurrences), "all else of it is new"
+    assert model.asked_for("define") == asked + 2
+    await study.desk.regenerate(project.project.id, found["journal"].id)
+    journal = project.provisional.get(found["journal"].id)
+    assert (journal.definition, journal.by_person) == ("new", False)
+
+
+def _changes(project: ProjectFile, term: str) -> None:
+    (number,) = [entry.id for entry in project.provisional.list() if entry.term_name == term]
+    project.provisional.change(number, "changed while it was asked for", 1.0, by_person=True)
 
 
 async def test_settings_count_from_the_next_run_on(study: Study, model: Model) -> None:

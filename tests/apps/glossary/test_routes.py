@@ -249,6 +249,7 @@ async def test_an_entry_is_edited_and_defined_again(
     one = f"{at}/provisional/{entry['id']}"
     changed = await house.client.patch(one, json={"definition": "mine", "confidence": 1})
     assert (changed.json()["definition"], changed.json()["confidence"]) == ("mine", 1.0)
+    assert (entry["by_person"], changed.json()["by_person"]) == (False, True)
     for wrong in ({"confidence": 1.1}, {"definition": ""}, {"confidence": "much"}):
         assert (await house.client.patch(one, json=wrong)).status_code == 422
     assert (await house.post(f"{one}/regenerate"))["definition"] == f"{entry['term_name']} as it is"

@@ -267,4 +267,6 @@ class Desk:
             raise ModelUnavailable(
                 f"モデルから回答がありません / the language model gave no answer: {sanitised(str(error))}"
             ) from error
-        return await asyncio.to_thread(project.provisional.change, entry_id, given.definition, given.confidence)
+        return await asyncio.to_thread(
+            project.provisional.change, entry_id, given.definition, given.confidence, by_person=False
+        )

@@ -145,7 +145,9 @@ class PipelineExecutor:
     @cancellable
     async def _do_generate(self, project: ProjectFile, context: ExecutionContext, subjects: Subjects) -> Glossary:
         generator = GlossaryGenerator(self._asked, debug=self._debug)
-        glossary = await generator.generate(subjects, context.cancel_event, self._teller(context, "provisional"))
+        tell = self._teller(context, "provisional")
+        theirs = project.provisional.by_person()
+        glossary = await generator.generate(subjects, context.cancel_event, tell, theirs)
         check_cancellation(context)
         # From here to the end of the step nothing is awaited: finished work is saved, whatever is asked meanwhile.
         project.provisional.become(glossary.entries, context.run_id)

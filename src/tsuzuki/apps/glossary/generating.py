@@ -105,12 +105,22 @@ class GlossaryGenerator:
         subjects: Subjects,
         cancel_event: CancelEvent | None = None,
         term_progress_callback: ProgressCallback | None = None,
+        theirs: Mapping[str, Entry] | None = None,
     ) -> Glossary:
-        """Gives a glossary; after a cancel it has only what was done before. A term that fails is left out."""
+        """Gives a glossary; after a cancel it has only what was done before. A term that fails is left out.
+
+        What people have defined themselves (`theirs`) is not asked for.
+        """
         if is_set(cancel_event):
             return Glossary()
-        asked = subjects.list()
-        entries: list[Entry] = []
+        theirs = theirs or {}
+        listed = subjects.list()
+        asked = [subject for subject in listed if subject.term not in theirs]
+        defined = {
+            subject.term: subjects.entry(subject.term, theirs[subject.term].definition, theirs[subject.term].confidence)
+            for subject in listed
+            if subject.term in theirs
+        }
         faults = Faults()
         number = 0
         told(term_progress_callback, 0, len(asked), "")
@@ -126,11 +136,11 @@ class GlossaryGenerator:
             number += 1
             if isinstance(outcome, dict):
                 faults.answered()
-                entries.append(subjects.entry(term, outcome["definition"], outcome["confidence"]))
+                defined[term] = subjects.entry(term, outcome["definition"], outcome["confidence"])
             else:
                 why = faults.failed(outcome)
                 current().log.warning("%s を定義できませんでした（%s） / %s is left out: %s", term, why, term, why)
             told(term_progress_callback, number, len(asked), term)
         if not is_set(cancel_event):
             faults.settle()
-        return Glossary(entries)
+        return Glossary([defined[subject.term] for subject in listed if subject.term in defined])

@@ -1,6 +1,8 @@
 """The three results of a project: provisional glossary, issues, refined glossary; each replaced as a whole."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from sqlite3 import Connection
 from typing import Any
 
 import msgspec
@@ -39,21 +41,43 @@ class Entries:
         with self._ledger.writing() as connection:
             if not first_time(connection, run_id, self._name):
                 return
+            rows = self._rows(connection, entries)
             connection.execute(SQL[f"{self._name}_clear"])
-            connection.executemany(SQL[f"{self._name}_add"], [_cells(entry) for entry in entries])
+            connection.executemany(SQL[f"{self._name}_add"], rows)
 
-    def change(self, number: int, definition: str, confidence: float) -> Entry:
-        """Changes a definition."""
-        self.get(number)
-        with self._ledger.writing() as connection:
-            connection.execute(SQL[f"{self._name}_change"], (definition, confidence, number))
-        return self.get(number)
+    def _rows(self, _connection: Connection, entries: Iterable[Entry]) -> Iterable[tuple[Any, ...]]:
+        return [_cells(entry) for entry in entries]
 
     def remove(self, number: int) -> None:
         """Removes an entry."""
         with self._ledger.writing() as connection:
             if not connection.execute(SQL[f"{self._name}_remove"], (number,)).rowcount:
                 raise NotThere(f"項目が見つかりません / there is no entry {number}")
+
+
+class Provisional(Entries):
+    """The provisional glossary, whose definitions people change: those stay as long as their terms do."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger, "provisional")
+
+    def by_person(self) -> dict[str, Entry]:
+        """Gives the entries that people have changed, by their terms."""
+        return {entry.term_name: entry for entry in self.list() if entry.by_person}
+
+    def change(self, number: int, definition: str, confidence: float, *, by_person: bool) -> Entry:
+        """Changes a definition: from now on it is a person's, or a model's again."""
+        self.get(number)
+        with self._ledger.writing() as connection:
+            connection.execute(SQL["provisional_change"], (definition, confidence, int(by_person), number))
+        return self.get(number)
+
+    def _rows(self, connection: Connection, entries: Iterable[Entry]) -> Iterable[tuple[Any, ...]]:
+        there = [_entry(row) for row in connection.execute(SQL["provisional"])]
+        theirs = {entry.term_name: entry for entry in there if entry.by_person}
+        return [
+            (*_cells(_kept(entry, theirs.get(entry.term_name))), int(entry.term_name in theirs)) for entry in entries
+        ]
 
 
 class Issues:
@@ -87,9 +111,13 @@ class Issues:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    number, name, definition, confidence, aliases, occurrences = row
+    number, name, definition, confidence, aliases, occurrences, by_person = row
     found = msgspec.json.decode(occurrences, type=list[Occurrence])
-    return Entry(name, definition, confidence, msgspec.json.decode(aliases), found, number)
+    return Entry(name, definition, confidence, msgspec.json.decode(aliases), found, number, bool(by_person))
+
+
+def _kept(entry: Entry, theirs: Entry | None) -> Entry:
+    return entry if theirs is None else replace(entry, definition=theirs.definition, confidence=theirs.confidence)
 
 
 def _cells(entry: Entry) -> tuple[Any, ...]:

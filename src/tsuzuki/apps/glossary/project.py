@@ -6,7 +6,7 @@ from typing import TypeVar
 from tsuzuki import RunUpdateResult
 from tsuzuki.apps.glossary import runs_repository as rows
 from tsuzuki.apps.glossary.documents import Documents
-from tsuzuki.apps.glossary.glossaries import Entries, Issues
+from tsuzuki.apps.glossary.glossaries import Entries, Issues, Provisional
 from tsuzuki.apps.glossary.records import Origin, Project
 from tsuzuki.apps.glossary.refusals import NotThere
 from tsuzuki.apps.glossary.registry import Registry
@@ -26,7 +26,7 @@ class ProjectFile:
         self.documents = Documents(self.ledger)
         self.terms = Terms(self.ledger)
         self.synonyms = Synonyms(self.ledger)
-        self.provisional = Entries(self.ledger, "provisional")
+        self.provisional = Provisional(self.ledger)
         self.issues = Issues(self.ledger)
         self.refined = Entries(self.ledger, "refined")
 

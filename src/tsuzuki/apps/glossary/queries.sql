@@ -126,19 +126,19 @@ INSERT INTO synonym_members (group_id, term_text) VALUES (?, ?);
 DELETE FROM synonym_members WHERE id = ?;
 
 -- provisional: The provisional glossary.
-SELECT id, term_name, definition, confidence, aliases, occurrences FROM provisional ORDER BY id;
+SELECT id, term_name, definition, confidence, aliases, occurrences, by_person FROM provisional ORDER BY id;
 
 -- provisional_entry: One of its entries.
-SELECT id, term_name, definition, confidence, aliases, occurrences FROM provisional WHERE id = ?;
+SELECT id, term_name, definition, confidence, aliases, occurrences, by_person FROM provisional WHERE id = ?;
 
 -- provisional_clear: Takes the old one away.
 DELETE FROM provisional;
 
 -- provisional_add: An entry of the new one.
-INSERT INTO provisional (term_name, definition, confidence, aliases, occurrences) VALUES (?, ?, ?, ?, ?);
+INSERT INTO provisional (term_name, definition, confidence, aliases, occurrences, by_person) VALUES (?, ?, ?, ?, ?, ?);
 
--- provisional_change: Another definition.
-UPDATE provisional SET definition = ?, confidence = ? WHERE id = ?;
+-- provisional_change: Another definition, by a person or by a model that a person asked again.
+UPDATE provisional SET definition = ?, confidence = ?, by_person = ? WHERE id = ?;
 
 -- provisional_remove: Removes an entry.
 DELETE FROM provisional WHERE id = ?;
@@ -157,10 +157,10 @@ DELETE FROM issues;
 INSERT INTO issues (term_name, issue_type, description, should_exclude, exclusion_reason) VALUES (?, ?, ?, ?, ?);
 
 -- refined: The refined glossary.
-SELECT id, term_name, definition, confidence, aliases, occurrences FROM refined ORDER BY id;
+SELECT id, term_name, definition, confidence, aliases, occurrences, 0 FROM refined ORDER BY id;
 
 -- refined_entry: One of its entries.
-SELECT id, term_name, definition, confidence, aliases, occurrences FROM refined WHERE id = ?;
+SELECT id, term_name, definition, confidence, aliases, occurrences, 0 FROM refined WHERE id = ?;
 
 -- refined_clear: Takes the old one away.
 DELETE FROM refined;

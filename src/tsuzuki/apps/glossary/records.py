@@ -144,6 +144,8 @@ class Entry:
     aliases: list[str] = field(default_factory=list)
     occurrences: list[Occurrence] = field(default_factory=list)
     id: int = 0
+    by_person: bool = False
+    """Whether a person has changed it in the provisional glossary: runs leave its definition alone."""
 
 
 @dataclass(frozen=True, slots=True)

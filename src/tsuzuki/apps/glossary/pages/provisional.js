@@ -56,7 +56,7 @@ function Definition({ row, at, done }) {
     if (event.key === "Escape") setDraft(null);
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void event.currentTarget.form.requestSubmit();
   };
-  if (draft === null) return html`<div class="glossary-long">${row.definition}${" "}<small>${t("glossary.confidence")} ${number(row.confidence, { style: "percent" })}</small>
+  if (draft === null) return html`<div class="glossary-long">${row.definition}${" "}<small>${t("glossary.confidence")} ${number(row.confidence, { style: "percent" })}${row.by_person && html`${" · "}<span title=${t("glossary.byPersonText")}>${t("glossary.byPerson")}</span>`}</small>
     <button ref=${edit} class="button bare" aria-label=${`${t("glossary.edit")} ${row.term_name}`} onClick=${begin}>${t("glossary.edit")}</button></div>`;
   return html`<form class="glossary-long" onSubmit=${save}>
     <textarea ref=${field} required maxlength="10000" aria-label=${`${t("glossary.definition")} ${row.term_name}`} value=${draft} onInput=${typed(setDraft)} onKeyDown=${keys}></textarea>

@@ -42,6 +42,8 @@ class EntryView(Shape):
     """The synonyms of the term."""
     occurrences: list[OccurrenceView]
     """Where it stands in the documents."""
+    by_person: bool
+    """Whether a person has changed it in the provisional glossary: runs leave its definition alone."""
 
 
 class ChangedEntry(Shape):
@@ -92,11 +94,14 @@ def get_provisional(entry_id: Id, project: InProject) -> EntryView:
 
 @router.patch("/provisional/{entry_id}", summary="Change an entry")
 def change_provisional(entry_id: Id, asked: ChangedEntry, project: InProject) -> EntryView:
-    """Changes definition or confidence."""
+    """Changes definition or confidence.
+
+    From then on the definition is a person's: runs leave it alone until it is asked for again.
+    """
     before = project.provisional.get(entry_id)
     definition = before.definition if asked.definition is None else asked.definition
     confidence = before.confidence if asked.confidence is None else asked.confidence
-    return _entry(project.provisional.change(entry_id, definition, confidence))
+    return _entry(project.provisional.change(entry_id, definition, confidence, by_person=True))
 
 
 @router.delete("/provisional/{entry_id}", summary="Remove an entry", status_code=204)

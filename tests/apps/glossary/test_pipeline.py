@@ -1,6 +1,7 @@
 """Runs of every scope: what they ask, what they save, and what they leave alone."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -226,7 +227,7 @@ async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, mod
     entries = {entry.term_name: entry.id for entry in project.provisional.list()}
     project.provisional.change(entries["journal"], "mine", 1.0, by_person=True)
     asked = model.asked_for("define")
-    model.answers["define"] = lambda prompt: (_changes(project, "claim"), {"definition": "new", "confidence": 0.5})[1]
+    model.answers["define"] = lambda prompt: _answers_while_it_is_changed(project, "claim")
     project.documents.add([Document("more.md", "Each worker and each journal: another place.")])
     await study.run(project, "generate")
     found = {entry.term_name: entry for entry in project.provisional.list()}
@@ -244,9 +245,10 @@ async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, mod
     assert (journal.definition, journal.by_person) == ("new", False)
 
 
-def _changes(project: ProjectFile, term: str) -> None:
+def _answers_while_it_is_changed(project: ProjectFile, term: str) -> dict[str, Any]:
     (number,) = [entry.id for entry in project.provisional.list() if entry.term_name == term]
     project.provisional.change(number, "changed while it was asked for", 1.0, by_person=True)
+    return {"definition": "new", "confidence": 0.5}
 
 
 async def test_settings_count_from_the_next_run_on(study: Study, model: Model) -> None:

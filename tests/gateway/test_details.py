@@ -35,7 +35,7 @@ async def test_one_outcome_is_given_with_its_value_or_what_it_failed_of(house: H
             assert one["traceback"] is None
         assert one["inputs"] == {"number": int(item["key"])}
     told = await house.get(f"/runs/{run_id}/items/1", 404)  # a submission is no outcome
-    assert told["detail"].startswith("item not found")
+    assert told["detail"].startswith("item not found: no step or item of run 1 ended at position 1")
     await house.get(f"/runs/{run_id}/items/999999", 404)
     await house.get(f"/runs/{run_id}/items/0", 422)
 

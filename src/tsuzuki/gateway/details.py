@@ -65,7 +65,9 @@ async def outcome(run_id: RunId, session: InSession, position: Position) -> Resp
     row = await session.run(run_id)
     entries = await session.overview.facts(row.id, after=position - 1, limit=1)
     if not entries or entries[0].position != position or not isinstance(entries[0].fact, f.Outcome):
-        raise ItemNotFound(f"run {row.number} has no outcome at position {position}")
+        raise ItemNotFound(
+            f"item not found: no step or item of run {row.number} ended at position {position}; its items name theirs"
+        )
     fact = entries[0].fact
     fold = await session.gateway.snapshots.fold(row)
     shown = shown_item(entries[0], fact, fold.maps().get(fact.step), MOST_VALUE)

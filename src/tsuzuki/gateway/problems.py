@@ -51,7 +51,7 @@ SHORT: Final[Mapping[type[TsuzukiError], str]] = {
     BadWorkersRequest: "invalid workers request",
     TooBusy: "too many open streams",
 }
-"""The `detail` that existing clients read, word for word; of a bad request what is wrong follows."""
+"""The `detail` that existing clients read, word for word; of a bad request, and of an item, more follows."""
 AWAY: Final = "try again soon; the log of the gateway says why"
 """What is said of a store where nothing better is known that is not about our insides."""
 MOST_TOLD: Final = 5
@@ -149,7 +149,7 @@ def _detail(error: TsuzukiError, *, nats: bool) -> str:
     said = str(error)
     for kind, text in SHORT.items():
         if isinstance(error, kind) and not isinstance(error, RightMissing):
-            return said if isinstance(error, BadRequest) and said.startswith(text) else text
+            return said if isinstance(error, BadRequest | ItemNotFound) and said.startswith(text) else text
     if isinstance(error, StoreError):  # its message may name files and hosts: those are in the log
         return f"{'nats' if nats else 'store'} unavailable: {error.advice or AWAY}"
     return said

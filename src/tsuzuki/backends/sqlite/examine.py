@@ -61,7 +61,7 @@ def _agreement(connection: sqlite3.Connection) -> Check:
     runs, expected, facts = connection.execute(SQL["totals"]).fetchall()[0]
     disagreeing = connection.execute(SQL["disagreeing"]).fetchall()[0][0]
     if not disagreeing and expected == facts:
-        return Check("journals", ok=True, text=f"{runs} runs agree with their {facts} facts")
+        return Check("journals", ok=True, text=f"the rows of runs ({runs}) agree with their facts ({facts})")
     return Check(
         "journals",
         ok=False,

@@ -11,6 +11,7 @@ import pytest
 from tests.backends.sqlite.conftest import Start
 from tsuzuki import facts as f
 from tsuzuki.backends.sqlite import SqliteBackend
+from tsuzuki.backends.sqlite.file import LARGEST_LOG
 from tsuzuki.backends.sqlite.room import KEPT
 from tsuzuki.lifecycle import Status
 from tsuzuki.testing import builders as b
@@ -65,6 +66,7 @@ async def test_a_purge_shrinks_the_file_while_others_have_it_open(
     kept = ids.pop()
     assert await backend.purge(ids) == len(ids)
     assert size(path) < 1.5 + KEPT * PAGE / MEGA
+    assert size(path.with_name(f"{path.name}-wal")) < 1 + LARGEST_LOG / MEGA, "what was written to remove it goes too"
     assert len(await backend.read(kept)) == 13
     assert await backend.get(waiting) is not None
     assert all(check.ok for check in await backend.examine())

@@ -16,6 +16,8 @@ from tsuzuki.errors import NewerStore, NotAStore, StoreUnavailable
 
 PATIENCE: Final = 5.0
 """How long reading waits for a lock, in seconds; it hardly ever has to."""
+LARGEST_LOG: Final = 8 * 1024 * 1024
+"""How many bytes of its log SQLite keeps once it was merged; one large write would make it large for good."""
 _HEADER: Final = b"SQLite format 3\0"
 
 
@@ -64,6 +66,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         # Reads the file: another process may just be making it, or leaving it, for which SQLite does not always wait.
         patiently(lambda: connection.execute("PRAGMA synchronous = FULL"), PATIENCE)
+        connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
     except sqlite3.Error:
         connection.close()
         raise

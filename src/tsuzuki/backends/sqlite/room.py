@@ -11,7 +11,7 @@ from typing import Final
 
 from tsuzuki.backends import Check, amount
 from tsuzuki.backends.sqlite.faults import fault
-from tsuzuki.backends.sqlite.file import connect
+from tsuzuki.backends.sqlite.file import LARGEST_LOG, connect
 from tsuzuki.backends.sqlite.turnstile import Turnstile
 from tsuzuki.backends.sqlite.writer import Transaction
 
@@ -19,6 +19,8 @@ KEPT: Final = 1024
 """How many free pages stay: writing into space that is there is faster."""
 AT_ONCE: Final = 1000
 """How many pages are given back in one turn; whoever else writes has the next one."""
+BRIEFLY: Final = 50
+"""How long the log waits for whoever uses it before it is cut (milliseconds); others who write wait as long."""
 _INCREMENTAL: Final = 2
 
 
@@ -33,9 +35,16 @@ def give_back(transaction: Transaction) -> bool:
 
 
 def merge(path: Path) -> None:
-    """Merges the log into the file, as far as nobody reads from it, which also cuts the file; blocks."""
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(path)) as connection:
+    """Merges the log into the file, as far as nobody reads from it, which also cuts the file; blocks.
+
+    A purge is written to the log before it makes the file smaller: a log that has grown large by it goes as well, unless
+    somebody uses it just then, after whom the next write cuts it.
+    """
+    with contextlib.suppress(sqlite3.Error, OSError), contextlib.closing(connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        if path.with_name(f"{path.name}-wal").stat().st_size > LARGEST_LOG:
+            connection.execute(f"PRAGMA busy_timeout = {BRIEFLY}")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def compact(path: Path) -> Check:

@@ -37,8 +37,8 @@ def give_back(transaction: Transaction) -> bool:
 def merge(path: Path) -> None:
     """Merges the log into the file, as far as nobody reads from it, which also cuts the file; blocks.
 
-    A purge is written to the log before it makes the file smaller: a log that has grown large by it goes as well, unless
-    somebody uses it just then, after whom the next write cuts it.
+    A purge is written to the log before it makes the file smaller: a log that has grown large by it goes as well,
+    unless somebody uses it just then, after whom the next write cuts it.
     """
     with contextlib.suppress(sqlite3.Error, OSError), contextlib.closing(connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

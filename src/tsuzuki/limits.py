@@ -1,12 +1,14 @@
 """How fast and how many at once: the rate and the places of a task, in this process or in the whole backend."""
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from tsuzuki.backends import Backend
 from tsuzuki.clock import Clock
+from tsuzuki.errors import StoreError
 from tsuzuki.flow import Task
 
 _LOOK: Final = 0.02
@@ -34,6 +36,7 @@ class Limits:
         self._next: dict[str, float] = {}
         self._places: dict[str, asyncio.Semaphore] = {}
         self._shared: dict[str, _Shared] = {}
+        self._aside: set[asyncio.Task[None]] = set()
 
     async def enter(self, task: Task[..., object]) -> None:
         """Waits for a place and for the task's turn."""
@@ -52,8 +55,12 @@ class Limits:
             return
         if task.limit is None:
             self._places[task.limited_as].release()
-        elif not self._hand_on(self._shared[task.limit]):
-            await self._backend.leave(task.limit, worker=self._worker)
+        else:
+            await self._give_back(task.limit)
+
+    async def _give_back(self, limit: str) -> None:
+        if not self._hand_on(self._shared[limit]):
+            await self._backend.leave(limit, worker=self._worker)
 
     def _hand_on(self, shared: _Shared) -> bool:
         """Gives a shared place to the next call of this process, unless it kept it from the others long enough."""
@@ -71,22 +78,53 @@ class Limits:
         if task.limit is None:
             await self._places.setdefault(task.limited_as, asyncio.Semaphore(places)).acquire()
             return
-        shared = self._shared.setdefault(task.limit, _Shared())
-        while not await self._backend.enter(task.limit, places=places, worker=self._worker, dead=self._dead()):
-            if await self._was_handed_one(shared):
+        self._shared.setdefault(task.limit, _Shared())
+        while not await self._entered(task.limit, places):
+            if await self._was_handed_one(task.limit):
                 return
 
-    async def _was_handed_one(self, shared: _Shared) -> bool:
+    async def _entered(self, limit: str, places: int) -> bool:
+        """Asks the store for a place; one that comes after whoever asked has given up is given back."""
+        asking = asyncio.ensure_future(
+            self._backend.enter(limit, places=places, worker=self._worker, dead=self._dead())
+        )
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            self._do_aside(self._give_back_late(limit, asking))
+            raise
+
+    async def _was_handed_one(self, limit: str) -> bool:
         """Waits a moment for a place of another call of this process; tells whether it came."""
+        waiting = self._shared[limit].waiting
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        shared.waiting.append(waiter)
+        waiting.append(waiter)
         try:
             await asyncio.wait([waiter], timeout=_LOOK)
             return waiter.done()
+        except asyncio.CancelledError:
+            if waiter.done():  # it came in the same moment: all calls of a run that is stopped are cancelled at once
+                self._do_aside(self._give_back(limit))
+            raise
         finally:
             if not waiter.done():
                 waiter.cancel()
-                shared.waiting.remove(waiter)
+                waiting.remove(waiter)
+
+    async def _give_back_late(self, limit: str, asking: "asyncio.Future[bool]") -> None:
+        if await asking:
+            await self._give_back(limit)
+
+    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does what nobody waits for any more; where the store fails, our places are free once we are gone."""
+
+        async def quietly() -> None:
+            with contextlib.suppress(StoreError):
+                await work
+
+        task = asyncio.create_task(quietly(), name="tsuzuki-limits")
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
 
     async def _take_turn(self, task: Task[..., object], interval: float) -> None:
         if task.limit is None:

@@ -214,11 +214,16 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
             return run
 
 
+_FIXED: Final = (
+    *("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key", "idempotency_key"),
+    *("tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key", "not_before"),
+)
+"""What the submission says of a run; of `private` and `not_before` the facts that change them have the last word."""
+
+
 def as_submitted(run: Run) -> Run:
     """Gives a run as it was before its first fact."""
-    fixed = ("id", "flow", "created_at", "number", "params", "digest", "tag", "tags", "priority", "key")
-    more = ("idempotency_key", "tenant", "private", "source", "continues", "workflow", "workflow_bytes", "api_key")
-    return Run(**{name: getattr(run, name) for name in (*fixed, *more)})
+    return Run(**{name: getattr(run, name) for name in _FIXED})
 
 
 def refold(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:

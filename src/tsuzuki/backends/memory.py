@@ -44,8 +44,8 @@ from tsuzuki.lifecycle import (
     claim_facts,
     claimable,
     fold,
-    fold_all,
     holder_facts,
+    refold,
     request_facts,
 )
 from tsuzuki.tallies import SIZES, sizes
@@ -308,9 +308,7 @@ class MemoryBackend:
         record = self._records.get(run_id)
         if record is None:
             return None
-        facts = (entry.fact for entry in record.entries(0, len(record.journal)))
-        progress = record.row.progress
-        self._store(record, msgspec.structs.replace(fold_all(record.submitted, facts), progress=progress))
+        self._store(record, refold(record.row, (entry.fact for entry in record.entries(0, len(record.journal)))))
         return record.row
 
     async def purge(self, run_ids: Sequence[str]) -> int:

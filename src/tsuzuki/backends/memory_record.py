@@ -20,7 +20,6 @@ class Record:
     """A run: its row, its journal, its log and its blobs."""
 
     def __init__(self, run: Run) -> None:
-        self.submitted = run
         self.row = run
         self.journal: list[bytes] = []
         self.marks: list[Mark] = []

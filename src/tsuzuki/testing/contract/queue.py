@@ -103,6 +103,17 @@ class QueueContract:
         clock.jump(61)
         assert await self.given(backend) == [claim.run.id]
 
+    async def test_a_run_that_was_submitted_for_later_waits_also_when_its_row_is_rebuilt(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        run = await b.submitted(backend, not_before=clock.now() + 60)
+        rebuilt = await backend.rebuild(run.id)
+        assert rebuilt is not None
+        assert rebuilt.not_before == run.not_before
+        assert await backend.claim("worker", tags=DEFAULT) == []
+        clock.jump(61)
+        assert await self.given(backend) == [run.id]
+
     async def test_a_private_run_is_given_by_its_id_only(self, backend: Backend) -> None:
         run = await b.submitted(backend, private=True)
         assert await backend.claim("worker", tags=DEFAULT) == []

@@ -51,6 +51,7 @@ class RunFrame:
         "key",
         "name",
         "owner",
+        "progress",
         "run",
         "saved",
         "since",
@@ -74,6 +75,8 @@ class RunFrame:
         """How many steps lie around it in the asyncio task that they share."""
         self.saved: list[f.Artifact] = []
         self.spent: list[f.Spent] | None = None
+        self.progress = ""
+        """What its progress is called in the log of the run, where it has told any."""
         self.owner: asyncio.Task[Any] | None = None
         self._made: dict[tuple[str | bytes, ...], int] | None = None
         self._unnamed: dict[tuple[str, str], asyncio.Task[Any]] | None = None

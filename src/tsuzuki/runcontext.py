@@ -23,6 +23,7 @@ class Place(Protocol):
     key: str
     name: str
     saved: list[Artifact]
+    progress: str
 
     def blocks(self) -> bool: ...
 
@@ -79,7 +80,8 @@ class RunContext:
     def progress(self, done: int, total: int | None = None, text: str = "") -> None:
         """Tells how far this step is."""
         place, log = self._place, self._run.log
-        shown = log.step(f"{place.step}/{place.key}", place.name or "flow", total)
+        place.progress = f"{place.step}/{place.key}"
+        shown = log.step(place.progress, place.name or "flow", total)
         shown.tell(done, total, text, at=self._run.clock.monotonic(), replayed=log.replayed)
 
 

@@ -31,6 +31,7 @@ class CallFrame(Frame, Protocol):
     name: str
     saved: list[f.Artifact]
     spent: list[f.Spent] | None
+    progress: str
     owner: "asyncio.Task[Any] | None"
     since: int
     tries: int
@@ -113,20 +114,17 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
     if work.content is not None and task.name not in run.calls.told:
         warn_if_changed(run, frame, work.args, work.kwargs, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
-    await run.journal.conclude(
-        run.fact(
-            f.StepDone,
-            **identity,
-            result=msgspec.Raw(data),
-            blob=blob,
-            took=done.took,
-            tries=done.tries,
-            artifacts=tuple(frame.saved),
-            spent=spent_in(frame),
-        ),
-        begun,
-        alone=run.alone,
+    outcome = run.fact(
+        f.StepDone,
+        **identity,
+        result=msgspec.Raw(data),
+        blob=blob,
+        took=done.took,
+        tries=done.tries,
+        artifacts=tuple(frame.saved),
+        spent=spent_in(frame),
     )
+    await run.journal.conclude(outcome, begun, alone=run.alone)
     leave_if_stopping(run)
     work.leave_if_interrupted()
     return done.value
@@ -178,7 +176,7 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
             try:
                 value = await (_limited(run, task, work) if task.limited else invoke(run, work))
                 data, value = task.codec.record(value)
-                if run.stopping is not None:
+                if run.stopping is not None or work.frame.progress:
                     _finished(run, work.frame)
                 return Done(data, value, clock.monotonic() - started, tries)
             except Later as later:
@@ -367,6 +365,8 @@ async def _on_thread(run: Execution, work: Call) -> Any:
 
 
 def _finished(run: Execution, frame: CallFrame) -> None:
+    if frame.progress:  # what ended has no progress to tell; one that waits for a `Later` still has
+        run.log.finished(frame.progress)
     if run.stopping is not None and frame.step:
         run.calls.cut.finished_anyway += 1
 

@@ -1,6 +1,50 @@
 """How far a step is, and how long the rest will take."""
 
+import asyncio
+
+import msgspec
+import pytest
+
+from tsuzuki import Runs, Worker, current, flow, task
+from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.runlog import StepProgress
+
+
+@task
+async def told(number: int) -> int:
+    current().progress(number, 10, f"step {number}")
+    if number == 2:
+        raise ValueError("no such number")
+    return number
+
+
+async def test_what_has_ended_tells_no_progress_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map of a million items that tell of themselves would otherwise be a row of a million entries."""
+    monkeypatch.setattr("tsuzuki.worker.FLUSH", 0.01)
+    over, leave = asyncio.Event(), asyncio.Event()
+
+    @flow
+    async def telling() -> None:
+        current().progress(1, 2, "the flow itself")
+        await told.map(range(5), concurrency=2, on_error="collect")
+        await told(7)
+        over.set()
+        await leave.wait()
+
+    runs = Runs(MemoryBackend())
+    async with Worker(runs.backend, [telling]) as worker:
+        loop = asyncio.create_task(worker.run())
+        row = await runs.submit(telling)
+        await over.wait()
+        async with asyncio.timeout(10):
+            while [one.get("text") for one in msgspec.json.decode((await runs.get(row.id)).progress)] != [
+                "the flow itself"
+            ]:
+                await asyncio.sleep(0.01)
+        leave.set()
+        await runs.wait(row.id)
+        worker.stop()
+        await loop
 
 
 def test_the_estimate_comes_from_items_that_took_time_not_from_those_the_journal_had() -> None:

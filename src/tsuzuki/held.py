@@ -135,15 +135,23 @@ class Held:
     async def go_on(self, worker: str) -> None:
         """Takes up again what a fault of the store has stopped, where the pause is over and it is still ours."""
         due = self.stumbles.due(self._clock.monotonic())
-        writable = bool(due) and await self._takes_writes(worker)
-        for claim in due:
-            row = await self._backend.get(claim.run.id)
-            if row is None or (row.holder, row.attempt) != (worker, claim.attempt):
-                self.stumbles.forget(claim.run.id)
-            elif writable or row.status is Status.CANCELLING:  # which only has to be settled
-                self.queue.append(Claim(row, worker, claim.attempt, row.fingerprint))
-            else:
+        try:
+            writable = bool(due) and await self._takes_writes(worker)
+            while due:
+                await self._take_up(due[0], worker, writable=writable)
+                due.pop(0)
+        finally:
+            for claim in due:  # the store is away, or we are told to leave: it is still ours, and waits on
                 self.stumbles.postpone(claim, self._clock.monotonic())
+
+    async def _take_up(self, claim: Claim, worker: str, *, writable: bool) -> None:
+        row = await self._backend.get(claim.run.id)
+        if row is None or (row.holder, row.attempt) != (worker, claim.attempt):
+            self.stumbles.forget(claim.run.id)
+        elif writable or row.status is Status.CANCELLING:  # which only has to be settled
+            self.queue.append(Claim(row, worker, claim.attempt, row.fingerprint))
+        else:
+            self.stumbles.postpone(claim, self._clock.monotonic())
 
     async def _takes_writes(self, worker: str) -> bool:
         """Tries whether the store takes as much as a run may want to write: what it does may be paid for.

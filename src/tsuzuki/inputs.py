@@ -24,6 +24,8 @@ NO_NAMES: Final[Mapping[str, Any]] = {}
 ELLIPSIS: Final = "…"
 _MARGIN: Final = 1024
 """So many characters beyond a cut are looked at for a secret that it would go through."""
+_LEAST: Final = 8
+"""In fewer bytes nothing can be said."""
 _NUMBERS: Final[frozenset[type]] = frozenset({int, float, bool, type(None)})
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -177,16 +179,30 @@ def _joined(parts: Mapping[str, bytes]) -> bytes:
 
 def _shared_out(parts: Mapping[str, bytes], most: int) -> bytes:
     """Cuts what is longest, and leaves what is short whole."""
-    shown = dict(list(parts.items())[: max(most // 16, 1)])
-    left, sizes = most, sorted((len(name) + len(raw), name) for name, raw in shown.items())
+    shown = _with_room(parts, most)
+    lengths = {name: len(_encode(name)) for name in shown}
+    left, sizes = most, sorted((lengths[name] + len(raw), name) for name, raw in shown.items())
     room: dict[str, int] = {}
     for place, (size, name) in enumerate(sizes):
-        room[name] = max(min(size, left // (len(sizes) - place)) - len(name), 8)
-        left -= room[name] + len(name)
+        room[name] = max(min(size, left // (len(sizes) - place)) - lengths[name], _LEAST)
+        left -= room[name] + lengths[name]
     cut = {name: _fitted(raw, room[name]) for name, raw in shown.items()}
     if len(parts) > len(shown):
         cut[ELLIPSIS] = b"%d" % (len(parts) - len(shown))
     return _joined(cut)
+
+
+def _with_room(parts: Mapping[str, bytes], most: int) -> dict[str, bytes]:
+    """Gives as many parts as there is room for: for their names, and for a little of what each holds; one at least."""
+    shown: dict[str, bytes] = {}
+    left = most
+    for name, raw in list(parts.items())[: max(most // 16, 1)]:
+        called = name if len(_encode(name)) <= most // 2 + 2 else _beginning(name, most // 2)
+        left -= len(_encode(called)) + _LEAST
+        if shown and left < 0:
+            break
+        shown[called] = raw
+    return shown
 
 
 def _fitted(raw: bytes, most: int) -> bytes:
@@ -207,7 +223,7 @@ def _fewer(elements: list[bytes], most: int) -> bytes:
     shown: list[bytes] = []
     left = most
     for element in elements:
-        if left < 8:  # noqa: PLR2004 - nothing can be said in less
+        if left < _LEAST:
             break
         shown.append(_fitted(element, left))
         left -= len(shown[-1]) + 1

@@ -79,6 +79,14 @@ def test_what_is_too_long_is_cut_inside_so_that_every_parameter_is_seen() -> Non
     assert Given(task).call(None, (1,), {}, 0) == (f.NOT_KEPT, False)
 
 
+@pytest.mark.parametrize("given", [{"\U0004a8c6" * 30 + str(n): n for n in range(40)}, {"n" * 100_000: 1}])
+def test_names_of_what_is_given_take_no_more_room_than_there_is(given: dict) -> None:
+    raw, cut = Given(task).call(plainly((given,), {}), (given,), {}, 500)
+    assert cut
+    assert len(raw) <= 600
+    assert next(iter(json.loads(bytes(raw))["document"]))[:5] == next(iter(given))[:5]
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(PLAIN, max_size=3), st.dictionaries(st.sampled_from(["key", "own"]), PLAIN), st.integers(40, 600))
 def test_inputs_are_json_of_about_the_length_that_is_asked_for(args: list, kwargs: dict, most: int) -> None:

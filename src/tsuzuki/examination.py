@@ -13,7 +13,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Check, Query, WorkerRecord
+from tsuzuki.backends import Check, Query, WorkerRecord, WorkerState
 from tsuzuki.backends.shelf import Wheel, Wheels
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import MoveRefused, StoreError, StoreUnavailable
@@ -168,9 +168,8 @@ def _wheel_sync(living: Sequence[WorkerRecord]) -> Check:
 
 
 def _workers(workers: Sequence[SeenWorker]) -> Check:
-    states = [worker.state for worker in workers]
-    living = sum(state in ALIVE for state in states)
-    silent = [worker.record.id for worker in workers if worker.state.value == "DISCONNECTED"]
+    living = sum(worker.state in ALIVE for worker in workers)
+    silent = [worker.record.id for worker in workers if worker.state is WorkerState.DISCONNECTED]
     text = f"{living} live" + (f", {len(silent)} fell silent without leaving: {_named(silent)}" if silent else "")
     return Check("workers", ok=True, text=text)
 
@@ -192,7 +191,7 @@ async def _waiting(runs: Runs, living: Sequence[WorkerRecord]) -> Check:
     now = runs.now()
     rows = await runs.backend.search(Query(status=(Status.PENDING,), private=False, limit=PAGE, params=False))
     due = [row for row in rows if row.not_before <= now and row.version <= f.VERSION]
-    lonely = [row for row in due if not any(_serves(record, row) for record in living)]
+    lonely = [row for row in due if not any(record.takes(row) for record in living)]
     if not lonely:
         return Check("waiting", ok=True, text=f"{len(due)} runs wait, each for a worker that lives")
     kinds = sorted({(row.tag, row.flow) for row in lonely})
@@ -201,12 +200,6 @@ async def _waiting(runs: Runs, living: Sequence[WorkerRecord]) -> Check:
     return Check(
         "waiting", ok=False, text=text, do=f"start one: tsuzuki worker --tags {tag} --flows FILE.py (with {flow})"
     )
-
-
-def _serves(record: WorkerRecord, row: Run) -> bool:
-    if row.tag not in record.tags:
-        return False
-    return record.workflows if row.workflow else row.flow in record.flows or record.resolves
 
 
 def _kinds(kinds: Iterable[tuple[str, str]]) -> str:

@@ -49,10 +49,8 @@ class Holders:
         return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=self._backend.one_machine))
 
     async def takers(self, row: Run) -> list[str]:
-        """Gives the living workers that take runs of this flow and tag."""
-        records = [
-            r for r in await self._backend.workers() if row.tag in r.tags and (row.flow in r.flows or r.resolves)
-        ]
+        """Gives the living workers that would take a run."""
+        records = [record for record in await self._backend.workers() if record.takes(row)]
         gone = self._gone_of(records)
         return [record.id for record in records if record.id not in gone]
 

@@ -44,13 +44,11 @@ class Look:
         """
         unknown = [row for row in await self._waiting(dead) if row.flow not in self.flows and not row.workflow]
         workers = await self._alive() if unknown else []
-        known = {(tag, flow) for r in workers if r.id != self.worker for tag in r.tags for flow in r.flows}
-        return [
-            row
-            for row in unknown
-            if (row.tag, row.flow) not in known
-            and not any(row.tag in r.tags and r.may_learn(row.updated_at) for r in workers)
-        ]
+        return [row for row in unknown if not any(self._may_take(worker, row) for worker in workers)]
+
+    def _may_take(self, worker: WorkerRecord, row: Run) -> bool:
+        another = worker.id != self.worker
+        return (another and worker.takes(row)) or (row.tag in worker.tags and worker.may_learn(row.updated_at))
 
     async def _waiting(self, dead: frozenset[str]) -> list[Run]:
         """Gives shared runs of these tags that wait, or whose holder is dead."""

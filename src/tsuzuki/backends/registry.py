@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tsuzuki.lifecycle import Run
 from tsuzuki.tallies import Tallies
 
 
@@ -59,6 +60,12 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Which Tsuzuki it is; empty: one that did not say it yet."""
     tallies: Tallies | None = None
     """What it has counted of its work in this life."""
+
+    def takes(self, run: Run) -> bool:
+        """Tells whether it takes a shared run: of a tag it serves and a flow it knows, or may find by its resolver."""
+        if run.tag not in self.tags:
+            return False
+        return self.workflows if run.workflow else self.resolves or run.flow in self.flows
 
     def may_learn(self, since: float) -> bool:
         """Tells whether wheels may still bring it flows for what was asked since: it has not looked again yet."""

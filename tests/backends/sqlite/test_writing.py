@@ -12,7 +12,7 @@ from tests.backends.sqlite.conftest import Start, answer
 from tsuzuki import facts as f
 from tsuzuki.backends import Claim, Query
 from tsuzuki.backends.sqlite import SqliteBackend, writer
-from tsuzuki.errors import ClaimLost, StoreUnavailable
+from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Status
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
@@ -49,6 +49,17 @@ async def test_a_fact_that_cannot_be_stored_fails_only_itself(backend: SqliteBac
     assert isinstance(done[1], UnicodeEncodeError)
     assert [mark.key for mark in await backend.outcomes(claim.run.id)] == ["a", "b"]
     assert await positions(backend, claim.run.id) == [1, 2, 3, 4]
+
+
+async def test_a_transaction_that_fails_as_it_begins_does_not_stay_open(backend: SqliteBackend) -> None:
+    def broken(action: int, what: str | None, *_: object) -> int:
+        return sqlite3.SQLITE_DENY if (action, what) == (sqlite3.SQLITE_PRAGMA, "data_version") else sqlite3.SQLITE_OK
+
+    backend._writing.set_authorizer(broken)  # noqa: SLF001 - a disk that cannot be read in just that moment
+    with pytest.raises(StoreError):
+        await b.submitted(backend)
+    backend._writing.set_authorizer(None)  # noqa: SLF001 - it can be read again
+    assert (await b.submitted(backend)).number == 1
 
 
 async def test_the_first_write_wins_in_a_group_and_leaves_no_gap(backend: SqliteBackend) -> None:

@@ -290,9 +290,7 @@ class Writer:
             return [(job, None, removed) for job in jobs], NOBODY
         begin(self._connection, patient=patient)
         try:
-            transaction = Transaction(self._connection, self._times)
-            settled = self._finish(transaction, jobs)
-            return settled, (transaction.runs, transaction.rings, transaction.work)
+            return self._finish(jobs)
         except sqlite3.OperationalError as error:  # the store's fault, not that of one job
             return [(job, None, fault(error, self._path)) for job in jobs], NOBODY
         except Exception:  # noqa: BLE001 - told to the job it belongs to, below
@@ -321,19 +319,21 @@ class Writer:
         for job in jobs:
             try:
                 begin(self._connection, patient=False)
-                transaction = Transaction(self._connection, self._times, careful=True)
-                settled += self._finish(transaction, [job])
-                concerned |= transaction.runs
-                rings |= transaction.rings
-                work |= transaction.work
+                done, (its_runs, its_rings, its_work) = self._finish([job], careful=True)
+                settled += done
+                concerned |= its_runs
+                rings |= its_rings
+                work |= its_work
             except sqlite3.Error as error:
                 settled.append((job, None, fault(error, self._path)))
             except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for this job
                 settled.append((job, None, error))
         return settled, (concerned, rings, work)
 
-    def _finish(self, transaction: Transaction, jobs: list[Job]) -> list[Settled]:
+    def _finish(self, jobs: list[Job], *, careful: bool = False) -> tuple[list[Settled], Concerned]:
+        """Does jobs in the transaction that was begun, and commits; whatever goes wrong, it does not stay open."""
         try:
+            transaction = Transaction(self._connection, self._times, careful=careful)
             settled = self._perform(transaction, jobs)
             transaction.flush()
             started = _seconds()
@@ -343,7 +343,7 @@ class Writer:
             raise
         self._measure(_seconds() - started)
         self.sizes.add(len(jobs), SIZES)
-        return settled
+        return settled, (transaction.runs, transaction.rings, transaction.work)
 
     def _measure(self, took: float) -> None:
         self._average += 0.1 * (min(took, LONGEST) - self._average)

@@ -2,15 +2,17 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from tsuzuki.backends.nats.frames import ELSEWHERE, LARGE_PARAMS, Tip
 from tsuzuki.lifecycle import Run
 
+Known = TypeVar("Known")
+
 MOST: Final = 10_000
-"""Of so many runs it is remembered which of their messages was the last."""
+"""Of so many runs it is remembered which of their messages was the last, or that they are gone; and as many workers."""
 MOST_OURS: Final = 1000
 """So many runs that this process has written are listed at once, however far away the server that gives lists is."""
 LAST: Final = 1 << 62
@@ -24,20 +26,15 @@ class Recent:
         self._last: OrderedDict[str, tuple[int, int, str]] = OrderedDict()
         self._ours: OrderedDict[str, Tip] = OrderedDict()
         self._held: dict[str, Tip] = {}
-        self._gone: set[str] = set()
-        self._seen: dict[str, float] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._seen: OrderedDict[str, float] = OrderedDict()
         self._progress: dict[str, tuple[float, bytes]] = {}
 
     def take(self, tip: Tip, run: Run, *, ours: bool) -> None:
         """Remembers where the chain of a run ends; the whole row where this process has claimed it."""
-        self._last[run.id] = tip.seq, run.position, run.status.value
-        self._last.move_to_end(run.id)
-        if len(self._last) > MOST:
-            self._last.popitem(last=False)
+        _keep(self._last, run.id, (tip.seq, run.position, run.status.value))
         if ours:
-            self._ours[run.id] = tip if len(run.params) <= LARGE_PARAMS else _lighter(tip, run)
-            if len(self._ours) > MOST_OURS:
-                self._ours.popitem(last=False)
+            _keep(self._ours, run.id, tip if len(run.params) <= LARGE_PARAMS else _lighter(tip, run), MOST_OURS)
         else:
             self._ours.pop(run.id, None)
         if run.holder is None or run.status.terminal:
@@ -49,13 +46,13 @@ class Recent:
 
     def bury(self, run_id: str) -> None:
         """Remembers only that a run is gone."""
-        self._gone.add(run_id)
+        _keep(self._gone, run_id, None)
         for known in (self._held, self._ours, self._last, self._progress):
             known.pop(run_id, None)
 
     def saw(self, worker: str, heartbeat_at: float) -> None:
         """Remembers that a worker was seen."""
-        self._seen[worker] = heartbeat_at
+        _keep(self._seen, worker, heartbeat_at)
 
     def progressed(self, run_id: str, updated_at: float, progress: bytes) -> None:
         """Remembers how far the steps of a run are."""
@@ -110,6 +107,14 @@ class Recent:
             changed["progress"] = msgspec.Raw(progress[1])
             changed["updated_at"] = max(run.updated_at, progress[0])
         return msgspec.structs.replace(tip, run=msgspec.structs.replace(run, **changed)) if changed else tip
+
+
+def _keep(known: OrderedDict[str, Known], name: str, what: Known, most: int = MOST) -> None:
+    """Remembers something, and forgets what was remembered longest ago where that is too much."""
+    known[name] = what
+    known.move_to_end(name)
+    if len(known) > most:
+        known.popitem(last=False)
 
 
 def _lighter(tip: Tip, run: Run) -> Tip:

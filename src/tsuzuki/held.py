@@ -21,6 +21,8 @@ logger: Final = logging.getLogger("tsuzuki.worker")
 
 AT_ONCE: Final = 0.2
 """How long what is handed back after the grace period may take to leave (seconds)."""
+FLUSH: Final = 0.25
+"""How often log lines and progress are written (seconds)."""
 WRITING: Final = 10.0
 """How long the store may take beyond that; what it has not taken by then is left as after a kill (seconds)."""
 
@@ -74,12 +76,12 @@ class Held:
             async with asyncio.timeout(timeout):
                 await self.begun.wait()
 
-    async def flushing(self, pause: float) -> None:
-        """Writes log lines and progress again and again, every so many seconds while runs are under way."""
+    async def flushing(self) -> None:
+        """Writes log lines and progress again and again, while runs are under way."""
         while True:
             if not self.running:
                 await self.wait_for_one()
-            await asyncio.sleep(pause)
+            await asyncio.sleep(FLUSH)
             await asyncio.gather(*(run.log.flush() for run in self.running.values() if run.unsaid))
 
     async def rest(self, stopping: asyncio.Event) -> None:

@@ -24,6 +24,7 @@ from tsuzuki.flowset import FlowSet, Resolver
 from tsuzuki.held import Held
 from tsuzuki.lifecycle import Run
 from tsuzuki.limits import Limits
+from tsuzuki.loops import kept_going
 from tsuzuki.presence import Badge, Presence, Watch
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import Compile, execute
@@ -35,8 +36,6 @@ from tsuzuki.version import VERSION
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
-FLUSH: Final = 0.25
-"""How often log lines and progress are written (seconds)."""
 LOOK: Final = 1.0
 """How often a worker looks for the dead, for cancel requests and for runs whose time has come (seconds)."""
 
@@ -134,9 +133,9 @@ class Worker:
             self._close()
             raise
         self._loops = [
-            asyncio.create_task(self._beating(), name="tsuzuki-heartbeat"),
-            asyncio.create_task(self._watching(), name="tsuzuki-watch"),
-            asyncio.create_task(self._held.flushing(FLUSH), name="tsuzuki-flush"),
+            kept_going(self._beating, "tsuzuki-heartbeat"),
+            kept_going(self._watching, "tsuzuki-watch"),
+            kept_going(self._held.flushing, "tsuzuki-flush"),
         ]
         return self
 

@@ -20,7 +20,7 @@ async def told(number: int) -> int:
 
 async def test_what_has_ended_tells_no_progress_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A map of a million items that tell of themselves would otherwise be a row of a million entries."""
-    monkeypatch.setattr("tsuzuki.worker.FLUSH", 0.01)
+    monkeypatch.setattr("tsuzuki.held.FLUSH", 0.01)
     over, leave = asyncio.Event(), asyncio.Event()
 
     @flow

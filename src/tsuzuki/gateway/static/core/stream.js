@@ -41,11 +41,16 @@ async function keepFollowing(path, how, stopped) {
   }
 }
 
-/** @param {number} milliseconds @param {AbortSignal} stopped */
+/** Waits so long, or until it is told to stop; nothing of it stays. @param {number} milliseconds @param {AbortSignal} stopped */
 export const pause = (milliseconds, stopped) =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    stopped.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
+  new Promise((/** @type {(value: void) => void} */ resolve) => {
+    const over = () => {
+      clearTimeout(timer);
+      stopped.removeEventListener("abort", over);
+      resolve();
+    };
+    const timer = setTimeout(over, milliseconds);
+    stopped.addEventListener("abort", over);
   });
 
 /** @param {URL} url @param {Parameters<typeof follow>[1]} how @param {AbortSignal} stopped @param {() => void} alive */

@@ -8,6 +8,3 @@ export { batch, computed, effect, signal, useComputed, useSignal } from "../vend
 
 /** Templates in place of JSX: text that is put in stays text. */
 export const html = htm.bind(h);
-
-/** @param {...(string | false | null | undefined)} names */
-export const classes = (...names) => names.filter(Boolean).join(" ");

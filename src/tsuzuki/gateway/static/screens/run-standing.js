@@ -8,7 +8,6 @@ import { CommandLine } from "../parts/command.js";
 import { Icon } from "../parts/icons.js";
 import { WorkerLine } from "../parts/workerline.js";
 
-
 /** @param {{run: Api.RunSnapshot}} props */
 export function Standing({ run }) {
   if (run.interrupted) return html`<${Told} text=${t("standing.interrupted")}><${CommandLine} line=${commands.resume(run.number)} /><//>`;
@@ -36,10 +35,7 @@ function Unserved({ run }) {
 
 /** What the end of a cancelled run says it cut off. @param {{run: Api.RunSnapshot}} props */
 function Cut({ run }) {
-  /** @type {Api.Asked<{items: any[]}>} */
-  const last = useAsked(`/runs/${run.run_id}/facts`, { query: { after: run.position - 1, limit: 1 } });
-  const fact = last.value?.items[0];
-  if (fact?.kind !== "RunCancelled") return null;
-  const told = ["never_started", "finished_anyway", "interrupted"].map((name) => t(`cut.${name}`, { n: fact[name] ?? 0 }));
+  if (!run.cut) return null;
+  const told = Object.entries(run.cut).map(([name, count]) => t(`cut.${name}`, { n: count }));
   return html`<p class="notice" role="status" data-cut>${t("cut.title")} ${told.join(" · ")}</p>`;
 }

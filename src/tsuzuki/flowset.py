@@ -9,13 +9,11 @@ import msgspec
 
 from tsuzuki import options
 from tsuzuki.backends import Backend
+from tsuzuki.backends.registry import PUBLISHED
 from tsuzuki.errors import BadUsage, StoreError
 from tsuzuki.flow import Flow
 
 logger: Final = logging.getLogger("tsuzuki.worker")
-
-RECORDS: Final = "flow"
-"""The kind of the records in which workers publish their flows."""
 
 Resolver: TypeAlias = Callable[[str], Flow[..., Any]]
 """Finds a flow by its name; raises KeyError where there is none."""
@@ -76,8 +74,8 @@ class FlowSet(Mapping[str, Flow[..., Any]]):
             return
         try:
             for name, body in self._bodies.items():
-                if await backend.record(RECORDS, name) != body:
-                    await backend.put_record(RECORDS, name, body)
+                if await backend.record(PUBLISHED, name) != body:
+                    await backend.put_record(PUBLISHED, name, body)
             self._told = True
         except StoreError as error:
             logger.warning("cannot publish the flows just now: %s", error)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki.backends import ALWAYS, Entry, Line, Query, WorkerRecord
+from tsuzuki.backends.registry import PUBLISHED
 from tsuzuki.crew import ALIVE, Crew, SeenWorker
 from tsuzuki.errors import MoveRefused, RunNotFound
 from tsuzuki.inputs import given_to, shortened
@@ -30,8 +31,6 @@ OUTCOMES: Final = {
     "StepFailed": "failed",
 }
 """How an outcome is called in a page of items."""
-FLOWS: Final = "flow"
-"""The kind of the records in which workers publish their flows."""
 MOST_PREVIEW: Final = 120
 """So many bytes of a value are shown in a list of items."""
 MOST_INPUTS: Final = 240
@@ -192,7 +191,7 @@ class Overview:
 
     async def published_flows(self) -> dict[str, bytes]:
         """Gives what workers have published of their flows, by name."""
-        return dict(await self._backend.records(FLOWS))
+        return dict(await self._backend.records(PUBLISHED))
 
     def monotonic(self) -> float:
         """Gives a time that only grows, for those who remember what they read (seconds)."""

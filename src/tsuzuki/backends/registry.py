@@ -81,6 +81,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return self.state == STOPPED
 
 
+PUBLISHED: Final = "flow"
+"""The kind of the records in which workers publish their flows."""
 WORKERS_SEEN_FOR: Final = 24 * 3600.0
 """How long a worker that holds nothing is remembered after its last heartbeat (seconds)."""
 MOST_WORKERS: Final = 1000

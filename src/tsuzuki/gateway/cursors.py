@@ -32,10 +32,15 @@ def run_place(text: str) -> tuple[float, str] | None:
     try:
         place = msgspec.json.decode(_bytes(text), type=_Place)
     except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise _refused(BadListQuery) from None
+        raise refused(BadListQuery) from None
     if not isfinite(place.u):
-        raise _refused(BadListQuery)
+        raise refused(BadListQuery)
     return place.u, place.r
+
+
+def until(at: float) -> tuple[float, str]:
+    """Gives the place before which all runs are that changed at a time or earlier: it comes after every id."""
+    return at, "~"
 
 
 def after_position(position: int) -> str:
@@ -50,13 +55,14 @@ def position(text: str) -> int:
     try:
         place = msgspec.json.decode(_bytes(text), type=_Position).p
     except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise _refused(BadRequest) from None
+        raise refused(BadRequest) from None
     if not 0 <= place < 2**53:
-        raise _refused(BadRequest)
+        raise refused(BadRequest)
     return place
 
 
-def _refused(kind: type[BadRequest]) -> BadRequest:
+def refused(kind: type[BadRequest]) -> BadRequest:
+    """Says that a cursor is none of ours."""
     return no_query(kind, "cursor", "no page gave this cursor; send the next_cursor of a page, or leave it out")
 
 

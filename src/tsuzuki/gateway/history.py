@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from tsuzuki.backends import Query as RunQuery
-from tsuzuki.gateway import examples
+from tsuzuki.gateway import cursors, examples
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, Status
@@ -25,8 +25,6 @@ MOST_COUNTED: Final = 1000
 """Where filters hold, runs are counted up to so many."""
 LOOKED_AT: Final = 40
 """How long runs took is told by the last so many of each bar."""
-LAST: Final = "~"
-"""Comes after every id."""
 
 
 class Counted(BaseModel):
@@ -85,7 +83,7 @@ async def counts(
         text=text or None,
         tenant=session.tenant,
         updated_after=updated_after,
-        before=None if updated_before is None else (updated_before, LAST),
+        before=None if updated_before is None else cursors.until(updated_before),
         limit=MOST_COUNTED + 1,
         params=False,
     )
@@ -141,7 +139,7 @@ async def _seen(
         status=tuple(sorted(TERMINAL)),
         tenant=session.tenant,
         updated_after=start,
-        before=(end, LAST),
+        before=cursors.until(end),
         limit=LOOKED_AT,
         params=False,
     )

@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from tsuzuki.backends import DeadLetter
 from tsuzuki.errors import BadRequest, LetterNotFound
+from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.models import Accepted, DroppedLetter, Letter, LetterPage
-from tsuzuki.gateway.problems import no_query
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.letters import Letters
 
@@ -28,9 +28,7 @@ async def list_letters(
 ) -> Response:
     """Lists dead letters, the newest first."""
     if cursor and not _ID.fullmatch(cursor):
-        raise no_query(
-            BadRequest, "cursor", "no page gave this cursor; send the next_cursor of a page, or leave it out"
-        )
+        raise cursors.refused(BadRequest)
     letters = await Letters(session.runs).list(limit=limit + 1, before=cursor or None, tenant=session.tenant)
     page = letters[:limit]
     more = page[-1].id if len(letters) > limit else None
@@ -49,8 +47,7 @@ async def get(letter_id: LetterId, session: InSession) -> Response:
 async def replay(letter_id: LetterId, session: InSession) -> Response:
     """Resumes the run of a dead letter and drops the letter: what had finished is not done again."""
     letter = await _letter(session, letter_id)
-    by = f"key:{session.key_id}" if session.key_id else "http"
-    row = await Letters(session.runs).replay(letter.id, by=by)
+    row = await Letters(session.runs).replay(letter.id, by=session.by)
     return answer({"run_id": row.id, "status": row.status.value})
 
 
@@ -66,13 +63,9 @@ async def _letter(session: Session, letter_id: str) -> DeadLetter:
     if not _ID.fullmatch(letter_id):
         raise LetterNotFound
     letter = await Letters(session.runs).get(letter_id)
-    if not _sees(session, letter):
+    if session.tenant not in (None, letter.tenant):
         raise LetterNotFound
     return letter
-
-
-def _sees(session: Session, letter: DeadLetter) -> bool:
-    return session.tenant is None or letter.tenant == session.tenant
 
 
 def _shown(letter: DeadLetter) -> dict[str, Any]:

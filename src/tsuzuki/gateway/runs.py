@@ -32,14 +32,14 @@ router: Final = APIRouter(tags=["runs"])
 
 NUMBER: Final = re.compile(r"#?([0-9]{1,15})")
 """How people write the number of a run."""
-LAST: Final = "~"
-"""Comes after every id."""
 RECORDS: Final = frozenset({"records", "task_records", "full", "all"})
+"""The words of `include` that ask for what is recorded of tasks."""
+WHOLE: Final = RECORDS | {"snapshot"}
+"""Those that ask a list for whole runs."""
 PAGE_ROOM: Final = 8_388_608
 """About so many bytes has a page of whole runs; those after that are shortened as far as they can be."""
 AT_ONCE: Final = 100
 """So many runs of a batch are written together."""
-WHOLE: Final = frozenset({"snapshot", "full", "all", "records", "task_records"})
 
 RESULT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/json": {"schema": {}}}, "description": "The JSON that the flow returned."}
@@ -206,10 +206,10 @@ async def list_runs(
 
     An array; with `updated_after`, `cursor` (even empty) or `workflow_yaml_sha256` a page with a cursor.
     """
-    paged = updated_after is not None or cursor is not None or workflow_yaml_sha256 is not None
+    words = included(include)
     place = cursors.run_place(cursor or "")
     if updated_before is not None and (place is None or place[0] > updated_before):
-        place = updated_before, LAST
+        place = cursors.until(updated_before)
     rows = await _found(
         session,
         RunQuery(
@@ -224,13 +224,13 @@ async def list_runs(
             updated_after=updated_after,
             before=place,
             limit=limit + 1,
-            params=bool(included(include) & WHOLE),
+            params=bool(words & WHOLE),
         ),
         first=not cursor,
     )
     page, more = rows[:limit], len(rows) > limit
-    items = await _shown(session, page, included(include))
-    if not paged:
+    items = await _shown(session, page, words)
+    if updated_after is None and cursor is None and workflow_yaml_sha256 is None:
         return answer(items)
     return answer({"items": items, "next_cursor": cursors.after_run(page[-1]) if more else None})
 
@@ -312,8 +312,7 @@ async def cancel(run_id: RunId, request: Request, session: InSession) -> Respons
     """
     row = await session.run(run_id)
     asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
-    by = f"key:{session.key_id}" if session.key_id else "http"
-    result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=by)
+    result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=session.by)
     answered = answer(await session.gateway.snapshots.document(row))
     if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
         answered.background = BackgroundTask(_end_batches, session.runs, row)
@@ -339,8 +338,7 @@ async def resume(run_id: RunId, request: Request, session: InSession) -> Respons
     """Lets a run that failed or was cancelled go on; what had finished is not done again."""
     row = await session.run(run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
-    by = f"key:{session.key_id}" if session.key_id else "http"
-    row = await session.runs.resume(row.id, failed=asked.failed, by=by, share=True)
+    row = await session.runs.resume(row.id, failed=asked.failed, by=session.by, share=True)
     return answer(await session.gateway.snapshots.document(row))
 
 

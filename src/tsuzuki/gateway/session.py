@@ -67,6 +67,11 @@ class Session:
         """The wider view of the store."""
         return self.gateway.overview
 
+    @property
+    def by(self) -> str:
+        """Who asks, as it is kept with what was asked for."""
+        return f"key:{self.key_id}" if self.key_id else "http"
+
     def may_see(self, row: Run) -> bool:
         """Tells whether a run is there for who asks."""
         return self.tenant is None or row.tenant == self.tenant

@@ -197,7 +197,7 @@ MEANS: Final = {
     # the rest
     "id": "The id of the dead letter.",
     "timestamp": "When the run failed (Unix seconds).",
-    "reason": "Why it is here: `execution_error`, `flow_not_found`, `invalid_job`.",
+    "reason": "Why it is here: `execution_error`, `flow_not_found`, `invalid_job`, `max_claims`.",
     "num_delivered": "The attempt of the run that failed.",
     "subject": "The queue that it came from.",
     "version": "The version of Tsuzuki.",

@@ -27,18 +27,28 @@ def raw(data: bytes) -> Response:
     return Response(data, media_type="application/json")
 
 
+def announced(request: Request) -> int:
+    """Gives how many bytes a request says that its body has; 0 where it does not say it."""
+    said = request.headers.get("content-length", "")
+    return int(said) if said.isdecimal() else 0
+
+
+def too_large(most: int) -> str:
+    """Says that a body has more bytes than are taken."""
+    return f"request too large: at most {most} bytes are taken"
+
+
 async def body_of(request: Request, most: int) -> bytes:
     """Reads a body; a large one is refused as soon as that is known, one that never ends is not waited for."""
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > most:
-        raise TooLarge(f"request too large: at most {most} bytes are taken")
+    if announced(request) > most:
+        raise TooLarge(too_large(most))
     data = bytearray()
     try:
         async with asyncio.timeout(BODY_WAIT):
             async for piece in request.stream():
                 data += piece
                 if len(data) > most:
-                    raise TooLarge(f"request too large: at most {most} bytes are taken")
+                    raise TooLarge(too_large(most))
     except TimeoutError:
         raise BadRequest("the body did not arrive in time") from None
     except ClientDisconnect:

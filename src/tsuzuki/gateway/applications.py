@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.application import Application, applications, told
 from tsuzuki.errors import TooLarge
-from tsuzuki.gateway.answers import answer, problems
+from tsuzuki.gateway.answers import announced, answer, problems, too_large
 from tsuzuki.gateway.models import ApplicationView
 from tsuzuki.gateway.options import BODY_WAIT
 from tsuzuki.gateway.pages import Files
@@ -77,9 +77,8 @@ class Door:
         request = Request(scope)
         session = await session_of(request)
         most = session.gateway.options.max_request_bytes
-        said = request.headers.get("content-length", "")
-        if said.isdigit() and int(said) > most:
-            raise TooLarge(_too_large(most))
+        if announced(request) > most:
+            raise TooLarge(too_large(most))
         inside = {**scope, "root_path": scope.get("root_path", "") + self._prefix}
         answering = self._app(inside, _bounded(receive, most), send)
         if not session.key_id:
@@ -105,10 +104,6 @@ async def _unless(revoked: asyncio.Event, answering: Awaitable[None]) -> None:
         raise answered
 
 
-def _too_large(most: int) -> str:
-    return f"request too large: at most {most} bytes are taken"
-
-
 def _bounded(receive: Receive, most: int) -> Receive:
     """Gives the parts of a body until they are too many or take too long, in the only words that FastAPI passes on."""
     taken, ended = 0, False
@@ -126,7 +121,7 @@ def _bounded(receive: Receive, most: int) -> Receive:
         taken += len(message.get("body", b""))
         ended = not message.get("more_body", False)
         if taken > most:
-            raise HTTPException(413, _too_large(most))
+            raise HTTPException(413, too_large(most))
         return message
 
     return bounded

@@ -14,6 +14,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from tsuzuki.errors import BadRequest, StoreUnavailable, TooLarge
+from tsuzuki.gateway.answers import announced
 from tsuzuki.gateway.options import BODY_WAIT
 from tsuzuki.privacy import make_folder
 
@@ -116,8 +117,7 @@ async def form_of(request: Request, wanted: str, most: int, folder: Path) -> Asy
     Raises `TooLarge` as soon as that is known; a client that falls silent is not waited for.
     """
     kind, options = parse_options_header(request.headers.get("content-type", ""))
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > most + AROUND:
+    if announced(request) > most + AROUND:
         raise TooLarge
     await asyncio.to_thread(make_folder, folder)
     with await asyncio.to_thread(_unnamed, folder) as file:

@@ -17,6 +17,7 @@ from tsuzuki.codec import plain_params
 from tsuzuki.errors import BadRequest, BadWorkflow, TooLarge, WorkflowTooLarge
 from tsuzuki.gateway.answers import answer, body_of, problems
 from tsuzuki.gateway.bodies import TAG
+from tsuzuki.gateway.forms import AROUND
 from tsuzuki.gateway.models import Accepted
 from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.runs import IdempotencyKey, refuse_another
@@ -25,8 +26,6 @@ from tsuzuki.yamlflow import parse
 
 router: Final = APIRouter(tags=["runs"])
 
-AROUND: Final = 65_536
-"""So much more than the workflow itself may a form be."""
 FORM: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tsuzuki.gateway.wheel_models import EVENT, NAME, WHEEL
+from tsuzuki.gateway.wheel_models import EVENT, NAME, NO_WHEELS, WHEEL
 
 RUN_ID: Final = "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e"
 
@@ -166,23 +166,7 @@ WORKER: Final[dict[str, Any]] = {
     "stopped_at": None,
     "stop_reason": None,
     "updated_at": 1767225612.0,
-    "wheel_sync": {
-        "enabled": False,
-        "last_result": "disabled",
-        "last_attempt_at": None,
-        "last_success_at": None,
-        "last_synced_at": None,
-        "last_error": None,
-        "selected_count": 0,
-        "updated_count": 0,
-        "removed_count": 0,
-        "skipped_incompatible_count": 0,
-        "selected_wheels": [],
-        "updated_wheels": [],
-        "removed_wheels": [],
-        "skipped_incompatible": [],
-        "installed_wheels": [],
-    },
+    "wheel_sync": NO_WHEELS,
 }
 
 USED: Final[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The shapes of answers about wheels."""
+"""The shapes of answers about wheels, and of what workers tell of theirs."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -38,6 +38,24 @@ EVENT: Final[dict[str, Any]] = {
         "scheme": "http",
     },
 }
+NO_WHEELS: Final[dict[str, Any]] = {
+    "enabled": False,
+    "last_result": "disabled",
+    "last_attempt_at": None,
+    "last_success_at": None,
+    "last_synced_at": None,
+    "last_error": None,
+    "selected_count": 0,
+    "updated_count": 0,
+    "removed_count": 0,
+    "skipped_incompatible_count": 0,
+    "selected_wheels": [],
+    "updated_wheels": [],
+    "removed_wheels": [],
+    "skipped_incompatible": [],
+    "installed_wheels": [],
+}
+"""What a worker tells of wheels that installs none."""
 
 
 class WheelView(BaseModel):

@@ -13,30 +13,13 @@ from tsuzuki.gateway.answers import answer, problems, read, takes
 from tsuzuki.gateway.bodies import PatchWorker
 from tsuzuki.gateway.problems import SHORT, Invalid, fields_told, no_word
 from tsuzuki.gateway.session import InSession
+from tsuzuki.gateway.wheel_models import NO_WHEELS
 from tsuzuki.gateway.worker_models import FlowView, PatchedWorker, WorkerView
 
 router: Final = APIRouter(tags=["workers"])
 
 WorkerId = Annotated[str, Path(description="The name of a worker.")]
 StateWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [state.value for state in WorkerState]})]
-
-NO_WHEELS: Final[dict[str, Any]] = {
-    "enabled": False,
-    "last_result": "disabled",
-    "last_attempt_at": None,
-    "last_success_at": None,
-    "last_synced_at": None,
-    "last_error": None,
-    "selected_count": 0,
-    "updated_count": 0,
-    "removed_count": 0,
-    "skipped_incompatible_count": 0,
-    "selected_wheels": [],
-    "updated_wheels": [],
-    "removed_wheels": [],
-    "skipped_incompatible": [],
-    "installed_wheels": [],
-}
 
 
 @router.get("/workers", summary="List workers", response_model=list[WorkerView], responses=problems())

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.errors import KeyRefused
 from tsuzuki.gateway.headers import with_security
-from tsuzuki.gateway.problems import READING, answer
+from tsuzuki.gateway.problems import READING, problem
 from tsuzuki.listening import is_loopback
 
 
@@ -55,6 +55,6 @@ class Careful:
             await send(message)
 
         if (why := refusal(scope, only_local=self._only_local)) is not None:
-            await answer(403, why, KeyRefused.error_id)(scope, receive, careful)
+            await problem(403, why, KeyRefused.error_id)(scope, receive, careful)
             return
         await self._app(scope, receive, careful)

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from tsuzuki.backends.address import is_nats
 from tsuzuki.codec import short
 from tsuzuki.errors import (
     BadListQuery,
@@ -98,8 +99,8 @@ def no_word(kind: type[BadRequest], name: str, text: str, words: Iterable[str]) 
 
 def no_query(kind: type[BadRequest], name: str, why: str, sort: str = "value_error") -> BadRequest:
     """Says what is wrong with a parameter of a query, after the words that existing clients look for."""
-    problem = {"type": sort, "loc": ("query", name), "msg": why}
-    return kind(f"{SHORT.get(kind, 'invalid request')}: {fields_told([problem])}", [problem])
+    found = {"type": sort, "loc": ("query", name), "msg": why}
+    return kind(f"{SHORT.get(kind, 'invalid request')}: {fields_told([found])}", [found])
 
 
 def invalid_fields(error: ValidationError, place: tuple[str | int, ...] = ("body",)) -> Invalid:
@@ -115,7 +116,7 @@ def misplaced(error: BadParams, place: tuple[str | int, ...]) -> Invalid:
     return Invalid(found, said if said.startswith("invalid request") else f"invalid request: {said}")
 
 
-def answer(
+def problem(
     status: int, detail: str, error_id: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
     """Makes the answer that tells of a problem."""
@@ -142,7 +143,7 @@ def answer_of(error: TsuzukiError, *, nats: bool = False) -> Response:
         headers["Retry-After"] = "1"
     if isinstance(error, KeyRequired):
         headers["WWW-Authenticate"] = "ApiKey"
-    return answer(error.http_status, _detail(error, nats=nats), error.error_id, headers=headers, **more)
+    return problem(error.http_status, _detail(error, nats=nats), error.error_id, headers=headers, **more)
 
 
 def _detail(error: TsuzukiError, *, nats: bool) -> str:
@@ -191,7 +192,7 @@ def refused_by_protocol(request: Request, error: HTTPException) -> Response:
         said = f"{said}: {request.method}; this path takes {headers['Allow']}"
     elif status == NO_PATH and said == "not found":
         said = "not found: there is nothing at this path; /openapi.json has every route"
-    return answer(status, said, error_id, headers=headers)
+    return problem(status, said, error_id, headers=headers)
 
 
 def _allowed(request: Request) -> set[str]:
@@ -205,7 +206,7 @@ def install(app: FastAPI) -> None:
     """Lets an app answer every error as a problem."""
 
     def nats(request: Request) -> bool:
-        return bool(request.app.state.gateway.runs.backend.url.startswith(("nats", "tls")))
+        return is_nats(request.app.state.gateway.runs.backend.url)
 
     @app.exception_handler(TsuzukiError)
     async def ours(request: Request, error: TsuzukiError) -> Response:
@@ -227,6 +228,6 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:
         logger.error("%s %s", request.method, request.url.path, exc_info=error, extra={"err_id": INTERNAL})
-        told = answer(500, "internal server error", INTERNAL)
+        told = problem(500, "internal server error", INTERNAL)
         told.raw_headers = with_security(told.raw_headers)  # this is answered outside of everything else of ours
         return told

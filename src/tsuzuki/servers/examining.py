@@ -4,11 +4,11 @@ import shutil
 from typing import Final
 
 from tsuzuki.backends import Check, amount
+from tsuzuki.backends.nats.streams import OLDEST
 from tsuzuki.servers.looking import Seen, SeenStream
 from tsuzuki.servers.place import Place
 from tsuzuki.servers.process import last_lines, running
 
-OLDEST: Final = (2, 11)
 LITTLE_SPACE: Final = 500 << 20
 NEARLY: Final = 0.9
 _THREE: Final = 3

@@ -9,12 +9,12 @@ import msgspec
 from tsuzuki import settings
 from tsuzuki.backends.nats import administration, options, topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
-from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.streams import present
+from tsuzuki.backends.nats.topology import NANO, Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.servers.place import Told
 from tsuzuki.servers.process import monitor
 
-NANO = 1_000_000_000
 LOOKS: Final = 20
 PAUSE: Final = 0.5
 
@@ -85,7 +85,8 @@ async def look(url: str, told: Told | None) -> Seen:
     wire = Wire(chosen)
     await wire.connect()
     try:
-        streams = [_stream(await wire.api(topology.stream_info(name))) for name in await _names(wire, Topology(chosen))]
+        names = Topology(chosen).belonging(await present(wire))
+        streams = [_stream(await wire.api(topology.stream_info(name))) for name in names]
         account = await wire.api(administration.account_info())
         version = wire.server
     except (ApiError, Unclear) as error:
@@ -104,16 +105,6 @@ async def look(url: str, told: Told | None) -> Seen:
         health=monitor(told, "healthz") if told else {},
         varz=monitor(told, "varz") if told else {},
     )
-
-
-async def _names(wire: Wire, names: Topology) -> list[str]:
-    found: list[str] = []
-    while True:
-        told = await wire.api(administration.stream_names(), None, offset=len(found))
-        some = told.get("streams") or []
-        found += some
-        if not some or len(found) >= int(told.get("total", 0)):
-            return names.belonging(found)
 
 
 def _stream(told: dict[str, Any]) -> SeenStream:

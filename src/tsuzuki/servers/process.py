@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
+from tsuzuki.listening import bound
 from tsuzuki.servers.place import Place, Told, program
 
 CLOCK: Final = SystemClock()
@@ -76,7 +77,7 @@ def start(place: Place, told: Told, seconds: float) -> int:
 def refuse_taken(told: Told) -> None:
     """Refuses ports on which somebody listens, before anything is written."""
     for option, port in _ports(told).items():
-        _refuse_taken("127.0.0.1" if option == "--http-port" else told.host, port, option)
+        bound("127.0.0.1" if option == "--http-port" else told.host, port, option).close()
 
 
 def _ports(told: Told) -> dict[str, int]:
@@ -174,12 +175,3 @@ def _ended(pid: int, place: Place, seconds: float) -> bool:
         return bool(select.select([handle], [], [], seconds)[0])
     finally:
         os.close(handle)
-
-
-def _refuse_taken(host: str, port: int, option: str) -> None:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise BadUsage(f"cannot listen on {host}:{port}: {error.strerror}; choose another with {option}") from error

@@ -18,7 +18,7 @@ from tsuzuki.backends.nats import administration, burials, options, snapshots, t
 from tsuzuki.backends.nats.faults import NOT_FOUND, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.snapshots import Copied
-from tsuzuki.backends.nats.streams import refuse_half_restored, restoring
+from tsuzuki.backends.nats.streams import present, refuse_half_restored, restoring
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import SystemClock
@@ -40,7 +40,7 @@ async def backup(url: str, folder: Path, defaults: dict[str, str]) -> Manifest:
     """Copies every stream of a store into a folder, while others work."""
     async with _connected(url, defaults) as (wire, chosen):
         names = Topology(chosen)
-        streams = names.belonging(await _present(wire))
+        streams = names.belonging(await present(wire))
         if names.journal not in streams:
             raise StoreUnavailable(f"there is no store at {chosen.url}; check the address and prefix=")
         refuse_half_restored(chosen, (await wire.api(topology.stream_info(names.journal)))["config"])
@@ -152,11 +152,11 @@ def _other_restore(chosen: Options) -> PlaceTaken:
 
 async def _make_room(wire: Wire, names: Topology, made: Manifest, chosen: Options) -> None:
     """Makes sure that nothing is there; what a restore left that was cut off is removed, and a store never used."""
-    present = set(await _present(wire))
-    taken = set(names.belonging(present)) | (present & {each.name for each in made.streams})
+    there = set(await present(wire))
+    taken = set(names.belonging(there)) | (there & {each.name for each in made.streams})
     if not taken:
         return
-    cut = names.journal in present and await _restored_by(wire, names)
+    cut = names.journal in there and await _restored_by(wire, names)
     if not cut and not await _unused(wire, names, taken):
         raise PlaceTaken(
             f"{chosen.url} is not empty: it has {', '.join(sorted(taken))}; restore into servers that have none of "
@@ -270,17 +270,6 @@ async def _settled(wire: Wire, name: str, copied: Copied) -> int:
                 "Is somebody still at work in this store? End its workers and gateways, and restore again"
             )
         await asyncio.sleep(_LOOK)
-
-
-async def _present(wire: Wire) -> list[str]:
-    """Names all streams of the server."""
-    found: list[str] = []
-    while True:
-        told: dict[str, Any] = await wire.api(administration.stream_names(), None, offset=len(found))
-        some = told.get("streams") or []
-        found += some
-        if not some or len(found) >= int(told.get("total", 0)):
-            return found
 
 
 @contextlib.asynccontextmanager

@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 
 from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear
+from tsuzuki.backends.nats.topology import NANO
 from tsuzuki.backends.nats.wire import Listening, Wire
 from tsuzuki.clock import Clock
 
@@ -30,7 +31,6 @@ EXPIRES: Final = 30.0
 HEARTBEAT: Final = 1.0
 SILENT: Final = 3.0
 """After so many seconds without a heartbeat the consumer is made anew."""
-NANO: Final = 1_000_000_000
 _TIMEOUT: Final = frozenset({"404", "408"})
 _UNANSWERED: Final = "Nats-Pending-Messages"
 """How many messages that were asked for do not come any more."""

@@ -1,4 +1,4 @@
-"""The logs of runs: lossy, numbered, the oldest lines go; and the progress that their rows show."""
+"""The logs of runs: lossy, numbered, the oldest lines go."""
 
 import asyncio
 from collections import OrderedDict, deque

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim
+from tsuzuki.backends import Claim, claim_lost
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
@@ -90,7 +90,7 @@ class Pen:
         tip = self._tip = self._tip or await self._patiently(self._load)
         run = tip.run
         if run is None or not self._holds(run):
-            raise lost(self.claim)
+            raise claim_lost(self.claim)
         packed, row, stale = self._pack(run)
         if stale:
             self._waiting[:0] = packed
@@ -126,7 +126,7 @@ class Pen:
             self._tip = passed.tip
             self._waiting[:0] = packed
             if passed.tip is None:
-                raise lost(self.claim) from None
+                raise claim_lost(self.claim) from None
             return None
         except BaseException:
             self._waiting[:0] = packed  # whoever waits for them is told
@@ -217,7 +217,7 @@ class Pen:
     async def _read(self) -> Tip:
         tip = await self._desk.chain.last(self.claim.run.id)
         if tip is None or not self._holds(tip.run):
-            raise lost(self.claim)
+            raise claim_lost(self.claim)
         return tip
 
     def _remember(self, facts: Sequence[f.Fact]) -> None:
@@ -241,14 +241,6 @@ class Pen:
         if isinstance(error, Unclear | ApiError):
             return fault(error, self._desk.url)
         return error if isinstance(error, ClaimLost | StoreError) else StoreError(f"a fault of ours: {error!r}")
-
-
-def lost(claim: Claim) -> ClaimLost:
-    """Says that a claim is over."""
-    return ClaimLost(
-        f"attempt {claim.attempt} of run {claim.run.number} by {claim.worker} is over: "
-        "the run ended, was handed back or was claimed again; stop working on it"
-    )
 
 
 def _is_urgent(packed: Sequence[Batch]) -> bool:

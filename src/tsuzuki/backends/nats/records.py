@@ -97,9 +97,9 @@ class Records:
 
     async def _change(self, subject: str, change: Callable[[Value], Value | None], patience: float) -> Value:
         mark = uuid.uuid4().hex
-        doubt: Unclear | None = None
         until = self._clock.monotonic() + patience
         while True:
+            doubt, beaten = Unclear("others change it all the time"), True
             try:
                 value, seq = await self.read(subject)
                 if value.get(_MARK) == mark:  # it was written, and only the acknowledgement got lost
@@ -109,13 +109,12 @@ class Records:
                     return value
                 if await self.swap(subject, {**changed, _MARK: mark}, seq):
                     return changed
-                doubt = Unclear("others change it all the time")
             except Unclear as error:
-                doubt = error
+                doubt, beaten = error, False
             left = until - self._clock.monotonic()
             if left <= 0 or not await self._wire.connected(left):
                 raise fault(doubt, self._options.url) from doubt
-            if str(doubt) != "others change it all the time":
+            if not beaten:
                 await asyncio.sleep(_AGAIN)
 
     async def swap(self, subject: str, value: Value, seq: int) -> bool:

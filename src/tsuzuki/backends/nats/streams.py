@@ -160,6 +160,17 @@ def _refuse_other_layouts(options: Options, journal: dict[str, Any]) -> None:
         )
 
 
+async def present(wire: Wire) -> list[str]:
+    """Names all streams of the server, those of others too; it tells so many at once and no more."""
+    found: list[str] = []
+    while True:
+        told = await wire.api(administration.stream_names(), None, offset=len(found))
+        some: list[str] = told.get("streams") or []
+        found += some
+        if not some or len(found) >= int(told.get("total", 0)):
+            return found
+
+
 async def remove(wire: Wire, names: Topology) -> None:
     """Deletes the streams of a store with all that they hold."""
     for name in names.streams():

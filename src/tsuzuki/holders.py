@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Query, WorkerRecord, WorkerState
-from tsuzuki.lifecycle import ACTIVE, Run, Status
+from tsuzuki.errors import KeyHeld, RunHeld
+from tsuzuki.lifecycle import ACTIVE, Run, Status, stamp
 from tsuzuki.presence import is_gone, process_of, state_of
 
 
@@ -15,11 +16,29 @@ def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = fro
     return run.holder in gone if run.holder is not None else run.started_at is not None
 
 
+def waits(run: Run, waiter: WorkerRecord) -> RunHeld:
+    """Says that a living process waits with a run until its time has come, and what to do."""
+    where = f"run {run.number} of {run.flow} waits until {stamp(run.not_before)} in {process_of(waiter)}"
+    ways = f"stop that process, cancel the run (tsuzuki cancel {run.number}), or start anew with fresh=True or --fresh"
+    return RunHeld(f"{where}: let it go on there, {ways}")
+
+
 class Holders:
     """The holders of the runs of a store."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+
+    async def explained(self, held: KeyHeld) -> KeyHeld:
+        """Says how to get on when the run that holds a key has lost whoever executed it."""
+        row = await self._backend.get(held.run_id)
+        if row is None or await self.lives(row) or (row.holder is None and not row.private):
+            return held
+        if await self.waiter(row) is not None:
+            return held
+        ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
+        text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
+        return KeyHeld(text, held.run_id)
 
     async def lives(self, row: Run) -> bool:
         """Tells whether somebody alive holds a run."""

@@ -18,17 +18,16 @@ from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki import options, settings
-from tsuzuki.backends import Backend, Check, Entry, Line, Query, WorkerRecord
+from tsuzuki.backends import Backend, Check, Entry, Line, Query
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest, plain_params
 from tsuzuki.errors import BadUsage, KeyHeld, MoveRefused, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
-from tsuzuki.holders import Holders
+from tsuzuki.holders import Holders, waits
 from tsuzuki.inputs import given_to
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
 from tsuzuki.outages import patiently
-from tsuzuki.presence import process_of
 
 logger: Final = logging.getLogger("tsuzuki.runs")
 
@@ -101,11 +100,7 @@ class Runs:
         options.submission(tag, tags, priority, key, idempotency_key)
         name = flow if isinstance(flow, str) else flow.name
         options.spoken("the flow name of a run", name)
-        data = plain_params(params or {}) if isinstance(flow, str) else flow.params.encode(params or {})
-        tag = tag or ("default" if isinstance(flow, str) else flow.tag)
-        tag = settings.default_tag() if tag == "default" else tag
-        if key is None and not isinstance(flow, str):
-            key = flow.key_for(flow.params.decode(data))
+        data, tag, key = _said_by(flow, params or {}, tag, key)
         now = self._clock.now()
         row = Run(
             id=str(uuid.uuid4()),
@@ -127,27 +122,18 @@ class Runs:
             workflow_bytes=len(workflow.encode()),
             api_key=api_key,
         )
-        claimed = _claimed(flow, claimed_by, now)
         fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag, workflow=workflow)
+        return await self._accepted(row, fact, _claimed(flow, claimed_by, now))
+
+    async def _accepted(self, row: Run, fact: f.Submitted, claimed: f.Claimed | None) -> Run:
         try:
             accepted = await self.backend.submit(row, fact, claimed=claimed)
         except KeyHeld as held:
-            raise await self._held(held) from None
-        if (accepted.flow, accepted.digest) != (name, row.digest):
+            raise await self.holders.explained(held) from None
+        if (accepted.flow, accepted.digest) != (row.flow, row.digest):
             text = "idempotency key %r: run %s of %s has it, with another flow or params; no new run is made"
-            logger.warning(text, idempotency_key, accepted.number, accepted.flow)
+            logger.warning(text, row.idempotency_key, accepted.number, accepted.flow)
         return accepted
-
-    async def _held(self, held: KeyHeld) -> KeyHeld:
-        """Says how to get on when the run that holds a key has lost whoever executed it."""
-        row = await self.backend.get(held.run_id)
-        if row is None or await self.holders.lives(row) or (row.holder is None and not row.private):
-            return held
-        if await self.holders.waiter(row) is not None:
-            return held
-        ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
-        text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
-        return KeyHeld(text, held.run_id)
 
     # Looking
 
@@ -252,7 +238,7 @@ class Runs:
             if await self.holders.lives(row):
                 raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
             if (waiter := await self.holders.waiter(row)) is not None:
-                raise _waits(row, waiter)
+                raise waits(row, waiter)
             if not (share and row.private):
                 return row
         share = share and row.private
@@ -265,7 +251,7 @@ class Runs:
         try:
             _, after = await self.backend.ask(row.id, ask, dead=await self.holders.gone_from(row))
         except KeyHeld as held:
-            raise await self._held(held) from None
+            raise await self.holders.explained(held) from None
         return after or row
 
     # Reading
@@ -361,15 +347,22 @@ class Runs:
         return await self.backend.examine()
 
 
+def _said_by(
+    flow: Flow[..., Any] | str, params: Mapping[str, Any], tag: str | None, key: str | None
+) -> tuple[bytes, str, str | None]:
+    """Gives the params, the tag and the key of a run: as asked for, else as its flow says, where that is known."""
+    if isinstance(flow, str):
+        data, own = plain_params(params), "default"
+    else:
+        data, own = flow.params.encode(params), flow.tag
+        key = flow.key_for(flow.params.decode(data)) if key is None else key
+    tag = tag or own
+    return data, settings.default_tag() if tag == "default" else tag, key
+
+
 def _claimed(flow: Flow[..., Any] | str, worker: str, at: float) -> f.Claimed | None:
     code = "" if isinstance(flow, str) else flow.fingerprint
     return f.Claimed(at=at, worker=worker, fingerprint=code) if worker else None
-
-
-def _waits(row: Run, waiter: WorkerRecord) -> RunHeld:
-    where = f"run {row.number} of {row.flow} waits until {stamp(row.not_before)} in {process_of(waiter)}"
-    ways = f"stop that process, cancel the run (tsuzuki cancel {row.number}), or start anew with fresh=True or --fresh"
-    return RunHeld(f"{where}: let it go on there, {ways}")
 
 
 def plain(row: Run) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tsuzuki.context import Callee, MapOptions, in_async_code, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
-from tsuzuki.identity import LONG, Unsaid, arguments, in_few_bytes, plainly, spelled_out, step_id, unchangeable
+from tsuzuki.identity import Unsaid, arguments, in_few_bytes, plainly, spelled_out, step_id, unchangeable
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
@@ -313,8 +313,7 @@ async def _nothing(run: Execution) -> AsyncIterator[Any]:
 
 
 def _content_of_a_key(key: str) -> bytes:
-    said = b"key:" + key.encode("utf-8", "surrogatepass")
-    return said if len(said) <= LONG else digest(said).encode()
+    return in_few_bytes(b"key:" + key.encode("utf-8", "surrogatepass"))
 
 
 def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool, since: int) -> RunFrame:

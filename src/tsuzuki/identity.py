@@ -16,7 +16,6 @@ import msgspec
 
 from tsuzuki.content import Content, Unsayable, bound_to, digest, digested, has_name, is_local, kind_of
 
-ROOT: Final = ""
 _FIXED: Final = frozenset({str, int, float, bool, bytes, type(None)})
 _SURE: Final = _FIXED - {float}
 LONG: Final = 256

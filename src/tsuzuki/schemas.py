@@ -101,7 +101,7 @@ class Checker:
     """Checks params by a published schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._adapter: pydantic.TypeAdapter[Any] | None = None
+        self._adapter: pydantic.TypeAdapter[Any] | None
         try:
             self._adapter = pydantic.TypeAdapter(_Reading(schema.get("$defs", {})).annotation(schema))
         except Exception:  # noqa: BLE001 - a schema that cannot be read refuses nothing: the worker will check

@@ -121,7 +121,7 @@ class TaskFold:
             case f.Outcome():
                 self._conclude(fact)
             case f.Submitted():
-                self.workflow = getattr(fact, "workflow", "")
+                self.workflow = fact.workflow
             case f.Claimed():
                 self.worker, self.wheels = fact.worker, fact.wheels
                 self.started_at = fact.at if self.started_at is None else self.started_at

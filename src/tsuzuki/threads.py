@@ -61,7 +61,6 @@ class Threads:
         self._threads = 0
         self._busy = 0
         self._lent = 0
-        self._closed = False
 
     def at_least(self, most: int) -> None:
         """Makes room for so many functions at once."""
@@ -93,7 +92,6 @@ class Threads:
 
     def close(self) -> None:
         """Lets the idle threads end; those that still work end after their function."""
-        self._closed = True
         for _ in range(self._threads):
             self._queue.put(None)
 

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from tsuzuki import privacy
 from tsuzuki.backends.sqlite.faults import fault
 from tsuzuki.backends.sqlite.migrations import statements, steps
-from tsuzuki.backends.sqlite.queries import parse
 from tsuzuki.backends.sqlite.turnstile import Turnstile
+from tsuzuki.backends.statements import parse
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import NewerStore, StoreClosed
 from tsuzuki.lifecycle import stamp

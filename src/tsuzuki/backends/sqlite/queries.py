@@ -1,23 +1,8 @@
-"""Reads the named statements out of `queries.sql`, the only place that spells SQL besides the migrations."""
+"""The named statements of `queries.sql`, the only place that spells SQL besides the migrations."""
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-_NAMED: Final = re.compile(r"^-- (?P<name>\w+): .*\n(?P<statement>(?:(?!-- ).*\n?)+)", re.MULTILINE)
-_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+from tsuzuki.backends.statements import read
 
-
-def parse(text: str) -> Mapping[str, str]:
-    """Gives the statements by name, each with the parts that it names put in."""
-    named = {found["name"]: found["statement"].strip().rstrip(";") for found in _NAMED.finditer(text)}
-    return MappingProxyType({name: _filled(statement, named) for name, statement in named.items()})
-
-
-def _filled(statement: str, named: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda part: _filled(named[part[1]], named), statement)
-
-
-SQL: Final = parse(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
+SQL: Final = read(Path(__file__).with_name("queries.sql"))

@@ -11,7 +11,7 @@ from typing import Final, Self
 import msgspec
 
 from tsuzuki import settings
-from tsuzuki.backends.sqlite.queries import parse
+from tsuzuki.backends.statements import parse
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.llm.database import Database
 from tsuzuki.llm.providers.interface import Provider

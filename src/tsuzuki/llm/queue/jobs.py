@@ -16,7 +16,7 @@ import msgspec
 
 from tsuzuki import settings
 from tsuzuki.backends import WorkerRecord
-from tsuzuki.backends.sqlite.queries import parse
+from tsuzuki.backends.statements import parse
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import BadUsage, NotJSON
 from tsuzuki.llm.database import Database

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tsuzuki import privacy
-from tsuzuki.backends import manifest
+from tsuzuki.backends import disk, manifest
 from tsuzuki.backends.manifest import Piece
 from tsuzuki.backends.sqlite.file import copy_all
 
@@ -40,14 +39,16 @@ class Beside:
         left = [name for name in names if (self.folder / name).exists()]
         for name in sorted(set(names) - set(left)):
             part = self.folder / f"{name}.part"
-            _remove(part)  # of a restore that was cut off
+            disk.remove(part)  # of a restore that was cut off
+            if part.exists():
+                raise OSError(errno.ENOTEMPTY, f"{part} cannot be removed")
             alone = any(each.name == f"{FOLDER}/{name}" for each in pieces)
             (privacy.make_file if alone else privacy.make_folder)(part)
             for piece in (each for each in pieces if Path(each.name).parts[1] == name):
                 target = part.joinpath(*Path(piece.name).parts[2:])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(backup / piece.name, target)
-                _sync(target)
+                disk.sync_file(target)
             part.replace(self.folder / name)
         return left
 
@@ -72,7 +73,7 @@ def _copied(source: Path, target: Path) -> bool:
             shutil.copyfile(source, target)
     except FileNotFoundError:  # removed meanwhile
         return False
-    _sync(target)
+    disk.sync_file(target)
     return True
 
 
@@ -83,18 +84,3 @@ def _copy_rows(source: Path, target: Path) -> None:
     except sqlite3.Error as error:
         full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
         raise OSError(errno.ENOSPC if full else errno.EIO, f"{source} cannot be copied: {error}") from error
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ The manifest is written last: a folder without one is no backup, however much li
 import contextlib
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki import privacy
+from tsuzuki.backends import disk
 from tsuzuki.errors import NotABackup, PlaceTaken
 
 NAME: Final = "manifest.json"
@@ -101,10 +101,7 @@ def _refuse_taken(folder: Path) -> None:
 
 def _clear(folder: Path) -> None:
     for each in folder.iterdir():
-        if each.is_dir():
-            shutil.rmtree(each, ignore_errors=True)
-        else:
-            each.unlink(missing_ok=True)
+        disk.remove(each)
 
 
 def piece(folder: Path, name: str) -> Piece:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Final
 
 from tsuzuki import privacy
-from tsuzuki.backends import manifest
+from tsuzuki.backends import disk, manifest
 from tsuzuki.backends.manifest import Manifest
 from tsuzuki.backends.sqlite import wheels
 from tsuzuki.backends.sqlite.blobs import PART, Blobs
@@ -168,10 +168,7 @@ def _part(path: Path) -> Path:
 def _clear_parts(path: Path) -> None:
     """Removes what a restore has not brought to its end, this one or one that was cut off."""
     for each in path.parent.glob(f"{path.name}.part*"):
-        if each.is_dir():
-            shutil.rmtree(each, ignore_errors=True)
-        else:
-            each.unlink(missing_ok=True)
+        disk.remove(each)
 
 
 def _put(folder: Path, path: Path, made: Manifest) -> None:
@@ -243,11 +240,7 @@ def _copy(source: Path, target: Path, *, gone: bool) -> None:
         if not gone:
             raise
         return
-    handle = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    disk.sync_file(target)
 
 
 @contextlib.contextmanager

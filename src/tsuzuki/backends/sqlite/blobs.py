@@ -10,13 +10,14 @@ from typing import Final
 from uuid import uuid4
 
 from tsuzuki import privacy
+from tsuzuki.backends import disk
 from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.errors import StoreError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,199}")
 PART: Final = ".part-"
-_ABANDONED: Final = 3600.0
-"""After so many seconds a half-written file belongs to a process that is gone."""
+ABANDONED: Final = 3600.0
+"""After so many seconds a file that is half written, or that no record names, belongs to a process that is gone."""
 
 
 class Blobs:
@@ -35,7 +36,7 @@ class Blobs:
             _make(folder)
             _write(part, data)
             part.replace(target)  # a crash before this line leaves a part, which `sweep` finds
-            sync_folder(folder)
+            disk.sync_folder(folder)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise file_fault(error, target) from error
@@ -71,14 +72,14 @@ class Blobs:
         unknown = [path for path in folders if path.name not in runs]
         for path in unknown:
             shutil.rmtree(path, ignore_errors=True)
-        parts = [path for path in self.folder.glob(f"*/{PART}*") if _age(path, now) > _ABANDONED]
+        parts = [path for path in self.folder.glob(f"*/{PART}*") if disk.age(path, now) > ABANDONED]
         for part in parts:
             part.unlink(missing_ok=True)
         return len(unknown) + len(parts)
 
     def size(self) -> int:
         """Gives how many bytes all blobs take."""
-        return sum(path.stat().st_size for path in self.folder.glob("*/*"))
+        return disk.size(self.folder.glob("*/*"))
 
     def _of(self, run_id: str) -> Path:
         return self.folder / _checked(run_id)
@@ -95,21 +96,14 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def _age(path: Path, now: float) -> float:
-    try:
-        return now - path.stat().st_mtime
-    except OSError:  # gone meanwhile
-        return 0.0
-
-
 def _make(folder: Path) -> None:
     """Makes the folder of a run; its entry, and that of the folder of all blobs, are synced too."""
     if folder.is_dir():
         return
     privacy.make_folder(folder.parent)
     privacy.make_folder(folder)
-    sync_folder(folder.parent)
-    sync_folder(folder.parent.parent)
+    disk.sync_folder(folder.parent)
+    disk.sync_folder(folder.parent.parent)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -117,14 +111,3 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable, where the system can."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

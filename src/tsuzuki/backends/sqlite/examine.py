@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tsuzuki.backends import Check, amount
+from tsuzuki.backends import Check, amount, disk
 from tsuzuki.backends.sqlite import wheels
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.faults import fault
@@ -103,7 +103,7 @@ def _blobs(connection: sqlite3.Connection, blobs: Blobs, now: float) -> Check:
 def _wheels(connection: sqlite3.Connection, path: Path, now: float) -> Check:
     folder = wheels.folder_of(path)
     swept = wheels.sweep(folder, lambda: [row[1] for row in _records(connection)], now)
-    size = sum(file.stat().st_size for file in folder.glob("*.whl"))
+    size = disk.size(folder.glob("*.whl"))
     told = f"{len(_records(connection))} wheels, {amount(size)}, {swept} left behind by a crash and swept"
     return Check("wheels", ok=True, text=told)
 

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from tsuzuki import privacy
 from tsuzuki.backends.sqlite.faults import fault, file_fault
-from tsuzuki.backends.sqlite.migrations import MARK, NEWEST, migrate, version
+from tsuzuki.backends.sqlite.migrations import MARK, migrate, refuse_newer, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.turnstile import Turnstile
 from tsuzuki.backends.sqlite.writer import patiently, transact
-from tsuzuki.errors import NewerStore, NotAStore, StoreUnavailable
+from tsuzuki.errors import NotAStore, StoreUnavailable
 
 PATIENCE: Final = 5.0
 """How long reading waits for a lock, in seconds; it hardly ever has to."""
@@ -91,11 +91,7 @@ def inspect(path: Path) -> None:
         raise fault(error, path) from error
     if mark != MARK and (mark or tables or present):
         raise NotAStore(f"{path} belongs to another program; choose another file")
-    if present > NEWEST:
-        raise NewerStore(
-            f"{path} was written by a newer Tsuzuki (its version is {present}, this one knows {NEWEST}); "
-            "upgrade tsuzuki, or choose another file"
-        )
+    refuse_newer(present, path)
 
 
 def _was_ours(path: Path) -> bool:

@@ -30,14 +30,19 @@ def version(connection: sqlite3.Connection) -> int:
     return number
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Applies what a file has not seen; runs inside a transaction, so that it happens whole or not at all."""
-    present = version(connection)
+def refuse_newer(present: int, path: Path) -> None:
+    """Refuses a file that a later version has brought further than this one knows."""
     if present > NEWEST:
         raise NewerStore(
             f"{path} was written by a newer Tsuzuki (its version is {present}, this one knows {NEWEST}); "
             "upgrade tsuzuki, or choose another file"
         )
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Applies what a file has not seen; runs inside a transaction, so that it happens whole or not at all."""
+    present = version(connection)
+    refuse_newer(present, path)
     for number, script in steps().items():
         if number > present:
             for statement in statements(script):

@@ -13,8 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tsuzuki import privacy, settings
+from tsuzuki.backends import disk
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent, key_since
-from tsuzuki.backends.sqlite.blobs import PART, sync_folder
+from tsuzuki.backends.sqlite.blobs import ABANDONED, PART
 from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns
@@ -28,8 +29,6 @@ KIND: Final = "wheel"
 EVENT: Final = "wheel-event"
 """The kinds of the records that tell of wheels, and of what happened to them."""
 PIECE: Final = 1 << 20
-_ABANDONED: Final = 3600.0
-"""After so many seconds a file without a record belongs to an upload that is gone."""
 _MILLISECOND: Final = 0.001
 
 _wheel: Final = msgspec.json.Decoder(Wheel).decode
@@ -49,7 +48,7 @@ class SqliteWheels:
 
     async def put(self, wheel: Wheel, pieces: AsyncIterable[bytes], admit: Admit, event: WheelEvent) -> Wheel:
         wheel = replace(wheel, nuid=uuid.uuid4().hex)
-        path = self.folder / f"{wheel.nuid}.whl"
+        path = self._path(wheel)
         part = self.folder / f"{PART}{wheel.nuid}"
 
         def keep(transaction: Transaction) -> tuple[Wheel, Wheel | None]:
@@ -157,19 +156,12 @@ def recorded(connection: sqlite3.Connection) -> dict[str, Wheel]:
 
 def sweep(folder: Path, known: Callable[[], list[bytes]], now: float) -> int:
     """Removes files that no record refers to and no upload is writing; gives how many."""
-    files = [path for path in folder.glob("*") if _age(path, now) > _ABANDONED]
+    files = [path for path in folder.glob("*") if disk.age(path, now) > ABANDONED]
     nuids = {_wheel(body).nuid for body in known()}
     unknown = [path for path in files if path.name.startswith(PART) or path.stem not in nuids]
     for path in unknown:
         path.unlink(missing_ok=True)
     return len(unknown)
-
-
-def _age(path: Path, now: float) -> float:
-    try:
-        return now - path.stat().st_mtime
-    except OSError:  # gone meanwhile
-        return 0.0
 
 
 def _wheels(transaction: Transaction) -> list[Wheel]:
@@ -187,7 +179,7 @@ def _tell(transaction: Transaction, event: WheelEvent, wheel: Wheel) -> None:
 def _make(folder: Path) -> None:
     if not folder.is_dir():
         privacy.make_folder(folder)
-        sync_folder(folder.parent)
+        disk.sync_folder(folder.parent)
 
 
 def _sync(file: BinaryIO) -> None:
@@ -197,4 +189,4 @@ def _sync(file: BinaryIO) -> None:
 
 def _name(part: Path, path: Path) -> None:
     part.replace(path)
-    sync_folder(path.parent)
+    disk.sync_folder(path.parent)

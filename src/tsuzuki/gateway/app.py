@@ -1,8 +1,9 @@
 """The application: routes, errors and headers around one open store."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Final
 
 from fastapi import FastAPI
 
@@ -39,6 +40,13 @@ from tsuzuki.overview import Overview
 from tsuzuki.runs import Runs
 from tsuzuki.wheels.registry import Registry
 
+ROUTED: Final = (
+    *(history, runs, workflows, watch, items, details),
+    *(workers, wheels, letters, metrics, panel, models_of_language),
+    *(pages, applications),
+)
+"""The modules with routes, in the order in which a path is looked for among them."""
+
 
 def create_app(
     open_runs: Runs | None = None,
@@ -56,12 +64,10 @@ def create_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        if open_runs is not None:
-            app.state.gateway = _gateway(open_runs, chosen, folder)
-            yield
-            app.state.gateway.streams.close()
-            return
-        async with Runs.open(backend, data_dir=data_dir, timeout=STORE_WAIT) as opened:
+        ours = (
+            Runs.open(backend, data_dir=data_dir, timeout=STORE_WAIT) if open_runs is None else nullcontext(open_runs)
+        )
+        async with ours as opened:
             app.state.gateway = _gateway(opened, chosen, folder)
             yield
             app.state.gateway.streams.close()
@@ -70,23 +76,8 @@ def create_app(
         title=contract.TITLE, version=__version__, lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     problems.install(app)
-    for router in (
-        history.router,
-        runs.router,
-        workflows.router,
-        watch.router,
-        items.router,
-        details.router,
-        workers.router,
-        wheels.router,
-        letters.router,
-        metrics.router,
-        panel.router,
-        models_of_language.router,
-        pages.router,
-        applications.router,
-    ):
-        app.router.routes.extend(router.routes)  # as they are: nothing to look through on the way to a route
+    for part in ROUTED:
+        app.router.routes.extend(part.router.routes)  # as they are: nothing to look through on the way to a route
     pages.install(app)
     applications.install(app)
     contract.describe(app, chosen.api_key_header)

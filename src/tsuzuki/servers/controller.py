@@ -108,11 +108,11 @@ class _Answering(BaseHTTPRequestHandler):
         """Takes a server out."""
         if not self._allowed():
             return
-        size = int(self.headers.get("Content-Length") or 0)
-        if self.path != "/leave" or size > LARGEST:
+        size = self.headers.get("Content-Length") or "0"
+        if self.path != "/leave" or not size.isdecimal() or int(size) > LARGEST:
             self._tried(self._unknown)
             return
-        body = self.rfile.read(size)
+        body = self.rfile.read(int(size))
         self._tried(lambda: self.controller.leave(_name_in(body)))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gave it

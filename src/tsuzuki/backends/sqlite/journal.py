@@ -6,7 +6,7 @@ does so before the job has written anything, since the transaction goes on with 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,11 @@ from tsuzuki.backends.sqlite.rows import (
 from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction, Writer
 from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes, stamp
 from tsuzuki.spending import added
+
+FAR: Final = 10_000
+"""Numbers further apart are not stamped by their distance: a microsecond each, that would be in the future."""
+SMALL: Final = 4096
+"""Runs with larger results end each by itself: to write these as JSON, for one statement, would take longer."""
 
 
 class Errand:
@@ -170,28 +175,39 @@ class NotAsClaimed(Exception):
 
 
 def _only_completed(facts: Sequence[f.Fact]) -> bool:
-    return len(facts) == 1 and type(facts[0]) is f.RunCompleted
+    fact = facts[0]
+    return len(facts) == 1 and type(fact) is f.RunCompleted and not fact.blob and len(fact.result) <= SMALL
 
 
 def _complete(transaction: Transaction, batches: Sequence[Append], settled: list[Settled]) -> None:
-    """Ends runs that did nothing but complete, all with one statement; if one of them is not as it was, none."""
-    rows = []
-    first = transaction.stamps(len(batches))
-    for nth, batch in enumerate(batches):
-        claim, fact = batch.claim, batch.facts[0]
-        assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
-        run, updated_at = claim.run, first + 1e-6 * nth
-        result = bytes(fact.result).decode()
-        number, position = run.number, run.position
-        rows.append((stamp(fact.at), result, fact.blob, updated_at, number, claim.worker, claim.attempt, position))
-        transaction.facts.append((number, position + 1, *batch.columns[0]))
-        transaction.runs.add(run.id)
-        if run.tags:
-            transaction.execute(SQL["move_labels"], (updated_at, number))
-        settled.append((batch, position + 1, None))
+    """Ends runs that did nothing but complete, all that are alike together; if one of them is not as it was, none."""
+    alike: dict[tuple[Any, ...], list[Append]] = {}
+    for batch in batches:
+        claim, run = batch.claim, batch.claim.run
+        common = (claim.worker, claim.attempt, run.position, stamp(batch.facts[0].at), run.number // FAR)
+        alike.setdefault(common, []).append(batch)
+    for (worker, attempt, position, finished_at, _), some in alike.items():
+        end = {"holder": worker, "attempt": attempt, "position": position + 1, "finished_at": finished_at}
+        _complete_alike(transaction, some, end)
+        settled += [(batch, position + 1, None) for batch in some]
     transaction.rings = True
-    if transaction.executemany(SQL["complete_run"], rows).rowcount != len(rows):
+
+
+def _complete_alike(transaction: Transaction, batches: Sequence[Append], end: dict[str, Any]) -> None:
+    results, facts = {}, {}
+    for batch in batches:
+        number, fact = batch.claim.run.number, batch.facts[0]
+        assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
+        results[number], facts[number] = bytes(fact.result).decode(), batch.columns[0][-1]
+        transaction.runs.add(batch.claim.run.id)
+    lowest, highest = min(facts), max(facts)
+    first = transaction.stamps(highest - lowest + 1)
+    end |= {"first": first, "lowest": lowest, "results": text(results), "facts": text(facts)}
+    if transaction.execute(SQL["complete_runs"], end).rowcount != len(batches):
         raise NotAsClaimed
+    transaction.execute(SQL["insert_completed"], end)
+    for run in (batch.claim.run for batch in batches if batch.claim.run.tags):
+        transaction.execute(SQL["move_labels"], (first + 1e-6 * (run.number - lowest), run.number))
 
 
 def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:

@@ -121,7 +121,7 @@ class Execution:
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""
-        self.main = self.loop.create_task(work)
+        self.main = self.loop.create_task(work, name=self.run_id)  # asyncio would make up a name, which takes longer
         self.main.add_done_callback(self._finished)
 
     def _finished(self, task: "asyncio.Task[None]") -> None:

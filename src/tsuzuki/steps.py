@@ -96,37 +96,52 @@ async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) ->
 
 async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
     frame = work.frame
-    identity: dict[str, Any] = {"step": frame.step, "key": frame.key, "name": task.name, "parent": parent}
-    begun = f.StepStarted(at=run.clock.now(), attempt=run.claim.attempt, **identity)
+    step, key, name, now, attempt = frame.step, frame.key, task.name, run.clock.now, run.claim.attempt
+    begun = f.StepStarted(at=now(), attempt=attempt, step=step, key=key, name=name, parent=parent)
     run.journal.note(begun)
     inputs, cut = task.given.call(work.said, work.args, work.kwargs, run.inputs_kept)
-    identity, work.said = {**identity, "inputs": inputs, "inputs_cut": cut}, None
+    work.said = None
     try:
         done = await perform(run, task, work)
     except Failed as failed:
         kept = problem(failed.error)
-        used = spent_in(frame)
-        outcome = run.fact(f.StepFailed, **identity, error=kept, took=failed.took, tries=failed.tries, spent=used)
+        outcome = f.StepFailed(
+            at=now(),
+            attempt=attempt,
+            step=step,
+            key=key,
+            name=name,
+            parent=parent,
+            inputs=inputs,
+            inputs_cut=cut,
+            error=kept,
+            took=failed.took,
+            tries=failed.tries,
+            spent=spent_in(frame),
+        )
         await run.journal.conclude(outcome, begun, alone=run.alone)
         work.leave_if_interrupted()
         raise failure(task.name, frame.key, kept, failed.tries) from failed.error
     if work.content is not None and task.name not in run.calls.told:
         warn_if_changed(run, frame, work.args, work.kwargs, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
-    await run.journal.conclude(
-        run.fact(
-            f.StepDone,
-            **identity,
-            result=msgspec.Raw(data),
-            blob=blob,
-            took=done.took,
-            tries=done.tries,
-            artifacts=tuple(frame.saved),
-            spent=spent_in(frame),
-        ),
-        begun,
-        alone=run.alone,
+    success = f.StepDone(
+        at=now(),
+        attempt=attempt,
+        step=step,
+        key=key,
+        name=name,
+        parent=parent,
+        inputs=inputs,
+        inputs_cut=cut,
+        result=msgspec.Raw(data),
+        blob=blob,
+        took=done.took,
+        tries=done.tries,
+        artifacts=tuple(frame.saved),
+        spent=spent_in(frame),
     )
+    await run.journal.conclude(success, begun, alone=run.alone)
     leave_if_stopping(run)
     work.leave_if_interrupted()
     return done.value

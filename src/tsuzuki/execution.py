@@ -121,7 +121,7 @@ class Execution:
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""
-        self.main = self.loop.create_task(work, name=self.run_id)  # asyncio would make up a name, which takes longer
+        self.main = self.loop.create_task(work)
         self.main.add_done_callback(self._finished)
 
     def _finished(self, task: "asyncio.Task[None]") -> None:
@@ -164,9 +164,10 @@ class Execution:
     @property
     def inputs_kept(self) -> int:
         """So many bytes of what a call was given are kept with its outcome."""
-        if self.calls.inputs_kept is None:
-            self.calls.inputs_kept = settings.inputs_kept()
-        return self.calls.inputs_kept
+        calls = self.calls
+        if calls.inputs_kept is None:
+            calls.inputs_kept = settings.inputs_kept()
+        return calls.inputs_kept
 
     @property
     def log(self) -> RunLog:

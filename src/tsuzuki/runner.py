@@ -182,4 +182,5 @@ async def _completed(run: Execution, flow: Flow[..., Any], frame: RunFrame, valu
     except TsuzukiError as error:
         return _failed(run, f.Problem(type(error).__name__, f"flow {flow.name}: {error}"))
     kept, blob = (data, "") if len(data) <= LARGE else await run.blob(data)
-    return run.fact(f.RunCompleted, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))
+    now, attempt = run.clock.now(), run.claim.attempt
+    return f.RunCompleted(at=now, attempt=attempt, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))

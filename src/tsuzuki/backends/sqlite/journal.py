@@ -175,8 +175,9 @@ class NotAsClaimed(Exception):
 
 
 def _only_completed(facts: Sequence[f.Fact]) -> bool:
-    fact = facts[0]
-    return len(facts) == 1 and type(fact) is f.RunCompleted and not fact.blob and len(fact.result) <= SMALL
+    if len(facts) != 1 or type(fact := facts[0]) is not f.RunCompleted:
+        return False
+    return not fact.blob and len(fact.result) <= SMALL
 
 
 def _complete(transaction: Transaction, batches: Sequence[Append], settled: list[Settled]) -> None:

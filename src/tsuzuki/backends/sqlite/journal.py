@@ -101,23 +101,24 @@ def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
     settled: list[Settled] = []
     completed: list[Append] = []
     for job in jobs:
-        if isinstance(job, Append) and job.first and not transaction.careful and _only_completed(job.facts):
-            completed.append(job)
-            continue
         try:
-            settled.append((job, _perform_one(transaction, job), None))
+            if not isinstance(job, Append):
+                assert isinstance(job, Errand)  # noqa: S101 - there are two kinds of jobs
+                answer = job.work(transaction)
+            elif job.only_outcomes:
+                answer = append_outcomes(transaction, job)
+            elif job.first and not transaction.careful and _only_completed(job.facts):
+                completed.append(job)
+                continue
+            else:
+                answer = append_moves(transaction, job)
         except REFUSALS as refusal:
             settled.append((job, None, refusal))
+        else:
+            settled.append((job, answer, None))
     if completed:
         _complete(transaction, completed, settled)
     return settled
-
-
-def _perform_one(transaction: Transaction, job: Job) -> Any:
-    if isinstance(job, Append):
-        return append_outcomes(transaction, job) if job.only_outcomes else append_moves(transaction, job)
-    assert isinstance(job, Errand)  # noqa: S101 - there are two kinds of jobs
-    return job.work(transaction)
 
 
 # The journal

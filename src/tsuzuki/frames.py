@@ -18,10 +18,11 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import LONG, Unsaid, arguments, in_few_bytes, plainly, spelled_out, step_id, unchangeable
+from tsuzuki.invoking import Call, refuse_when_stopping
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
-from tsuzuki.steps import Call, call, refuse_when_stopping
+from tsuzuki.steps import call
 from tsuzuki.streams import Sink, Source
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)

@@ -15,11 +15,11 @@ from tsuzuki.errors import BadCallable, BadParams, BadRequest, ClaimLost, FlowNo
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.frames import RunFrame, root_frame
+from tsuzuki.invoking import Call, invoke, leave_if_stopping
 from tsuzuki.journal import LARGE, Replay
 from tsuzuki.lifecycle import Status
 from tsuzuki.redact import problem
 from tsuzuki.retry import GiveUp, Later
-from tsuzuki.steps import Call, invoke, leave_if_stopping
 
 _NOTHING_YET: Final = 2
 """The position of a run that was submitted and claimed, and has done nothing."""

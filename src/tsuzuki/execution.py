@@ -164,9 +164,10 @@ class Execution:
     @property
     def inputs_kept(self) -> int:
         """So many bytes of what a call was given are kept with its outcome."""
-        if self.calls.inputs_kept is None:
-            self.calls.inputs_kept = settings.inputs_kept()
-        return self.calls.inputs_kept
+        calls = self.calls
+        if calls.inputs_kept is None:
+            calls.inputs_kept = settings.inputs_kept()
+        return calls.inputs_kept
 
     @property
     def log(self) -> RunLog:

@@ -18,10 +18,11 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import Unsaid, arguments, in_few_bytes, plainly, spelled_out, step_id, unchangeable
+from tsuzuki.invoking import Call, refuse_when_stopping
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
-from tsuzuki.steps import Call, call, refuse_when_stopping
+from tsuzuki.steps import call
 from tsuzuki.streams import Sink, Source
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
@@ -140,32 +141,32 @@ class RunFrame:
         self._made[call] = count + 1
         return count
 
-    def _task(self) -> "asyncio.Task[Any] | None":
+    def _task(self, *, blocks: bool) -> "asyncio.Task[Any] | None":
         """Gives the asyncio task of a call that is not made in the frame's own one."""
-        task = None if self.blocks() else asyncio.current_task(self.run.loop)
+        task = None if blocks else asyncio.current_task(self.run.loop)
         return None if task is self.owner else task
 
-    def _branch(self) -> str:
+    def _branch(self, *, blocks: bool) -> str:
         """Names the branch a call is made in: none for the frame's own task, else its first durable call.
 
         Coroutines that the flow gathers run as tasks of their own, whose calls interleave in any order; within
         one of them the order is the code's own.
         """
-        task = self._task()
+        task = self._task(blocks=blocks)
         return "" if task is None or self._branches is None else self._branches.get(task, "")
 
-    def _input_of_a_branch(self, items: Iterable[Any] | AsyncIterator[Any]) -> str:
+    def _input_of_a_branch(self, items: Iterable[Any] | AsyncIterator[Any], *, blocks: bool) -> str:
         """Names a branch that begins with a map by the input of it: its order among the others means nothing.
 
         An input that is read on the way cannot be known yet; `name=` tells such maps apart.
         """
-        if self._task() is None or not isinstance(items, _AT_HAND):
+        if self._task(blocks=blocks) is None or not isinstance(items, _AT_HAND):
             return ""
         return digest(arguments((items if isinstance(items, set | frozenset) else list(items),), {}))
 
-    def _tell_alike(self, name: str, mark: str) -> None:
+    def _tell_alike(self, name: str, mark: str, *, blocks: bool) -> None:
         """Tells of maps over streams that begin several branches: only their order tells which is which."""
-        task = self._task()
+        task = self._task(blocks=blocks)
         if task is None:
             return
         if self._unnamed is None:
@@ -174,9 +175,9 @@ class RunFrame:
             self.run.calls.told.add(name)
             self.run.log.line(_ALIKE.format(name), "warning", step=self.step, name=name)
 
-    def _opens(self, step: str) -> None:
+    def _opens(self, step: str, *, blocks: bool) -> None:
         """Lets a call name its branch if it is the first one there."""
-        if (task := self._task()) is not None:
+        if (task := self._task(blocks=blocks)) is not None:
             if self._branches is None:
                 self._branches = WeakKeyDictionary()
             self._branches.setdefault(task, step)
@@ -203,14 +204,15 @@ class RunFrame:
         said = plainly(args, kwargs) if key is None else None
         content = self._content(known, said, args, kwargs) if key is None else _content_of_a_key(key)
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
-        self._opens(step)
+        blocks = self.blocks()
+        self._opens(step, blocks=blocks)
         frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
         frame.depth = self.depth + 1
         seen = None if key is not None or unchangeable(args, kwargs) else content
         work = call(self.run, known, Call(known, frame, args, kwargs, seen, said), self.step)
         if frame.depth % _DEEP == 0:
             work = _apart(work)
-        return Bridge(self.run).wait(work) if self.blocks() else work
+        return Bridge(self.run).wait(work) if blocks else work
 
     def _content(
         self, task: Task[..., Any], said: bytes | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -278,11 +280,12 @@ class RunFrame:
     ) -> Callable[[Sink], Map]:
         known = self._known(task)
         mark = digest(arguments((how.name,), shared))
-        branch = self._branch() or self._input_of_a_branch(items)
+        blocks = bridge is not None
+        branch = self._branch(blocks=blocks) or self._input_of_a_branch(items, blocks=blocks)
         if not branch and not how.name:
-            self._tell_alike(known.name, mark)
+            self._tell_alike(known.name, mark, blocks=blocks)
         step = step_id(self.id, known.name, f"map:{mark}:{branch}", self._ordinal(known.name, mark, branch))
-        self._opens(step)
+        self._opens(step, blocks=blocks)
         blocking = not known.is_async
         frame = partial(_item_frame, self.run, step, known.name, blocking=blocking, since=self.since)
         source: Callable[[], Source] = partial(Source, items)

@@ -14,11 +14,12 @@ from tsuzuki.context import MapOptions, brief, item_key
 from tsuzuki.errors import DuplicateItem, ItemsFailure, StepFailure
 from tsuzuki.execution import LANE, Execution
 from tsuzuki.flow import Task
+from tsuzuki.invoking import Call, CallFrame, interruption, leave_if_stopping
 from tsuzuki.journal import LARGE, Recorded, failure_of, success_of
 from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
 from tsuzuki.results import Collected, Counts, Failure
-from tsuzuki.steps import Call, CallFrame, Failed, decoded, failure, interruption, leave_if_stopping, perform, spent_in
+from tsuzuki.steps import Failed, decoded, failure, perform, spent_in
 from tsuzuki.streams import END, CountOnly, KeepAll, Sink, Source, Window
 
 BATCH: Final = 500

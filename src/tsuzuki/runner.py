@@ -15,11 +15,11 @@ from tsuzuki.errors import BadCallable, BadParams, BadRequest, ClaimLost, FlowNo
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.frames import RunFrame, root_frame
+from tsuzuki.invoking import Call, invoke, leave_if_stopping
 from tsuzuki.journal import LARGE, Replay
 from tsuzuki.lifecycle import Status
 from tsuzuki.redact import problem
 from tsuzuki.retry import GiveUp, Later
-from tsuzuki.steps import Call, invoke, leave_if_stopping
 
 _NOTHING_YET: Final = 2
 """The position of a run that was submitted and claimed, and has done nothing."""
@@ -182,4 +182,5 @@ async def _completed(run: Execution, flow: Flow[..., Any], frame: RunFrame, valu
     except TsuzukiError as error:
         return _failed(run, f.Problem(type(error).__name__, f"flow {flow.name}: {error}"))
     kept, blob = (data, "") if len(data) <= LARGE else await run.blob(data)
-    return run.fact(f.RunCompleted, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))
+    now, attempt = run.clock.now(), run.claim.attempt
+    return f.RunCompleted(at=now, attempt=attempt, result=msgspec.Raw(kept), blob=blob, artifacts=tuple(frame.saved))

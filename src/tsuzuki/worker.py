@@ -265,8 +265,8 @@ class Worker:
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
         self._tallies.claims += 1
-        ways = (self._threads, self._limits, ended, self._grace, self._tallies)
-        run = Execution(self._backend, claim, self._clock, *ways, loop=self._loop)
+        threads, limits, grace, tallies = self._threads, self._limits, self._grace, self._tallies
+        run = Execution(self._backend, claim, self._clock, threads, limits, ended, grace, tallies, loop=self._loop)
         self._running[claim.run.id] = run
         self._held.begun.set()
         run.start(execute(run, self.stock.flows.find(claim.run.flow), self.stock.workflows))

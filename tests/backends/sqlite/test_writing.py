@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.backends.sqlite.conftest import Start, answer
@@ -13,7 +14,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends import Claim, Query
 from tsuzuki.backends.sqlite import SqliteBackend, writer
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Status
+from tsuzuki.lifecycle import Status, stamp
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
 
@@ -77,6 +78,52 @@ async def test_the_first_write_wins_in_a_group_and_leaves_no_gap(backend: Sqlite
     await backend.append(claim, [b.item("d"), b.item("e"), f.RunCompleted(at=b.AT)])
     assert (await b.row(backend, claim.run.id)).done == 5
     assert await positions(backend, claim.run.id) == list(range(1, 9))
+
+
+async def test_runs_that_complete_together_keep_what_is_their_own(backend: SqliteBackend) -> None:
+    texts = ["", 'a "word" \\ and a \\n', "続き \x7f", "half a page " * 1000]
+    results = [msgspec.json.encode(text) for text in texts] + [
+        b"1.0",
+        b"null",
+        b'{"a":[1,{}]}',
+        b"123456789012345678901",
+    ]
+    claims = [
+        await b.claimed(backend, tags=("odd", "all") if number % 2 else ("all",)) for number in range(len(results))
+    ]
+    await backend.append(claims[0], [f.Released(at=b.AT)])
+    claims[0] = (await backend.claim("w", run_id=claims[0].run.id))[0]
+    ends = [
+        f.RunCompleted(at=b.AT + number % 3, attempt=claim.attempt, result=msgspec.Raw(result))
+        for number, (claim, result) in enumerate(zip(claims, results, strict=True))
+    ]
+    ended = await asyncio.gather(*(backend.append(claim, [end]) for claim, end in zip(claims, ends, strict=True)))
+    rows = [row for claim in claims if (row := await backend.get(claim.run.id)) is not None]
+    assert [bytes(row.result or b"") for row in rows] == results
+    assert [row.finished_at for row in rows] == [stamp(end.at) for end in ends]
+    assert {row.status for row in rows} == {Status.COMPLETED}
+    assert [row.position for row in rows] == ended == [5, *[3] * (len(claims) - 1)]
+    assert len({row.updated_at for row in rows}) == len(rows)
+    latest_first = sorted(rows, key=lambda row: -row.updated_at)
+    assert await backend.search(Query(label="all")) == latest_first
+    assert await backend.search(Query(label="odd")) == [row for row in latest_first if "odd" in row.tags]
+    for row, end in zip(rows, ends, strict=True):
+        assert [entry.fact for entry in await backend.read(row.id, after=row.position - 1)] == [end]
+        folded = await backend.rebuild(row.id)
+        assert folded is not None
+        assert msgspec.structs.replace(folded, updated_at=row.updated_at) == row
+
+
+async def test_a_run_that_changed_meanwhile_does_not_keep_others_from_completing(backend: SqliteBackend) -> None:
+    claims = [await b.claimed(backend) for _ in range(3)]
+    await backend.ask(claims[1].run.id, f.CancelAsked(at=b.AT, by="somebody"))
+    taken = Claim(claims[2].run, "somebody else", claims[2].attempt)
+    done = await asyncio.gather(
+        *(backend.append(claim, [f.RunCompleted(at=b.AT)]) for claim in (*claims[:2], taken)), return_exceptions=True
+    )
+    assert (done[0], done[1], type(done[2])) == (3, 4, ClaimLost)
+    rows = [await backend.get(claim.run.id) for claim in claims]
+    assert [row and row.status for row in rows] == [Status.COMPLETED, Status.COMPLETED, Status.RUNNING]
 
 
 async def test_a_group_is_one_commit(backend: SqliteBackend, path: Path) -> None:

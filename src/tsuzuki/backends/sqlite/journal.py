@@ -6,7 +6,7 @@ does so before the job has written anything, since the transaction goes on with 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,11 @@ from tsuzuki.backends.sqlite.rows import (
 from tsuzuki.backends.sqlite.writer import REFUSALS, Job, Settled, Transaction, Writer
 from tsuzuki.lifecycle import Run, fold_all, holder_facts, only_outcomes, stamp
 from tsuzuki.spending import added
+
+FAR: Final = 10_000
+"""Numbers further apart are not stamped by their distance: a microsecond each, that would be in the future."""
+SMALL: Final = 4096
+"""Runs with larger results end each by itself: to write these as JSON, for one statement, would take longer."""
 
 
 class Errand:
@@ -96,23 +101,24 @@ def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:
     settled: list[Settled] = []
     completed: list[Append] = []
     for job in jobs:
-        if isinstance(job, Append) and job.first and not transaction.careful and _only_completed(job.facts):
-            completed.append(job)
-            continue
         try:
-            settled.append((job, _perform_one(transaction, job), None))
+            if not isinstance(job, Append):
+                assert isinstance(job, Errand)  # noqa: S101 - there are two kinds of jobs
+                answer = job.work(transaction)
+            elif job.only_outcomes:
+                answer = append_outcomes(transaction, job)
+            elif job.first and not transaction.careful and _only_completed(job.facts):
+                completed.append(job)
+                continue
+            else:
+                answer = append_moves(transaction, job)
         except REFUSALS as refusal:
             settled.append((job, None, refusal))
+        else:
+            settled.append((job, answer, None))
     if completed:
         _complete(transaction, completed, settled)
     return settled
-
-
-def _perform_one(transaction: Transaction, job: Job) -> Any:
-    if isinstance(job, Append):
-        return append_outcomes(transaction, job) if job.only_outcomes else append_moves(transaction, job)
-    assert isinstance(job, Errand)  # noqa: S101 - there are two kinds of jobs
-    return job.work(transaction)
 
 
 # The journal
@@ -170,28 +176,40 @@ class NotAsClaimed(Exception):
 
 
 def _only_completed(facts: Sequence[f.Fact]) -> bool:
-    return len(facts) == 1 and type(facts[0]) is f.RunCompleted
+    if len(facts) != 1 or type(fact := facts[0]) is not f.RunCompleted:
+        return False
+    return not fact.blob and len(fact.result) <= SMALL
 
 
 def _complete(transaction: Transaction, batches: Sequence[Append], settled: list[Settled]) -> None:
-    """Ends runs that did nothing but complete, all with one statement; if one of them is not as it was, none."""
-    rows = []
-    first = transaction.stamps(len(batches))
-    for nth, batch in enumerate(batches):
-        claim, fact = batch.claim, batch.facts[0]
-        assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
-        run, updated_at = claim.run, first + 1e-6 * nth
-        result = bytes(fact.result).decode()
-        number, position = run.number, run.position
-        rows.append((stamp(fact.at), result, fact.blob, updated_at, number, claim.worker, claim.attempt, position))
-        transaction.facts.append((number, position + 1, *batch.columns[0]))
-        transaction.runs.add(run.id)
-        if run.tags:
-            transaction.execute(SQL["move_labels"], (updated_at, number))
-        settled.append((batch, position + 1, None))
+    """Ends runs that did nothing but complete, all that are alike together; if one of them is not as it was, none."""
+    alike: dict[tuple[Any, ...], list[Append]] = {}
+    for batch in batches:
+        claim, run = batch.claim, batch.claim.run
+        common = (claim.worker, claim.attempt, run.position, stamp(batch.facts[0].at), run.number // FAR)
+        alike.setdefault(common, []).append(batch)
+    for (worker, attempt, position, finished_at, _), some in alike.items():
+        end = {"holder": worker, "attempt": attempt, "position": position + 1, "finished_at": finished_at}
+        _complete_alike(transaction, some, end)
+        settled += [(batch, position + 1, None) for batch in some]
     transaction.rings = True
-    if transaction.executemany(SQL["complete_run"], rows).rowcount != len(rows):
+
+
+def _complete_alike(transaction: Transaction, batches: Sequence[Append], end: dict[str, Any]) -> None:
+    results, facts = {}, {}
+    for batch in batches:
+        number, fact = batch.claim.run.number, batch.facts[0]
+        assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
+        results[number], facts[number] = bytes(fact.result).decode(), batch.columns[0][-1]
+        transaction.runs.add(batch.claim.run.id)
+    lowest, highest = min(facts), max(facts)
+    first = transaction.stamps(highest - lowest + 1)
+    end |= {"first": first, "lowest": lowest, "results": text(results), "facts": text(facts)}
+    if transaction.execute(SQL["complete_runs"], end).rowcount != len(batches):
         raise NotAsClaimed
+    transaction.execute(SQL["insert_completed"], end)
+    for run in (batch.claim.run for batch in batches if batch.claim.run.tags):
+        transaction.execute(SQL["move_labels"], (first + 1e-6 * (run.number - lowest), run.number))
 
 
 def write(transaction: Transaction, run: Run, facts: Sequence[f.Fact], columns: Sequence[Columns] = ()) -> Run:

@@ -110,11 +110,16 @@ UPDATE runs SET
     fingerprint = :fingerprint, not_before = 0.0, updated_at = :first + 1e-6 * (number - :lowest)
 WHERE number IN (SELECT value FROM json_each(:numbers));
 
--- complete_run: The fold of `RunCompleted` by the holder, if the row is still as he claimed it.
-UPDATE runs SET
-    status = 'COMPLETED', holder = NULL, position = position + 1, finished_at = ?, progress = '[]', error = NULL,
-    result = ?, blob = ?, updated_at = ?
-WHERE number = ? AND holder = ? AND attempt = ? AND position = ?;
+-- complete_runs: The fold of `RunCompleted` in rows that are still as their holder claimed them; their results, by number.
+UPDATE runs NOT INDEXED SET
+    status = 'COMPLETED', holder = NULL, position = :position, finished_at = :finished_at, progress = '[]', error = NULL,
+    result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
+FROM json_each(:results) AS ended
+WHERE number = CAST(ended.key AS INTEGER) AND holder = :holder AND attempt = :attempt AND position = :position - 1;
+
+-- insert_completed: Adds the last facts of such runs to their journals; facts by number.
+INSERT INTO facts (run, position, kind, attempt, body)
+SELECT key, :position, 'RunCompleted', :attempt, value FROM json_each(:facts);
 
 -- fenced: Tells whoever still holds a run where its journal ends.
 SELECT position FROM runs WHERE number = ? AND holder = ? AND attempt = ?;

@@ -12,7 +12,7 @@ import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Claim, key_held
-from tsuzuki.backends.sqlite.journal import insert, read_run, write
+from tsuzuki.backends.sqlite.journal import FAR, insert, read_run, write
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import (
     entry_from,
@@ -29,8 +29,6 @@ from tsuzuki.errors import Conflict, KeyHeld
 from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, refold, request_facts, stamp
 
 _ALL: Final = 2**62
-_FAR: Final = 10_000
-"""Numbers further apart are not stamped by their distance: a microsecond each, that would be in the future."""
 
 
 def submit(transaction: Transaction, run: Run, facts: Sequence[f.Fact]) -> Run:
@@ -150,7 +148,7 @@ def _claim_new(transaction: Transaction, found: Sequence[Candidate], wanted: Wan
 
 def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], wanted: Wanted) -> Iterator[Claim]:
     lowest, highest = min(some), max(some)
-    if highest - lowest > _FAR:
+    if highest - lowest > FAR:
         return
     now, fingerprint = transaction.now, wanted.fingerprints.get(flow, "")
     values = {

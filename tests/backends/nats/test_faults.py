@@ -12,6 +12,7 @@ import pytest
 
 from tests.backends.nats.conftest import Open
 from tests.nats_server import NatsServer, free_port
+from tests.stopwatch import Stopwatch
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki import facts as f
@@ -23,12 +24,14 @@ from tsuzuki.testing import builders as b
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while True:
+    """Waits until something is so; where there is no store just now, that is not so either."""
+    with Stopwatch() as since:
+        while since.seconds < seconds:
             with contextlib.suppress(StoreError):
                 if await condition():
                     return
             await asyncio.sleep(0.02)
+    raise TimeoutError(f"it did not come to that within {seconds:g} s")
 
 
 async def recorded(store: Backend, run_id: str) -> Counter[str]:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import example_application
 from tests.nats_server import NatsServer
-from tests.stopwatch import Stopwatch
+from tsuzuki.testing.stopwatch import Stopwatch
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
@@ -115,7 +115,7 @@ async def no_task_left_behind() -> AsyncIterator[None]:
     left = asyncio.all_tasks() - before - {asyncio.current_task()}
     if left:
         with Stopwatch() as since:
-            while left and since.seconds < PATIENCE:
+            while left and since.fair < PATIENCE:
                 _, left = await asyncio.wait(left, timeout=0.05)
     assert not left, f"asyncio tasks left: {sorted(str(task.get_coro()) for task in left)}; await or cancel them"
 
@@ -157,6 +157,6 @@ def wait_until_empty(look: Callable[[], set[Thing]]) -> set[Thing]:
     if not look():
         return set()
     with Stopwatch() as since:
-        while (left := look()) and since.seconds < PATIENCE:
+        while (left := look()) and since.fair < PATIENCE:
             time.sleep(0.01)
     return left

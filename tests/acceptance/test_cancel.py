@@ -11,11 +11,11 @@ from typing import Any
 from tests.acceptance.flows import catalog
 from tests.acceptance.invariants import calls_in, check_journal
 from tests.acceptance.processes import Child, started, until
-from tests.stopwatch import Stopwatch
 from tsuzuki import Run, Runs, Status, Worker, flow, task
 from tsuzuki import facts as f
 from tsuzuki.lifecycle import RunUpdateResult
 from tsuzuki.testing import MemoryBackend, builders
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 @contextlib.asynccontextmanager
@@ -35,7 +35,7 @@ async def cancelled(runs: Runs, run: Run, within: float) -> tuple[Run, f.RunCanc
         answer, _ = await runs.cancel(run.id, reason="a test", by="tester")
         assert answer is RunUpdateResult.UPDATED
         row = await asyncio.wait_for(runs.wait(run.id), 60)
-        assert since.seconds < within
+        assert since.fair < within
     assert row.status is Status.CANCELLED, row.error
     await check_journal(runs.backend, run.id)
     kinds = await builders.kinds(runs.backend, run.id)

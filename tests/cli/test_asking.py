@@ -3,7 +3,7 @@
 import json
 
 from tests.cli.conftest import Terminal
-from tests.stopwatch import Stopwatch
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 def test_a_cancel_from_a_second_terminal_stops_async_work_within_a_second(terminal: Terminal) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.stopwatch import Stopwatch
 from tsuzuki import Runs, Status, Worker, flow, stumbles, task
 from tsuzuki import facts as f
 from tsuzuki.errors import MoveRefused
 from tsuzuki.logs import JsonLines
 from tsuzuki.script import run_here
 from tsuzuki.testing import FaultyBackend
+from tsuzuki.testing.stopwatch import Stopwatch
 
 Records = pytest.LogCaptureFixture
 

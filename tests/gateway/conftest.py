@@ -27,7 +27,7 @@ from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.server import Server, make_server
 from tsuzuki.worker import Worker
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 
@@ -97,6 +97,15 @@ class House:
                 await asyncio.sleep(0.01)
         assert not status or run["status"] == status, run
         return run
+
+    async def letters(self, count: int = 1) -> list[dict[str, Any]]:
+        """Waits until there are so many dead letters: on NATS one comes a moment after the end of its run."""
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(PATIENCE):
+            while len(found) < count:
+                found = (await self.get("/dlq"))["items"]
+        assert len(found) == count
+        return found
 
     async def events(
         self, path: str, *, headers: dict[str, str] | None = None, **params: Any

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House, Serve
-from tests.stopwatch import Stopwatch
 from tsuzuki import tokens
 from tsuzuki.backends.address import open_backend
 from tsuzuki.gateway import create_app
 from tsuzuki.gateway.contract import api_routes, protected
 from tsuzuki.gateway.options import Options
 from tsuzuki.keyring import Keyring
+from tsuzuki.testing.stopwatch import Stopwatch
 
 OPEN = {("/health", "get"), ("/health/ready", "get")}
 EXAMPLE = "6f1e0b3c-2b0f-4a55-9a43-0d5a3b1f6f3e"
@@ -93,7 +93,9 @@ async def test_a_run_belongs_to_the_tenant_whose_key_started_it(locked: House) -
     assert (await locked.client.post("/runs", json=body, headers=theirs)).status_code == 404
     assert (await locked.client.get("/runs", headers=theirs)).json() == []
     assert len((await locked.client.get("/runs", headers=ours)).json()) == 1
-    [letter] = (await locked.client.get("/dlq", headers=ours)).json()["items"]
+    locked.client.headers |= ours
+    [letter] = await locked.letters()
+    del locked.client.headers["X-API-Key"]
     assert (await locked.client.get("/dlq", headers=theirs)).json()["items"] == []
     assert (await locked.client.get(f"/dlq/{letter['id']}", headers=theirs)).status_code == 404
     assert (await locked.client.post(f"/dlq/{letter['id']}/replay", headers=theirs)).status_code == 404
@@ -125,7 +127,7 @@ async def test_a_revoked_key_is_refused_within_a_second_also_when_another_proces
         await other.close()
     with Stopwatch() as since:
         while (answer := await locked.client.get("/runs", headers=headers)).status_code == 200:
-            assert since.seconds < 1
+            assert since.fair < 1
             await asyncio.sleep(0.02)
     assert (answer.status_code, answer.json()["detail"]) == (403, "invalid api key")
 

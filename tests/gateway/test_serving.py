@@ -16,11 +16,11 @@ import httpx2
 
 from tests.gateway.processes import PATIENCE, Serving, told
 from tests.nats_server import free_port
-from tests.stopwatch import Stopwatch
 from tsuzuki import Runs
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.server import serve_runs
 from tsuzuki.listening import bound
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 def test_it_serves_until_it_is_told_to_stop_also_while_somebody_watches(serving: Serving, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_keys_are_made_listed_used_and_revoked(serving: Serving, address: str, t
     told("keys", "revoke", "--backend", address, record["id"], folder=tmp_path)
     with Stopwatch() as since:
         while httpx2.get(f"{url}/runs", headers=headers).status_code == 200:
-            assert since.seconds < 1
+            assert since.fair < 1
     assert "revoked" in told("keys", "list", "--backend", address, folder=tmp_path)[0]
     told("keys", "revoke", "--backend", address, "nothing", folder=tmp_path, code=1)
     told("keys", "create", "--backend", address, "--tenant", "a b", folder=tmp_path, code=1)

@@ -12,7 +12,6 @@ import pytest
 
 from tests.backends.nats.conftest import Open
 from tests.nats_server import NatsServer, free_port
-from tests.stopwatch import Stopwatch
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki import facts as f
@@ -21,12 +20,13 @@ from tsuzuki.backends.address import open_backend
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.script import run_here
 from tsuzuki.testing import builders as b
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
     """Waits until something is so; where there is no store just now, that is not so either."""
     with Stopwatch() as since:
-        while since.seconds < seconds:
+        while since.fair < seconds:
             with contextlib.suppress(StoreError):
                 if await condition():
                     return

@@ -82,10 +82,13 @@ async def test_a_thousand_streams_beyond_the_limit_are_refused_and_the_others_st
                 reached.put_nowait(await status_of(connection))
                 await leave.wait()
 
-        watchers = [asyncio.create_task(watch()) for _ in range(wanted)]
-        async with asyncio.timeout(60):
-            statuses = [await reached.get() for _ in watchers]
-        assert (statuses.count(200), statuses.count(503)) == (most, wanted - most)
+        watchers: list[asyncio.Task[None]] = []
+        statuses: list[int] = []
+        for some in (*[most // 8] * 8, wanted - most):  # so many that the store answers them in time
+            watchers += [asyncio.create_task(watch()) for _ in range(some)]
+            async with asyncio.timeout(60):
+                statuses += [await reached.get() for _ in range(some)]
+        assert statuses == [200] * most + [503] * (wanted - most)
         assert (await client.get("/health")).status_code == 200
         assert (await client.get(f"/runs/{run_id}")).status_code == 200
         assert memory(process.pid) - before < 100

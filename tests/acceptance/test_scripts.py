@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.invariants import calls_in, check_journal, only_run, repeated
-from tests.acceptance.processes import finished, held_after, started, until
+from tests.acceptance.processes import ended_slowly, finished, held_after, started, until
 from tsuzuki import Runs, Status
 from tsuzuki.testing import builders
 from tsuzuki.testing.stopwatch import Stopwatch
@@ -21,8 +21,7 @@ async def test_a_script_that_is_interrupted_once_keeps_what_was_finished_and_goe
     with started("thousand", ITEMS, folder=tmp_path) as child:
         await until(lambda: len(calls_in(tmp_path)) > 100, "it is under way")
         child.send(signal.SIGINT)
-        limit.unlink()
-        assert child.ended() == -signal.SIGINT, "as any script that Ctrl-C ends: 130 in a shell"
+        assert await ended_slowly(child, limit) == -signal.SIGINT, "as any script that Ctrl-C ends: 130 in a shell"
         assert "KeyboardInterrupt" in child.complained
         assert "start it again to go on" in child.complained
     async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
@@ -116,8 +115,7 @@ async def test_ctrl_c_in_a_notebook_stops_the_run_behind_the_cell(tmp_path: Path
     with started("notebook", ITEMS, folder=tmp_path) as child:
         await until(lambda: len(calls_in(tmp_path)) > 50, "it is under way")
         child.send(signal.SIGINT)
-        limit.unlink()
-        assert child.ended() == -signal.SIGINT
+        assert await ended_slowly(child, limit) == -signal.SIGINT
         assert "start it again to go on" in child.complained
     async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
         row = await only_run(runs)

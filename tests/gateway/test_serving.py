@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx2
 
+from tests.gateway.conftest import AUTHORITIES
 from tests.gateway.processes import PATIENCE, Serving, told
 from tests.nats_server import free_port
 from tsuzuki import Runs
@@ -58,14 +59,15 @@ def test_a_repeated_submission_after_a_crash_gives_the_same_run(serving: Serving
     tried: set[str] = set()
 
     def submit(numbers: range) -> None:
-        for number in numbers:
-            headers = {"Idempotency-Key": f"k{number}"}
-            tried.add(f"k{number}")
-            try:
-                answer = httpx2.post(f"{url}/runs", json={"flow_name": "x"}, headers=headers)
-            except httpx2.HTTPError:
-                return
-            accepted[f"k{number}"] = answer.json()["run_id"]
+        with httpx2.Client(base_url=url, verify=AUTHORITIES) as client:
+            for number in numbers:
+                headers = {"Idempotency-Key": f"k{number}"}
+                tried.add(f"k{number}")
+                try:
+                    answer = client.post("/runs", json={"flow_name": "x"}, headers=headers)
+                except httpx2.HTTPError:
+                    return
+                accepted[f"k{number}"] = answer.json()["run_id"]
 
     threads = [threading.Thread(target=submit, args=(range(at * 1000, at * 1000 + 1000),)) for at in range(4)]
     for thread in threads:

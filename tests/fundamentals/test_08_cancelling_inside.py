@@ -45,9 +45,9 @@ async def test_wait_for_gives_up_a_sync_step_once_it_has_ended(run: RunFlow) -> 
     loop, over = asyncio.get_running_loop(), threading.Event()
 
     @task
-    def held() -> None:
+    def held() -> bool:
         loop.call_soon_threadsafe(loop.call_later, 0.05, over.set)  # later than what it is waited for
-        over.wait()
+        return over.wait()
 
     @flow
     async def impatient() -> str:

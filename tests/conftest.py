@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import example_application
 from tests.nats_server import NatsServer
+from tsuzuki.testing.stopwatch import Stopwatch
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
@@ -25,7 +27,10 @@ pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.cont
 Thing = TypeVar("Thing")
 
 SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "nats-of-all-tests")
-PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping
+PATIENCE = 2.0  # seconds in which what was told to stop may still be stopping, on a machine that has time for it
+# How long an example takes says something of the machine, and nothing of what is tried.
+settings.register_profile("any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -109,7 +114,9 @@ async def no_task_left_behind() -> AsyncIterator[None]:
     yield
     left = asyncio.all_tasks() - before - {asyncio.current_task()}
     if left:
-        _, left = await asyncio.wait(left, timeout=PATIENCE)
+        with Stopwatch() as since:
+            while left and since.fair < PATIENCE:
+                _, left = await asyncio.wait(left, timeout=0.05)
     assert not left, f"asyncio tasks left: {sorted(str(task.get_coro()) for task in left)}; await or cancel them"
 
 
@@ -147,7 +154,9 @@ def describe(pid: int) -> str:
 
 def wait_until_empty(look: Callable[[], set[Thing]]) -> set[Thing]:
     """Returns what is still there when patience ends; looks once and returns at once in the usual case."""
-    deadline = time.monotonic() + PATIENCE
-    while (left := look()) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    if not look():
+        return set()
+    with Stopwatch() as since:
+        while (left := look()) and since.fair < PATIENCE:
+            time.sleep(0.01)
     return left

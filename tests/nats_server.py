@@ -1,6 +1,8 @@
 """A real nats-server out of its wheel, on a free port of the loopback, with JetStream in a folder."""
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -11,12 +13,16 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
+PORTS = range(10_000, 30_000)
+"""Below those that systems give to whoever asks for any: what is killed comes back to a port that nobody got since."""
+
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Gives a port that stays free until a server takes it, and while that server is away."""
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port := secrets.choice(PORTS)))
+            return port
 
 
 class NatsServer:

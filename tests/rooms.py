@@ -101,7 +101,8 @@ class Process:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.read_text().splitlines()]
+        """What it has logged; a line that is being written is not there yet."""
+        return [json.loads(line) for line in self.out.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     @property
     def running(self) -> bool:

@@ -59,27 +59,39 @@ class Application:
 
 def names() -> list[str]:
     """Gives the names that the installed packages offer; nothing is loaded."""
-    return sorted({entry.name for entry in metadata.entry_points(group=ENTRY_POINTS)})
+    return sorted(_offered())
 
 
 def applications() -> list[tuple[str, "Application | Exception"]]:
     """Gives what the installed packages offer, by name; one that cannot be loaded as its error."""
-    return [(name, found) for name in names() if (found := application(name)) is not None]
+    return [(name, _one(entries)) for name, entries in sorted(_offered().items())]
 
 
 def application(name: str) -> "Application | Exception | None":
     """Gives one application, or why it cannot be loaded; None where nobody offers that name. Others are not loaded."""
-    entries = tuple(metadata.entry_points(group=ENTRY_POINTS, name=name))
-    if len({entry.value for entry in entries}) > 1:
-        places = " and ".join(sorted(entry.value for entry in entries))
-        return ValueError(f"two packages offer an application of that name ({places})")
-    return _loaded(entries[0]) if entries else None
+    entries = _offered().get(name)
+    return None if entries is None else _one(entries)
 
 
 def told(name: str, error: Exception) -> str:
     """Says that an application cannot be used, and what to do."""
     why = f"{type(error).__name__}: {error}"
     return f"the application {name} cannot be used: {why}; mend, upgrade or remove the package that brings it"
+
+
+def _offered() -> dict[str, list[metadata.EntryPoint]]:
+    """Gives the entry points by name: to look for them is to read a file of every package that is installed."""
+    found: dict[str, list[metadata.EntryPoint]] = {}
+    for entry in metadata.entry_points(group=ENTRY_POINTS):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _one(entries: list[metadata.EntryPoint]) -> "Application | Exception":
+    if len({entry.value for entry in entries}) > 1:
+        places = " and ".join(sorted(entry.value for entry in entries))
+        return ValueError(f"two packages offer an application of that name ({places})")
+    return _loaded(entries[0])
 
 
 def _loaded(entry: metadata.EntryPoint) -> "Application | Exception":

@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 
 import tsuzuki
+from tests.acceptance.flows.calls import LIMIT
+from tsuzuki.testing.stopwatch import Stopwatch
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -87,6 +89,24 @@ def started(script: str, *args: object, folder: Path, inside: Sequence[str] = ()
         child.kill()
 
 
+def held_after(folder: Path, size: int) -> Path:
+    """Has the scripts of a folder wait once they have told so many bytes of calls, until the file is removed."""
+    limit = folder / LIMIT
+    limit.write_text(str(size))
+    return limit
+
+
+async def ended_slowly(child: Child, limit: Path) -> int:
+    """Lets a script that waits at its limit make a few calls at a time until it has ended; gives its exit code."""
+    size = int(limit.read_text())
+    while child.running():
+        size += 250
+        limit.write_text(str(size))
+        await asyncio.sleep(0.2)
+    limit.unlink()
+    return child.ended()
+
+
 def finished(script: str, *args: object, folder: Path) -> str:
     """Runs a script to its good end; gives what it said."""
     with started(script, *args, folder=folder) as child:
@@ -103,9 +123,9 @@ async def until(condition: Callable[[], object], what: str, within: float = PATI
 
 
 async def eventually(condition: Callable[[], Awaitable[object]], what: str, within: float = PATIENCE) -> float:
-    """Waits until a store says that something is so; gives how long it took."""
-    began = time.monotonic()
-    while not await condition():
-        assert time.monotonic() - began < within, f"waited {within:g} s in vain until {what}"
-        await asyncio.sleep(0.01)
-    return time.monotonic() - began
+    """Waits until a store says that something is so; gives how long it took on a machine that has time for it."""
+    with Stopwatch() as since:
+        while not await condition():
+            assert since.fair < within, f"waited {within:g} s in vain until {what}"
+            await asyncio.sleep(0.01)
+        return since.fair

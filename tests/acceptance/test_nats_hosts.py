@@ -16,6 +16,7 @@ from tests.networks import Networks
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status
 from tsuzuki.testing import builders
+from tsuzuki.testing.stopwatch import Stopwatch
 
 ITEMS = 40
 MINUTES = 300.0
@@ -70,15 +71,15 @@ async def test_a_clock_that_is_minutes_wrong_costs_nobody_a_lease(
     """The host with the wrong clock holds a run for longer than a lease; then it dies, and is noticed as any other."""
     async with Runs.open(server.url) as runs:
         run = await runs.submit(catalog.walk, {"items": ITEMS})
-        with working(server.url, tmp_path, "--lease", 1, "--ahead", ahead, inside=ANOTHER_HOST) as first:
+        with working(server.url, tmp_path, "--lease", 2, "--ahead", ahead, inside=ANOTHER_HOST) as first:
             [wrong] = await ready(first)
             await at_the_gate(tmp_path)
-            with working(server.url, tmp_path, "--lease", 1) as second:
+            with working(server.url, tmp_path, "--lease", 2) as second:
                 [right] = await ready(second)
                 since = time.monotonic()
                 small = [await runs.submit(catalog.small, {"number": number}) for number in range(10)]
                 assert {(await ended(runs, run)).status for run in small} == {Status.COMPLETED}
-                await until(lambda: time.monotonic() - since > 3, "two leases are over")
+                await until(lambda: time.monotonic() - since > 5, "two leases are over")
                 assert await claims(runs, run) == [wrong]
                 first.kill()
                 await taken_over(runs, run, right)
@@ -122,10 +123,10 @@ async def test_lists_times_and_cancels_agree_when_clocks_do_not(
         cancelled = await runs.submit(catalog.patient, {"items": 20})
         with working(server.url, tmp_path, "--ahead", ahead) as wrong:
             await until(lambda: made(tmp_path, "long").total() == 8, "the calls are under way")
-            asked = time.monotonic()
-            await runs.cancel(cancelled.id)
-            assert (await ended(runs, cancelled)).status is Status.CANCELLED
-            assert time.monotonic() - asked < 2
+            with Stopwatch() as since:
+                await runs.cancel(cancelled.id)
+                assert (await ended(runs, cancelled)).status is Status.CANCELLED
+                assert since.fair < 2
             by_wrong = [await ended(runs, await runs.submit(catalog.small, {"number": n})) for n in range(3)]
             wrong.kill()
         with working(server.url, tmp_path):

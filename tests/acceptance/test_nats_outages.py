@@ -107,10 +107,10 @@ async def test_a_chaos_in_which_the_answer_to_the_last_fact_is_lost_does_not_rep
 ) -> None:
     async with Runs.open(server.url) as runs, Proxy(server.port) as way:
         run = await runs.submit(catalog.hasty)
-        with working(way.url, tmp_path, "--lease", 1) as holder:
+        with working(way.url, tmp_path, "--lease", 2) as holder:
             [name] = await ready(holder)
             await until(lambda: made(tmp_path, "hasty"), "the flow is under way")
-            with working(server.url, tmp_path, "--lease", 1) as other:
+            with working(server.url, tmp_path, "--lease", 2) as other:
                 await ready(other)
                 way.deaf = True
                 (tmp_path / "go").touch()

@@ -15,7 +15,7 @@ from tests.acceptance.invariants import (
     only_run,
     repeated,
 )
-from tests.acceptance.processes import finished, started, until
+from tests.acceptance.processes import finished, held_after, started, until
 from tsuzuki import Runs, Status, flow, task
 from tsuzuki import facts as f
 from tsuzuki.errors import StoreError
@@ -104,9 +104,11 @@ async def test_a_store_that_is_closed_under_a_running_flow_stops_it_with_a_clear
 
 
 async def test_a_store_that_is_deleted_under_a_running_flow_is_told_and_not_made_up(tmp_path: Path) -> None:
+    limit = held_after(tmp_path, 2000)
     with started("thousand", 2000, folder=tmp_path) as child:
         await until(lambda: len(calls_in(tmp_path)) > 100, "it is under way")
         shutil.rmtree(tmp_path / ".tsuzuki")
+        limit.unlink()
         code = child.ended()
         assert code == 1, f"{child.said[:100]} {child.complained}"
         assert "StoreError" in child.complained or "StoreUnavailable" in child.complained, child.complained

@@ -16,7 +16,7 @@ import pytest
 from tsuzuki import Run, Runs
 from tsuzuki.facts import CancelSeen
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 class Terminal:

@@ -1,6 +1,7 @@
 """A flow cancels its own calls, as asyncio code does; functions on threads come to their end, and count."""
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -41,10 +42,17 @@ async def test_a_timeout_ends_a_loop_over_sync_steps(run: RunFlow) -> None:
 
 
 async def test_wait_for_gives_up_a_sync_step_once_it_has_ended(run: RunFlow) -> None:
+    loop, over = asyncio.get_running_loop(), threading.Event()
+
+    @task
+    def held() -> bool:
+        loop.call_soon_threadsafe(loop.call_later, 0.05, over.set)  # later than what it is waited for
+        return over.wait()
+
     @flow
     async def impatient() -> str:
         try:
-            return str(await asyncio.wait_for(slow.step(1), 0.01))
+            return str(await asyncio.wait_for(held.step(), 0.01))
         except TimeoutError:
             return "timed out"
 

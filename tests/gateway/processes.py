@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 Serving = Callable[..., tuple["subprocess.Popen[str]", str]]
-PATIENCE = 30
+PATIENCE = 90
 
 
 def command(*arguments: str, folder: Path, out: Any = subprocess.PIPE, **environment: str) -> "subprocess.Popen[str]":
@@ -25,6 +25,10 @@ def command(*arguments: str, folder: Path, out: Any = subprocess.PIPE, **environ
 
 def told(*arguments: str, folder: Path, code: int = 0, **environment: str) -> tuple[str, str]:
     process = command(*arguments, folder=folder, **environment)
-    out, err = process.communicate(timeout=PATIENCE)
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == code, err
     return out, err

@@ -130,6 +130,7 @@ async def test_the_store_is_counted_at_a_glance(house: House) -> None:
     await house.work()
     await house.ended(await house.submit("sums"))
     await house.ended(await house.submit("fails"), "FAILED")
+    await house.letters()
     await house.submit("sums", tag="nobody")
     glance = await house.get("/overview")
     assert glance["runs"] == {

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import httpx2
 
+from tests.gateway.conftest import AUTHORITIES
 from tests.gateway.processes import PATIENCE, Serving, told
+from tests.nats_server import free_port
 from tsuzuki import Runs
 from tsuzuki.gateway.options import Options
 from tsuzuki.gateway.server import serve_runs
 from tsuzuki.listening import bound
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 def test_it_serves_until_it_is_told_to_stop_also_while_somebody_watches(serving: Serving, tmp_path: Path) -> None:
@@ -53,15 +56,18 @@ def test_a_repeated_submission_after_a_crash_gives_the_same_run(serving: Serving
     """The gateway is killed while answers are under way; whoever asks again with the same key gets the same run."""
     process, url = serving()
     accepted: dict[str, str] = {}
+    tried: set[str] = set()
 
     def submit(numbers: range) -> None:
-        for number in numbers:
-            headers = {"Idempotency-Key": f"k{number}"}
-            try:
-                answer = httpx2.post(f"{url}/runs", json={"flow_name": "x"}, headers=headers)
-            except httpx2.HTTPError:
-                return
-            accepted[f"k{number}"] = answer.json()["run_id"]
+        with httpx2.Client(base_url=url, verify=AUTHORITIES) as client:
+            for number in numbers:
+                headers = {"Idempotency-Key": f"k{number}"}
+                tried.add(f"k{number}")
+                try:
+                    answer = client.post("/runs", json={"flow_name": "x"}, headers=headers)
+                except httpx2.HTTPError:
+                    return
+                accepted[f"k{number}"] = answer.json()["run_id"]
 
     threads = [threading.Thread(target=submit, args=(range(at * 1000, at * 1000 + 1000),)) for at in range(4)]
     for thread in threads:
@@ -72,7 +78,6 @@ def test_a_repeated_submission_after_a_crash_gives_the_same_run(serving: Serving
     for thread in threads:
         thread.join()
     _, url = serving()
-    tried = {**accepted, **{f"k{at * 1000 + n}": "" for at in range(4) for n in range(200)}}
     with httpx2.Client(base_url=url) as client:
         again = {
             key: client.post("/runs", json={"flow_name": "x"}, headers={"Idempotency-Key": key}).json()["run_id"]
@@ -127,18 +132,16 @@ def test_keys_are_made_listed_used_and_revoked(serving: Serving, address: str, t
     assert (record["tenant"], record["name"], record["revoked_at"]) == ("lab", "laptop", None)
     assert key.strip() not in out
     told("keys", "revoke", "--backend", address, record["id"], folder=tmp_path)
-    deadline = time.monotonic() + 1
-    while httpx2.get(f"{url}/runs", headers=headers).status_code == 200:
-        assert time.monotonic() < deadline
+    with Stopwatch() as since:
+        while httpx2.get(f"{url}/runs", headers=headers).status_code == 200:
+            assert since.fair < 1
     assert "revoked" in told("keys", "list", "--backend", address, folder=tmp_path)[0]
     told("keys", "revoke", "--backend", address, "nothing", folder=tmp_path, code=1)
     told("keys", "create", "--backend", address, "--tenant", "a b", folder=tmp_path, code=1)
 
 
 def test_any_server_can_run_the_factory(address: str, tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     arguments = ["uvicorn", "tsuzuki.gateway:create_app", "--factory", "--port", str(port)]
     environment = os.environ | {"TSUZUKI_DATA_DIR": str(tmp_path), "TSUZUKI_BACKEND": address}
     process = subprocess.Popen(

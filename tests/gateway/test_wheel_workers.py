@@ -110,7 +110,7 @@ async def test_a_wheel_is_upgraded_between_runs_and_a_run_keeps_the_one_it_began
     last = await site.run("uses")  # a file of the worker itself, which took a constant in at its top
     assert last["result"] == "2.0"
     assert last["wheels"] == {kept["name"]: kept["sha256_hex"], second["name"]: second["sha256_hex"]}
-    for version in ("1.1", "1.0"):
+    for version in ("1.0", "1.1"):  # whoever looked in between would take the older one
         await site.client.delete_wheel(f"greeting-{version}-py3-none-any.whl")
     gone = await site.sync("w1", lambda sync: sync["removed_wheels"] == [kept["name"]])
     assert (gone["last_result"], gone["installed_wheels"]) == ("ok", [second["name"]])

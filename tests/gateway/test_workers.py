@@ -88,6 +88,7 @@ async def test_metrics_are_told_as_prometheus_reads_them(house: House) -> None:
     await house.work()
     await house.ended(await house.submit("nothing"))
     await house.ended(await house.submit("fails"), "FAILED")
+    await house.letters()
     answer = await house.client.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     samples = {
@@ -137,7 +138,7 @@ async def test_dead_letters_are_listed_replayed_and_dropped(house: House) -> Non
     await house.work(name="w")
     run_id = await house.submit("fails", tags=["a"])
     await house.ended(run_id, "FAILED")
-    [letter] = (await house.get("/dlq"))["items"]
+    [letter] = await house.letters()
     assert (letter["run_id"], letter["flow_name"], letter["reason"]) == (run_id, "fails", "execution_error")
     assert (letter["tags"], letter["worker_id"], letter["tag"]) == (["a"], "w", "default")
     assert letter["num_delivered"] == 1
@@ -146,7 +147,7 @@ async def test_dead_letters_are_listed_replayed_and_dropped(house: House) -> Non
     assert (await house.post(f"/dlq/{letter['id']}/replay"))["run_id"] == run_id
     await house.get(f"/dlq/{letter['id']}", 404)
     await house.ended(run_id, "FAILED")
-    [again] = (await house.get("/dlq"))["items"]
+    [again] = await house.letters()
     assert again["id"] != letter["id"]
     assert (await house.client.delete(f"/dlq/{again['id']}")).json() == {"id": again["id"], "deleted": True}
     assert (await house.client.delete(f"/dlq/{again['id']}")).status_code == 404
@@ -164,6 +165,7 @@ async def test_dead_letters_are_paged(house: House) -> None:
     await house.work()
     for _ in range(5):
         await house.ended(await house.submit("fails"), "FAILED")
+    await house.letters(5)
     seen: list[str] = []
     cursor: str | None = ""
     while cursor is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,7 +14,7 @@ import uvloop
 from tests.llm.double import KEY, Double
 from tsuzuki import flow, llm
 from tsuzuki.errors import BadUsage, ProviderUnavailable
-from tsuzuki.llm.connection import Connections
+from tsuzuki.llm.connection import STILL, Connections
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.questions import Question
 from tsuzuki.llm.wire import Patience, Wire
@@ -123,7 +124,7 @@ async def test_what_is_no_answer_fails(answers: list[bytes], error: type[Excepti
 async def test_silence_and_nobody_there_end_in_time() -> None:
     async with serving(HEAD) as url:
         with pytest.raises(httpx2.ReadTimeout):
-            await connections(url, 0.05).ask("GET", "/x", None, None)
+            await connections(url, 0.5).ask("GET", "/x", None, None)  # to connect has to be sooner than that
     with pytest.raises(httpx2.ConnectError):
         await connections(url).ask("GET", "/x", None, None)
     with pytest.raises(ValueError, match="line break"):
@@ -147,12 +148,26 @@ async def test_an_answer_that_keeps_coming_is_not_given_up() -> None:
         await asyncio.sleep(0)
 
 
+async def test_what_came_while_this_process_stood_still_is_read() -> None:
+    async with serving(WHOLE) as url:
+        mine = connections(url, 0.3)
+        await mine.ask("GET", "/x", None, None)
+        asked = asyncio.create_task(mine.ask("GET", "/x", None, None))
+        await asyncio.sleep(0)
+        time.sleep(0.3 + 2 * STILL)
+        assert (await asked).content == b"{}"
+        mine.close()
+        await asyncio.sleep(0)
+
+
 async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> None:
     async with serving(WHOLE, close=True) as url:
         mine = connections(url)
         for _ in range(3):
             assert (await mine.ask("GET", "/x", None, None)).content == b"{}"
-            await asyncio.sleep(0.05)
+            async with asyncio.timeout(20):
+                while any(each.usable for each in mine._idle):  # noqa: SLF001 - nobody else can tell
+                    await asyncio.sleep(0)
     assert SEEN.count("connection") == 3
 
 

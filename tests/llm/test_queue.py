@@ -160,7 +160,7 @@ async def test_one_failure_is_that_jobs_own(queue: JobQueue, double: Double) -> 
 
 
 async def test_a_job_is_in_progress_while_it_is_asked(queue: JobQueue, double: Double) -> None:
-    double.delay = 0.3
+    double.delay = 30
     mine = process()
     await queue.enqueue(mine, questions(3))
     work = asyncio.create_task(worker(queue, double, concurrency=1).process(mine, "sync"))

@@ -108,7 +108,7 @@ async def ours(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
     house.client.headers |= key
     await house.ended(run["run_id"], "FAILED")
-    [letter] = (await house.get("/dlq"))["items"]
+    [letter] = await house.letters()
     project = await made("/api/projects", {"name": f"project {MARK}", "llm_provider": "offline"})
     content = f"A term {MARK} is a word."
     await made(f"/api/projects/{project['id']}/files", {"file_name": f"{MARK}.md", "content": content})

@@ -15,6 +15,7 @@ from tsuzuki.client import calls, shapes, wheels
 from tsuzuki.client.calls import ITEMS, PAGE, Call, RunFilters, Words
 from tsuzuki.client.failures import HTTPStatusError, failure, unreachable
 from tsuzuki.client.streams import LARGEST_EVENT, SILENCE, Following, Notice, Stream, Taken, Watching
+from tsuzuki.client.trust import trusted
 
 Answer = TypeVar("Answer")
 
@@ -42,7 +43,13 @@ class Client:
         """Is told when a stream has lost the gateway, and when it is connected again; None: it is logged."""
         key = settings.api_key(api_key)
         headers = {api_key_header: key} if key else {}
-        self._http = httpx2.Client(base_url=self.server, headers=headers, timeout=timeout, transport=transport)
+        self._http = httpx2.Client(
+            base_url=self.server,
+            headers=headers,
+            timeout=timeout,
+            transport=transport,
+            verify=trusted(self.server),
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,10 @@ import httpx2
 LARGEST_HEAD: Final = 64 * 1024
 KEPT: Final = 60.0
 """How long a connection is kept for the next request (seconds)."""
+STILL: Final = 0.25
+"""A timer that is so late tells that this process stood still (seconds)."""
+HEARD: Final = 1.0
+"""How long an answer is waited for after this process stood still (seconds)."""
 SPREAD: Final = 0.25
 """How long the first address of a name may take before the next one is tried too (seconds)."""
 _EMPTY: Final = (204, 304)
@@ -87,7 +91,7 @@ class Connection(asyncio.Protocol):
         self._answer = self._loop.create_future()
         self._head, self._seen = None, self._loop.time()
         self._got.clear()
-        self._timer = self._loop.call_later(timeout, self._look_at_the_time, timeout)
+        self._look_at(self._seen + timeout, timeout)
         self._transport.write(request)
         try:
             return await self._answer
@@ -95,16 +99,22 @@ class Connection(asyncio.Protocol):
             self.close()
             raise
         finally:
-            self._timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             self._answer = None
             self.idle_since = self._loop.time()
 
-    def _look_at_the_time(self, timeout: float) -> None:
-        answer, left = self._answer, self._seen + timeout - self._loop.time()
+    def _look_at(self, when: float, timeout: float) -> None:
+        self._timer = self._loop.call_at(when, self._look_at_the_time, when, timeout)
+
+    def _look_at_the_time(self, due: float, timeout: float) -> None:
+        answer, now = self._answer, self._loop.time()
         if answer is None or answer.done():
             return
-        if left > 0:  # something came meanwhile
-            self._timer = self._loop.call_later(left, self._look_at_the_time, timeout)
+        if self._seen + timeout > now:  # something came meanwhile
+            self._look_at(self._seen + timeout, timeout)
+        elif now - due > STILL:  # this process stood still: what came meanwhile has not been read yet
+            self._look_at(now + min(timeout, HEARD), timeout)
         else:
             self._fail(httpx2.ReadTimeout(f"nothing came for {timeout:g} s"))
 

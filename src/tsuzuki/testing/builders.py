@@ -2,14 +2,13 @@
 # ruff: noqa: S101 - it is part of tests, and a broken premise must fail them
 
 import asyncio
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Entry
-from tsuzuki.clock import SystemClock
 from tsuzuki.lifecycle import Run, Status, stamp
 
 AT = 1_750_000_000.0
@@ -95,21 +94,6 @@ def cancel(by: str = "somebody") -> f.CancelAsked:
 def resume(*, failed: bool = True) -> f.ResumeAsked:
     """Makes a request to go on."""
     return f.ResumeAsked(at=AT, by="somebody", failed=failed)
-
-
-class Stopwatch:
-    """Measures how long its block took, in real seconds."""
-
-    def __init__(self) -> None:
-        self._clock = SystemClock()
-        self.seconds = 0.0
-
-    def __enter__(self) -> Self:
-        self._started = self._clock.monotonic()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.seconds = self._clock.monotonic() - self._started
 
 
 async def waiting(task: "asyncio.Task[None]") -> None:

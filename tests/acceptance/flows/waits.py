@@ -1,5 +1,6 @@
 """A script whose task is not ready before a file named `ready` is there, and says so with `Later`."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tsuzuki import Later, flow, task
 @task
 def answer(seconds: float) -> str:
     with Path("calls").open("a", encoding="ascii") as calls:
-        calls.write("call\n")
+        calls.write(f"{os.getpid()}\n")
     if not Path("ready").exists():
         raise Later(seconds)
     return "ready"

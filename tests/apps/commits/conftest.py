@@ -123,7 +123,7 @@ def gitlab() -> Iterator[GitLabDouble]:
 async def office(tmp_path: Path) -> AsyncIterator[Office]:
     """An office with a worker, whose sources do not wait long."""
     folder = tmp_path / "files"
-    token = PATIENCE.set(Patience(tries=3, first=0.01, longest=5.0, timeout=10.0))
+    token = PATIENCE.set(Patience(tries=3, first=0.01, longest=60.0, timeout=10.0))
     try:
         with settings.flagged(TSUZUKI_DATA_DIR=str(folder)):
             async with Runs.open(data_dir=str(folder)) as runs, AsyncExitStack() as stack:

@@ -27,7 +27,7 @@ API = "/api/commits"
 async def desk(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
     """A gateway with a worker; it asks for keys where the test says so."""
     folder = tmp_path / "files"
-    token = PATIENCE.set(Patience(tries=2, first=0.01, longest=5.0, timeout=10.0))
+    token = PATIENCE.set(Patience(tries=2, first=0.01, longest=60.0, timeout=10.0))
     options = Options(auth=getattr(request, "param", False))
     with settings.flagged(TSUZUKI_DATA_DIR=str(folder)):
         async with AsyncExitStack() as stack:
@@ -161,7 +161,7 @@ async def test_a_cancel_keeps_what_is_done_and_start_goes_on(
     gitlab.host(repository.path)
     await collected(desk, gitlab)
     gitlab.requests.clear()
-    limit = gitlab.fail("/branches/b", 429, headers={"Retry-After": "4"})
+    limit = gitlab.fail("/branches/b", 429, headers={"Retry-After": "50"})
     started = await desk.post(f"{API}/bulk", {"pause": 0}, 202)
     async with asyncio.timeout(20):
         while not gitlab.asked("/branches/b"):

@@ -35,20 +35,20 @@ def prepared(study: Study, model: Model) -> ProjectFile:
 
 
 class Gate:
-    """Holds the model at the so-manieth question of a step."""
+    """Answers so many questions of a step; the model is silent about the next one."""
 
     def __init__(self, model: Model, step: str, at: int) -> None:
-        self.open, self.reached = threading.Event(), threading.Event()
+        self.reached = threading.Event()
         answer, seen = model.answers[step], [0]
 
         def held(prompt: str) -> Any:
             seen[0] += 1
-            if seen[0] == at and not self.open.is_set():
+            if seen[0] == at:
+                model.double.delay = 90
                 self.reached.set()
             return answer(prompt)
 
         model.answers[step] = held
-        model.double.delay = 0.05
 
 
 STEPS = {"extract": "classify", "generate": "define", "review": "review", "refine": "refine"}
@@ -65,7 +65,6 @@ async def test_a_cancel_keeps_the_last_good_result_and_the_next_run_asks_only_fo
     gate = Gate(model, STEPS[scope], 2)
     row = await study.desk.start(project.project.id, scope, review_batch_size=3)
     await study.until(gate.reached.is_set)
-    model.double.delay = 90
     await study.until(lambda: model.double.at_once == 1 and model.asked_for(STEPS[scope]) >= 3)
     await study.desk.cancel(project.project.id, row.id)
     async with asyncio.timeout(60):  # the model is still silent then
@@ -113,7 +112,6 @@ async def test_a_worker_that_leaves_hands_its_run_on(study: Study, model: Model)
         working = asyncio.create_task(first.run())
         row = await study.desk.start(project.project.id, "generate")
         await study.until(gate.reached.is_set)
-        model.double.delay = 30
         await study.until(lambda: model.double.at_once == 1 and model.asked >= 4)
         first.stop()
         await working

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -240,12 +241,19 @@ async def test_what_answers_cost_is_added_up(study: Study, tmp_path: Path) -> No
 
 async def test_two_resumes_at_once_are_refused(study: Study, tmp_path: Path) -> None:
     session, _ = await study.imported(export(tmp_path, 4), limit=1)
-    study.model.delay = 0.5
+    free = threading.Event()
+
+    def held(prompt: str) -> str:
+        free.wait(60)
+        return knowledge(prompt)
+
+    study.model.answer = held
     both = await asyncio.gather(study.desk.resume(session), study.desk.resume(session), return_exceptions=True)
     refused = [each for each in both if isinstance(each, BaseException)]
     assert [type(each) for each in refused] == [SessionBusy]
     with pytest.raises(SessionBusy):
         await study.desk.resume(session)
+    free.set()
     started = next(each for each in both if not isinstance(each, BaseException))
     assert (await study.told(started))["success"] == 3
     with session.held(), pytest.raises(SessionBusy):

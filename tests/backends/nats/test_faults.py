@@ -20,15 +20,18 @@ from tsuzuki.backends.address import open_backend
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.script import run_here
 from tsuzuki.testing import builders as b
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while True:
+    """Waits until something is so; where there is no store just now, that is not so either."""
+    with Stopwatch() as since:
+        while since.fair < seconds:
             with contextlib.suppress(StoreError):
                 if await condition():
                     return
             await asyncio.sleep(0.02)
+    raise TimeoutError(f"it did not come to that within {seconds:g} s")
 
 
 async def recorded(store: Backend, run_id: str) -> Counter[str]:

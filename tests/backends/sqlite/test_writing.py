@@ -17,6 +17,7 @@ from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Status, stamp
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
+from tsuzuki.testing.stopwatch import Stopwatch
 
 
 async def positions(store: SqliteBackend, run_id: str) -> list[int]:
@@ -268,13 +269,13 @@ async def test_a_program_that_locks_the_file_delays_writes_and_not_the_loop(back
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     write = asyncio.ensure_future(backend.append(claim, [b.item("a")]))
-    with b.Stopwatch() as watch:
+    with Stopwatch() as watch:
         await asyncio.sleep(0.05)
-    assert watch.seconds < 0.5
+    assert watch.fair < 0.5
     assert not write.done()
     other.execute("ROLLBACK")
     other.close()
-    assert await asyncio.wait_for(write, 5) == 3
+    assert await asyncio.wait_for(write, 30) == 3
 
 
 async def test_a_file_that_stays_locked_is_told_at_last(

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -45,7 +46,10 @@ class Asking:
         headers = {"PRIVATE-TOKEN": token} if token is not None else {}
         # Redirects are not followed: one to another host would carry the token there.
         timeout = httpx2.Timeout(patience.timeout, connect=min(patience.timeout, patience.reach))
-        self._client = httpx2.AsyncClient(base_url=address, headers=headers, timeout=timeout, follow_redirects=False)
+        secure = urlsplit(address).scheme != "http"  # authorities are not asked otherwise, and take long to read
+        self._client = httpx2.AsyncClient(
+            base_url=address, headers=headers, timeout=timeout, follow_redirects=False, verify=secure
+        )
         self._not_before = 0.0
         self._away = False
 

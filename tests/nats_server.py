@@ -1,6 +1,8 @@
 """A real nats-server out of its wheel, on a free port of the loopback, with JetStream in a folder."""
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -13,10 +15,12 @@ from pathlib import Path
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Gives a port below those that the system hands out: nobody gets it by chance while its server is away."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class NatsServer:

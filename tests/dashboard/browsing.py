@@ -5,17 +5,27 @@ Playwright keeps an event loop running in the thread it was started in: no async
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 Thing = TypeVar("Thing")
 
-PATIENCE = 20_000  # milliseconds
+PATIENCE = 45_000  # milliseconds: others may work on the same machine
 expect.set_options(timeout=PATIENCE)
 FLAGS = [
     "--no-sandbox",  # tests may run as root
@@ -78,7 +88,13 @@ class Window:
     """Parts of what may go wrong in this test."""
 
     def go(self, place: str = "/runs") -> None:
+        """Goes to a place, and waits until it is drawn: the page hears of another hash a moment later."""
         self.page.goto(f"{self.url}/#{place}")
+        self.page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
+
+    def is_at(self, end: str) -> None:
+        """Waits until the address ends so."""
+        self.page.wait_for_url(lambda url: url.endswith(end))
 
     def find(self, selector: str, text: str | None = None) -> Any:
         return self.page.locator(selector, has_text=text) if text else self.page.locator(selector)
@@ -92,6 +108,18 @@ class Window:
             arg=[selector, text],
         )
 
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Waits for something that the page alone does not show."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while not condition():
+            assert time.monotonic() < deadline, f"waited in vain until {what}"
+            self.page.wait_for_timeout(30)  # here events of the browser are taken in
+
+    @property
+    def copied(self) -> str:
+        text: str = self.page.evaluate("navigator.clipboard.readText()")
+        return text
+
     def row(self, number: int) -> Any:
         return self.find(f'tr[data-row="{number}"]')
 
@@ -99,6 +127,24 @@ class Window:
         found: list[str] = self.page.evaluate("window.violations ?? []")
         wrong = [*self.wrong, *(f"CSP: {one}" for one in found)]
         assert not (left := [text for text in wrong if not any(part in text for part in self.expected)]), left
+
+
+class Held:
+    """Requests of a page that reach the gateway when they are let go: all that fit, or the first ones."""
+
+    def __init__(self, page: Page, pattern: str, most: int | None = None) -> None:
+        self._page, self._pattern = page, pattern
+        self._routes: list[Route] = []
+        page.route(pattern, self._hold, times=most)
+
+    def _hold(self, route: Route) -> None:
+        self._routes.append(route)
+
+    def let_go(self) -> None:
+        assert self._routes, f"nothing was asked that fits {self._pattern}"
+        self._page.unroute(self._pattern)
+        for route in self._routes:
+            route.continue_()
 
 
 def open_window(stage: Stage, url: str, **options: Any) -> Window:

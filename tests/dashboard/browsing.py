@@ -4,6 +4,7 @@ Playwright keeps an event loop running in the thread it was started in: no async
 """
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Playwright,
+    Request,
     Route,
     expect,
     sync_playwright,
@@ -83,6 +85,8 @@ class Window:
     context: BrowserContext
     page: Page
     url: str
+    alone: bool = True
+    """Whether nobody else has this context."""
     wrong: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     """Parts of what may go wrong in this test."""
@@ -96,10 +100,10 @@ class Window:
         """Waits until the address ends so."""
         self.page.wait_for_url(lambda url: url.endswith(end))
 
-    def find(self, selector: str, text: str | None = None) -> Any:
+    def find(self, selector: str, text: str | re.Pattern[str] | None = None) -> Any:
         return self.page.locator(selector, has_text=text) if text else self.page.locator(selector)
 
-    def sees(self, selector: str, text: str | None = None) -> None:
+    def sees(self, selector: str, text: str | re.Pattern[str] | None = None) -> None:
         self.find(selector, text).first.wait_for()
 
     def gone(self, selector: str, text: str | None = None) -> None:
@@ -128,6 +132,14 @@ class Window:
         wrong = [*self.wrong, *(f"CSP: {one}" for one in found)]
         assert not (left := [text for text in wrong if not any(part in text for part in self.expected)]), left
 
+    def close(self) -> None:
+        """Closes it; who comes next into a context that is shared finds nothing of what was chosen here."""
+        if self.alone:
+            self.context.close()
+            return
+        self.page.evaluate("() => { if (location.protocol.startsWith('http')) localStorage.clear(); }")
+        self.page.close()
+
 
 class Held:
     """Requests of a page that reach the gateway when they are let go: all that fit, or the first ones."""
@@ -147,27 +159,35 @@ class Held:
             route.continue_()
 
 
-def open_window(stage: Stage, url: str, **options: Any) -> Window:
-    """Opens a window; words of English unless told otherwise. Called in the browser's thread."""
+def open_context(stage: Stage, **options: Any) -> BrowserContext:
+    """Opens a browser that knows nothing yet, in English unless told otherwise. Called in the browser's thread."""
     context = stage.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en-US"} | options)
     context.set_default_timeout(PATIENCE)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.add_init_script(WATCH)
+    return context
+
+
+def open_window(stage: Stage, url: str, within: BrowserContext | None = None, **options: Any) -> Window:
+    """Opens a window, in a context that is there or in one of its own. Called in the browser's thread."""
+    context = within or open_context(stage, **options)
     page = context.new_page()
-    window = Window(context, page, url)
+    window = Window(context, page, url, alone=within is None)
     host = urlsplit(url).netloc
 
     def said(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             window.wrong.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
 
+    def asked(request: Request) -> None:
+        if urlsplit(request.url).netloc != host:
+            window.wrong.append(f"foreign: {request.url}")
+
     page.on("console", said)
     page.on("pageerror", lambda error: window.wrong.append(f"error: {error}"))
     page.on("dialog", lambda dialog: window.wrong.append(f"dialog: {dialog.message}"))
-    context.on(
-        "request",
-        lambda request: (
-            None if urlsplit(request.url).netloc == host else window.wrong.append(f"foreign: {request.url}")
-        ),
-    )
+    if within is None:
+        context.on("request", asked)
+    else:
+        page.on("request", asked)
     return window

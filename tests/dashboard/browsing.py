@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -58,24 +59,33 @@ class Stage:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="browser")
+        self._open = True
         self.playwright: Playwright
         self.browser: Browser
-        self.do(self._open)
+        self.do(self._launch)
 
     def do(self, work: Callable[..., Thing], *arguments: Any, **named: Any) -> Thing:
         return self._thread.submit(work, *arguments, **named).result()
 
-    def _open(self) -> None:
+    def _launch(self) -> None:
         self.playwright = sync_playwright().start()
         self.browser = self.playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
 
     def close(self) -> None:
-        self.do(self._close)
-        self._thread.shutdown()
+        if self._open:
+            self._open = False
+            self.do(self._close)
+            self._thread.shutdown()
 
     def _close(self) -> None:
         self.browser.close()
         self.playwright.stop()
+
+
+@cache
+def stage_of_all() -> Stage:
+    """Gives the one browser of this process: tests of several folders have a fixture for it, and would open as many."""
+    return Stage()
 
 
 @dataclass
@@ -160,8 +170,13 @@ class Held:
 
 
 def open_context(stage: Stage, **options: Any) -> BrowserContext:
-    """Opens a browser that knows nothing yet, in English unless told otherwise. Called in the browser's thread."""
-    context = stage.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, "locale": "en-US"} | options)
+    """Opens a browser that knows nothing yet. Called in the browser's thread.
+
+    Unless told otherwise it is in English, and nothing turns or breathes for as long as something runs: sixty pictures
+    a second, of each page, are drawn for nobody.
+    """
+    usual = {"viewport": {"width": 1280, "height": 860}, "locale": "en-US", "reduced_motion": "reduce"}
+    context = stage.browser.new_context(**usual | options)
     context.set_default_timeout(PATIENCE)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.add_init_script(WATCH)

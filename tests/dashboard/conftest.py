@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext
 
-from tests.dashboard.browsing import Stage, Window, open_context, open_window
+from tests.dashboard.browsing import Stage, Window, open_context, open_window, stage_of_all
 from tests.dashboard.scenes import Scene
 
 Open = Callable[..., Window]
@@ -28,7 +28,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
     """One browser for all tests of this process."""
-    stage = Stage()
+    stage = stage_of_all()
     yield stage
     stage.close()
 

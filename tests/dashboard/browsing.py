@@ -154,17 +154,21 @@ class Window:
 class Held:
     """Requests of a page that reach the gateway when they are let go: all that fit, or the first ones."""
 
-    def __init__(self, page: Page, pattern: str, most: int | None = None) -> None:
-        self._page, self._pattern = page, pattern
+    def __init__(self, window: Window, pattern: str, most: int | None = None) -> None:
+        self._window, self._pattern = window, pattern
         self._routes: list[Route] = []
-        page.route(pattern, self._hold, times=most)
+        self._free = False
+        window.page.route(pattern, self._hold, times=most)
 
     def _hold(self, route: Route) -> None:
-        self._routes.append(route)
+        if self._free:
+            route.continue_()
+        else:
+            self._routes.append(route)
 
     def let_go(self) -> None:
-        assert self._routes, f"nothing was asked that fits {self._pattern}"
-        self._page.unroute(self._pattern)
+        self._window.until(lambda: self._routes, f"something is asked that fits {self._pattern}")
+        self._free = True
         for route in self._routes:
             route.continue_()
 

@@ -112,7 +112,7 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
 
 
 def test_applications_keep_their_order_whichever_comes_first(window: Window) -> None:
-    first = Held(window.page, "**/apps/commits/main.js")
+    first = Held(window, "**/apps/commits/main.js")
     window.go("/settings")
     window.sees('[data-nav="/apps/notes"]')
     first.let_go()
@@ -174,7 +174,7 @@ def test_a_key_is_asked_for_kept_for_the_session_and_refused_when_wrong(
     key = next(word for word in keys.out.read_text().split() if word.startswith("tsz_"))
     window = opened(scene.url)
     window.expected += ["401", "403"]
-    late = Held(window.page, "**/apps", 1)
+    late = Held(window, "**/apps", 1)
     window.go("/runs")
     window.sees("h1", "This gateway asks for a key")
     window.page.get_by_label("API key").fill("tsz_wrong")

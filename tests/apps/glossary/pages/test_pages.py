@@ -308,7 +308,7 @@ def _stands_where_the_gateway_lists_it(window: Window) -> None:
     page = window.page
     listed = [each for each in page.evaluate("() => fetch('/apps').then((answer) => answer.json())") if each["module"]]
     window.go("/workers")
-    first = Held(page, f"**{listed[0]['module']}*")
+    first = Held(window, f"**{listed[0]['module']}*")
     page.reload()
     links = page.locator('nav a[href*="/apps/"]')
     expect(links).to_have_count(len(listed) - 1)

@@ -45,7 +45,7 @@ def test_from_an_export_to_notes_with_a_retry(
     failed = window.find("tr", "Otters 2")
     expect(failed).to_contain_text("no summary or no content")
     model.answer = knowledge
-    looks = Held(page, "**/api/notes/sessions/*")
+    looks = Held(window, "**/api/notes/sessions/*")
     page.get_by_role("button", name="Retry the failed").click()
     scene.until(
         lambda: scene.get("/api/notes/sessions")[0]["status"] == "COMPLETED", "it is over before the page looks"

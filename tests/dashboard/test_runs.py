@@ -9,7 +9,7 @@ from tests.dashboard.scenes import WORKFLOW, Scene
 
 NEVER = """
   const soon = window.setTimeout;
-  window.setTimeout = (work, wait, ...more) => (wait < 4000 ? soon(work, wait, ...more) : 0);
+  window.setTimeout = (work, wait, ...more) => (wait >= 4000 ? 0 : soon(work, wait, ...more));
 """
 """What is to be done in four seconds, as counting is, is not done at all."""
 

@@ -39,6 +39,10 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+DRAWN = """() => new Promise((drawn) => {
+  requestAnimationFrame(() => setTimeout(drawn));
+  setTimeout(drawn, 2000);  // a page that nobody sees is not drawn
+})"""
 WATCH = """
   window.violations = [];
   document.addEventListener('securitypolicyviolation', (event) => {
@@ -104,7 +108,7 @@ class Window:
     def go(self, place: str = "/runs") -> None:
         """Goes to a place, and waits until it is drawn: the page hears of another hash a moment later."""
         self.page.goto(f"{self.url}/#{place}")
-        self.page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
+        self.page.evaluate(DRAWN)
 
     def is_at(self, end: str) -> None:
         """Waits until the address ends so."""

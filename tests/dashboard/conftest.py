@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import BrowserContext
 
-from tests.dashboard.browsing import Stage, Window, open_window
+from tests.dashboard.browsing import Stage, Window, open_context, open_window, stage_of_all
 from tests.dashboard.scenes import Scene
 
 Open = Callable[..., Window]
@@ -27,7 +28,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
     """One browser for all tests of this process."""
-    stage = Stage()
+    stage = stage_of_all()
     yield stage
     stage.close()
 
@@ -59,8 +60,8 @@ def opened(stage: Stage, own_scene: Callable[..., Scene]) -> Iterator[Open]:
     """Opens windows; at the end nothing may have gone wrong in any of them. They close before their scenes do."""
     windows: list[Window] = []
 
-    def make(url: str, **options: Any) -> Window:
-        windows.append(open_window(stage, url, **options))
+    def make(url: str, within: BrowserContext | None = None, **options: Any) -> Window:
+        windows.append(open_window(stage, url, within, **options))
         return windows[-1]
 
     yield make
@@ -71,12 +72,18 @@ def opened(stage: Stage, own_scene: Callable[..., Scene]) -> Iterator[Open]:
                 window.check()
         finally:
             for window in windows:
-                window.context.close()
+                window.close()
 
     stage.do(end)
 
 
+@pytest.fixture(scope="session")
+def visitor(stage: Stage) -> BrowserContext:
+    """The context of all who look at the shared scene: only the first of them has to fetch and compile the pages."""
+    return stage.do(open_context, stage)
+
+
 @pytest.fixture
-def window(scene: Scene, opened: Open, stage: Stage) -> Window:
+def window(scene: Scene, opened: Open, stage: Stage, visitor: BrowserContext) -> Window:
     """A window on the shared scene, in English."""
-    return stage.do(opened, scene.url)
+    return stage.do(opened, scene.url, visitor)

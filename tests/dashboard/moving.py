@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -61,7 +62,11 @@ class Film:
 
     def look_at(self, url: str, place: str) -> None:
         """Opens the dashboard."""
-        look = {"viewport": {"width": WIDTH, "height": DASHBOARD}, "locale": self._locale}
+        look: dict[str, Any] = {
+            "viewport": {"width": WIDTH, "height": DASHBOARD},
+            "locale": self._locale,
+            "reduced_motion": "no-preference",
+        }
         self._window = open_window(self._stage, url, **look)
         self._window.go(place)
         self._window.sees("h1")

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
-from tests.dashboard.browsing import Window
+from tests.dashboard.browsing import Held, Window
 from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
 
 
 def test_workers_are_hidden_and_shown_again(window: Window, scene: Scene) -> None:
-    name = scene.get("/workers")[0]["worker_id"]
+    name = next(worker["worker_id"] for worker in scene.get("/workers") if worker["tags"] == ["default"])
     window.go("/workers")
     row = window.find(f'tr[data-row="{name}"]')
     expect(row).to_contain_text("default")
@@ -100,7 +100,8 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     assert max(bar["queue_age"] for bar in bars[-2:]) >= 1, "what has waited is remembered"
     assert bars[0]["queue_age"] == 0
     window.go("/metrics?span=1h")
-    expect(window.find('[data-figure="nav.workers"]')).to_have_text(str(scene.get("/overview")["workers_alive"]))
+    workers = window.find('[data-figure="nav.workers"]')
+    window.until(lambda: workers.inner_text() == str(scene.get("/overview")["workers_alive"]), "workers are counted")
     expect(window.find(".chart canvas")).to_have_count(4)
     ended = "document.querySelector('[data-figure=\"state.COMPLETED\"]').textContent"
     drawn = "document.querySelector('.legend-entry.tone-good em').textContent.trim()"
@@ -111,15 +112,10 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
 
 
 def test_applications_keep_their_order_whichever_comes_first(window: Window) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    window.page.route("**/apps/commits/main.js", hold)
+    first = Held(window, "**/apps/commits/main.js")
     window.go("/settings")
     window.sees('[data-nav="/apps/notes"]')
-    held[0].continue_()
+    first.let_go()
     window.sees('[data-nav="/apps/commits"]')
     order = window.page.evaluate("[...document.querySelectorAll('[data-nav]')].map((one) => one.dataset.nav)")
     assert order[-4:] == ["/apps/commits", "/apps/glossary", "/apps/notes", "/settings"]
@@ -178,6 +174,7 @@ def test_a_key_is_asked_for_kept_for_the_session_and_refused_when_wrong(
     key = next(word for word in keys.out.read_text().split() if word.startswith("tsz_"))
     window = opened(scene.url)
     window.expected += ["401", "403"]
+    late = Held(window, "**/apps", 1)
     window.go("/runs")
     window.sees("h1", "This gateway asks for a key")
     window.page.get_by_label("API key").fill("tsz_wrong")
@@ -186,6 +183,9 @@ def test_a_key_is_asked_for_kept_for_the_session_and_refused_when_wrong(
     window.page.get_by_label("API key").fill(key)
     window.page.get_by_role("button", name="Use this key").click()
     window.sees(".blank-title", "No runs yet")
+    with window.page.expect_response("**/apps") as refused:
+        late.let_go()  # what was asked before there was a key says nothing of it
+    assert refused.value.status == 401
     answer = scene.client.post("/runs", json={"flow_name": "report"}, headers={"X-API-Key": key})
     number = answer.json()["number"]
     expect(window.row(number)).to_contain_text("Waiting")

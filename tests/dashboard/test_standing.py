@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
+from tests.dashboard.browsing import Window
 from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
 
@@ -60,10 +61,9 @@ def test_a_run_without_its_worker_says_so_and_so_does_one_that_nobody_takes(
     expect(window.find("[data-standing] code")).to_have_text("tsuzuki worker --flows FILE.py --tags gpu")
 
 
-def test_twelve_tabs_with_runs_under_way_are_live_at_once(opened: Open, own_scene: Callable[..., Scene]) -> None:
-    scene = own_scene(workers=2)
+def test_twelve_tabs_with_runs_under_way_are_live_at_once(window: Window, scene: Scene) -> None:
+    second = scene.room.worker()  # one takes ten at a time
     numbers = [scene.waiting(f"tab{place}") for place in range(TABS)]
-    window = opened(scene.url)
     pages = [window.context.new_page() for _ in numbers]
     for page, number in zip(pages, numbers, strict=True):
         page.goto(f"{scene.url}/#/runs/{number}")
@@ -72,3 +72,6 @@ def test_twelve_tabs_with_runs_under_way_are_live_at_once(opened: Open, own_scen
     for place, page in enumerate(pages):
         scene.open_gate(f"tab{place}")
         expect(page.locator("h1 .status")).to_have_text("Completed")
+        page.close()
+    second.send(signal.SIGTERM)
+    second.ended()

@@ -1,6 +1,7 @@
 """The page of wheels: one is dropped for some workers, refused in words, seen on a worker, deleted, told of."""
 
 import base64
+import signal
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -42,4 +43,5 @@ def test_a_wheel_is_dropped_seen_on_a_worker_and_deleted(window: Window, scene: 
     expect(row).to_have_count(0)
     window.sees("td", "deleted")
     expect(window.find('tr[data-row="syncer"]')).not_to_contain_text(wheel.name)
-    worker.kill()
+    worker.send(signal.SIGTERM)  # in order: other tests count who lives
+    worker.ended()

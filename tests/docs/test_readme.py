@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.processes import ROOT
 from tests.docs.snippets import File, Typed, parts_of, typed_in
 
 READMES = ("README.md", "README.ja.md")
 
 
+@pytest.mark.timeout(300)  # everything that a reader types, one after another
 def test_the_readme_does_what_it_says(tmp_path: Path) -> None:
     parts = parts_of(ROOT / "README.md")
     up, made = next((at, part) for at, part in enumerate(parts) if isinstance(part, Typed) and part.line == "make up")

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.apps.notes.conftest import knowledge
 from tests.apps.notes.exports import claude, written
 from tests.apps.notes.test_sessions import failing
-from tests.dashboard.browsing import PATIENCE
+from tests.dashboard.browsing import PATIENCE, Held
 from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
 from tests.llm.double import KEY, Double
@@ -33,7 +33,8 @@ def test_from_an_export_to_notes_with_a_retry(
     model.answer = failing(2)
     expect.set_options(timeout=PATIENCE)
     at = {"TSUZUKI_LLM_PROVIDER": "openai", "TSUZUKI_LLM_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": KEY}
-    window = opened(own_scene(**at).url)
+    scene = own_scene(**at)
+    window = opened(scene.url)
     page = window.page
     window.go("/apps/notes")
     window.sees(".blank-title", "No session yet")
@@ -44,7 +45,12 @@ def test_from_an_export_to_notes_with_a_retry(
     failed = window.find("tr", "Otters 2")
     expect(failed).to_contain_text("no summary or no content")
     model.answer = knowledge
+    looks = Held(window, "**/api/notes/sessions/*")
     page.get_by_role("button", name="Retry the failed").click()
+    scene.until(
+        lambda: scene.get("/api/notes/sessions")[0]["status"] == "COMPLETED", "it is over before the page looks"
+    )
+    looks.let_go()
     expect(window.find('[data-state="COMPLETED"]')).to_be_visible()
     page.get_by_role("button", name="Otters 2").click()
     expect(window.find("dialog pre")).to_contain_text('summary: "In short."')

@@ -5,8 +5,8 @@ import { Some, act, sent, to } from "./frame.js";
 
 /** @typedef {import("./adding.js").Found} Found */
 
-/** @param {{id: string, at: string, active: boolean, changed: () => void}} props */
-export function Files({ id, at, active, changed }) {
+/** @param {{id: string, at: string, active: boolean, stands: string|null, changed: () => void}} props */
+export function Files({ id, at, active, stands, changed }) {
   const asked = useAsked(`${at}/files`, { every: active ? 3 : 10 });
   const [removing, setRemoving] = useState(/** @type {any} */ (null));
   const again = () => (asked.again(), changed());
@@ -20,16 +20,16 @@ export function Files({ id, at, active, changed }) {
   ];
   const show = (/** @type {any[]} */ rows) => html`<${Card} flush><${Table} label=${t("glossary.tab.files")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.id} /><//>`;
   return html`<${Drop} at=${at} done=${again} />
-    ${!active && html`<${Unread} at=${at} files=${asked.value ?? []} again=${again} />`}
+    ${!active && html`<${Unread} at=${at} stands=${stands} files=${asked.value ?? []} again=${again} />`}
     ${!asked.value ? html`<${Waiting} problem=${asked.problem} again=${asked.again} />`
       : asked.value.length ? html`<${Some} rows=${asked.value} text=${(/** @type {any} */ row) => row.file_name} show=${show} />`
       : html`<${Empty} title=${t("glossary.noFiles")} text=${t("glossary.noFilesText")} />`}
     ${removing && html`<${Confirm} title=${removing.file_name} button=${t("glossary.remove")} danger send=${remove} close=${() => setRemoving(null)}><p>${t("glossary.removeFile")}</p><//>`}`;
 }
 
-/** Says that terms were not looked for in some documents, and lets it be done: they came while something else ran, or that was stopped. @param {{at: string, files: any[], again: () => void}} props */
-function Unread({ at, files, again }) {
-  const runs = useAsked(`${at}/runs`).value;
+/** Says that terms were not looked for in some documents, and lets it be done: they came while something else ran, or that was stopped. @param {{at: string, stands: string|null, files: any[], again: () => void}} props */
+function Unread({ at, stands, files, again }) {
+  const runs = useAsked(`${at}/runs`, { when: stands }).value;
   const last = runs?.find((/** @type {any} */ run) => run.scope === "extract" && run.status === "completed")?.created_at ?? "";
   const count = files.filter((file) => file.created_at > last).length;
   if (!runs || !count) return null;

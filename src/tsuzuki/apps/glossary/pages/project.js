@@ -18,7 +18,8 @@ const COUNTS = /** @type {Record<string, string>} */ ({ files: "document", terms
 export function Project({ id, tab = "files" }) {
   const at = `${API}/${id}`;
   const current = useRun(at);
-  const asked = useAsked(at, { every: current.active ? 1.5 : 5 });
+  const stands = current.run && `${current.run.id} ${current.run.status}`;
+  const asked = useAsked(at, { every: current.active ? 1.5 : 5, when: stands }); // a quick run is over before it is seen active
   const above = html`<a href=${to("")}>${t("app.glossary")}</a>`;
   if (!asked.value) return html`<${Page} title=${t("glossary.project")} above=${above}><${Waiting} problem=${asked.problem} again=${asked.again} /><//>`;
   const project = asked.value;
@@ -29,6 +30,6 @@ export function Project({ id, tab = "files" }) {
     <${Stale} problem=${asked.problem ?? current.problem} />
     ${current.run && html`<${Standing} at=${at} run=${current.run} active=${current.active} />`}
     <${Tabs} label=${project.name} tabs=${tabs} current=${shown} />
-    <${VIEWS[shown]} key=${`${id} ${shown}`} id=${id} at=${at} project=${project} active=${current.active} changed=${changed} />
+    <${VIEWS[shown]} key=${`${id} ${shown}`} id=${id} at=${at} project=${project} active=${current.active} stands=${stands} changed=${changed} />
   <//>`;
 }

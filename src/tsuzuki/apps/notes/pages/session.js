@@ -87,7 +87,7 @@ async function download(at, session) {
 function Items({ at, session }) {
   const [from, setFrom] = useState(0);
   const [shown, setShown] = useState(/** @type {any} */ (null));
-  const asked = useAsked(`${at}/items`, { query: { state: "success", offset: from, limit: SHOWN }, every: session.active ? 2 : 0 });
+  const asked = useAsked(`${at}/items`, { query: { state: "success", offset: from, limit: SHOWN }, every: session.active ? 2 : 0, when: !session.active && session.success_count }); // what was quick was never seen active
   const columns = [
     { name: "title", title: t("notes.note"), cell: (/** @type {any} */ row) => html`<button class="button bare" onClick=${() => setShown(row)}>${row.title}</button>` },
     { name: "id", title: t("notes.item"), cell: (/** @type {any} */ row) => html`<small>${row.item_id}</small>` },

@@ -29,9 +29,10 @@ export class Problem extends Error {
 /** The headers that every request has. @param {Record<string, string>} [more] */
 export const headers = (more = {}) => (apiKey.value ? { [keyHeader]: apiKey.value, ...more } : more);
 
-/** Notes what an answer says of key and store; a good key may lack a right. @param {number} status @param {string} errorId @param {string} detail */
-export function note(status, errorId = "", detail = "invalid api key") {
+/** Notes what an answer says of store and key; a good key may lack a right. @param {number} status @param {string} errorId @param {string} detail @param {string} key with which it was asked */
+export function note(status, errorId = "", detail = "invalid api key", key = apiKey.peek()) {
   reach.value = status === 0 ? "lost" : status === 503 && errorId.endsWith("0003") ? "unavailable" : "live";
+  if (key !== apiKey.peek()) return; // it was asked before this key was known, and says nothing of it
   if (status === 401) access.value = "asked";
   else if (status === 403 && apiKey.value && detail === "invalid api key") access.value = "refused";
   else if (status && status < 400) access.value = "open";
@@ -44,7 +45,7 @@ export function note(status, errorId = "", detail = "invalid api key") {
  * @returns {Promise<any>}
  */
 export async function ask(path, how = {}) {
-  const json = how.body !== undefined && !(how.body instanceof FormData);
+  const json = how.body !== undefined && !(how.body instanceof FormData), key = apiKey.peek();
   /** @type {RequestInit} */
   const request = {
     method: how.method ?? "GET",
@@ -53,18 +54,18 @@ export async function ask(path, how = {}) {
     signal: how.signal,
     cache: "no-store",
   };
-  const answer = await sent(path instanceof URL ? path : address(path, how.query), request);
-  if (!answer.ok) throw await problemOf(answer);
+  const answer = await sent(path instanceof URL ? path : address(path, how.query), request, key);
+  if (!answer.ok) throw await problemOf(answer, key);
   if (answer.headers.get("content-type") === "application/zip") return answer.blob();
   const text = await answer.text();
   return text && answer.headers.get("content-type")?.includes("json") ? parse(text) : text; // 204 has no text, whatever its type
 }
 
-/** @param {URL} url @param {RequestInit} request */
-async function sent(url, request) {
+/** @param {URL} url @param {RequestInit} request @param {string} key */
+async function sent(url, request, key) {
   try {
     const answer = await fetch(url, request);
-    if (answer.ok) note(answer.status);
+    if (answer.ok) note(answer.status, "", "", key);
     return answer;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -73,10 +74,10 @@ async function sent(url, request) {
   }
 }
 
-/** Reads what an answer tells that is none. @param {Response} answer */
-export async function problemOf(answer) {
+/** Reads what an answer tells that is none. @param {Response} answer @param {string} [key] with which it was asked */
+export async function problemOf(answer, key) {
   const told = await answer.json().catch(() => ({}));
-  note(answer.status, told.error_id, told.detail);
+  note(answer.status, told.error_id, told.detail, key);
   return new Problem(answer.status, told);
 }
 

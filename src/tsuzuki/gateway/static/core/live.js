@@ -22,10 +22,10 @@ export function keep(name, value) {
  * Asks a path now and every so many seconds; the last answer stays while there is a problem.
  * @template T
  * @param {string|null} path null: nothing to ask yet
- * @param {{every?: number, query?: Record<string, unknown>}} [how] seconds; 0: once
+ * @param {{every?: number, query?: Record<string, unknown>, when?: unknown}} [how] seconds; 0: once; and at once when `when` is another one
  * @returns {Api.Asked<T>}
  */
-export function useAsked(path, { every = 0, query = {} } = {}) {
+export function useAsked(path, { every = 0, query = {}, when } = {}) {
   const name = path + JSON.stringify(query);
   const asked = useMemo(() => ({ state: signal(/** @type {any} */ ({ value: recall(name), problem: null, loading: true })), again: () => {} }), [name]);
   const key = apiKey.value;
@@ -41,7 +41,7 @@ export function useAsked(path, { every = 0, query = {} } = {}) {
         else if (!stopped.aborted) throw error;
       }
     }, (again) => (asked.again = again));
-  }, [name, every, key]);
+  }, [name, every, key, when]);
   return { ...asked.state.value, again: () => asked.again() };
 }
 

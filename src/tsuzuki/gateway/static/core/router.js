@@ -23,14 +23,17 @@ addEventListener("click", (event) => {
   if (/** @type {Element} */ (event.target).closest?.("a[href^='#/']")) leave();
 }, true);
 addEventListener("scroll", () => depths.set(hash, scrollY), { passive: true });
-addEventListener("hashchange", () => {
+addEventListener("hashchange", arrive);
+
+function arrive() {
+  if (location.hash === hash) return; // whoever went there by `go` has arrived
   const before = place.peek();
   const depth = followed ? 0 : depths.get(location.hash) ?? 0;
   const stays = followed && before.path === here().path;
   [hash, followed] = [location.hash, false];
   place.value = here();
   if (!stays) requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, depth)));
-});
+}
 
 function leave() {
   depths.set(hash, scrollY);
@@ -55,6 +58,7 @@ export function go(path, query = {}, how = {}) {
   } else {
     leave();
     location.hash = target;
+    arrive(); // the browser tells of it later: what is asked for in the same moment goes on from there
   }
 }
 

@@ -1,6 +1,7 @@
 // Server-sent events over fetch, which unlike EventSource can send the API key; it connects again by itself.
 import { Problem, headers, note, problemOf } from "./api.js";
 import { address } from "./place.js";
+import { apiKey } from "./preferences.js";
 import { parse } from "./exact.js";
 
 const SILENCE = 12_000; // the gateway says something every three seconds
@@ -59,10 +60,11 @@ async function read(url, how, stopped, alive) {
   const stop = () => cut.abort();
   stopped.addEventListener("abort", stop);
   let timer = setTimeout(stop, SILENCE);
+  const key = apiKey.peek();
   try {
     const answer = await fetch(url, { headers: headers({ Accept: "text/event-stream" }), signal: cut.signal, cache: "no-store" });
-    if (!answer.ok || !answer.body) throw await problemOf(answer);
-    note(200);
+    if (!answer.ok || !answer.body) throw await problemOf(answer, key);
+    note(200, "", "", key);
     how.link("live");
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ; ) {

@@ -1,5 +1,5 @@
 // Windows above the page: native dialogs, which keep the focus and close with Escape.
-import { html, signal, useEffect, useId, useRef, useState } from "../core/view.js";
+import { html, signal, useId, useLayoutEffect, useRef, useState } from "../core/view.js";
 import { Problem } from "../core/api.js";
 import { t } from "../core/words.js";
 import { Icon } from "./icons.js";
@@ -9,7 +9,8 @@ import { Explained } from "./states.js";
 export function Dialog({ title, close, side = false, children, foot }) {
   const element = useRef(/** @type {HTMLDialogElement|null} */ (null));
   const name = useId();
-  useEffect(() => {
+  // Before anybody sees it: a key that is pressed in this moment is for the dialog.
+  useLayoutEffect(() => {
     const dialog = element.current;
     if (dialog && !dialog.open) dialog.showModal();
   }, []);

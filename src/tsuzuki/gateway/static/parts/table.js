@@ -71,7 +71,10 @@ export function LongTable({ columns, rows, size, total, label, rowKey, need, ope
   const press = (event) => {
     const page = Math.max(Math.floor(height / ROW) - 1, 1);
     const moves = /** @type {Record<string, number>} */ ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -active, End: whole - 1 - active });
-    if (event.key === "Enter" && rows[active]) open?.(rows[active]);
+    if (event.key === "Enter" && rows[active]) {
+      event.preventDefault(); // the dialog that opens has the focus at once: the same Enter would close it again
+      open?.(rows[active]);
+    }
     if (!(event.key in moves)) return;
     event.preventDefault();
     const target = Math.min(Math.max(active + moves[event.key], 0), Math.max(whole - 1, 0));

@@ -68,12 +68,15 @@ export function ItemsTab({ run }) {
 /** Reads on when the journal has grown, as far as somebody looks; at most once a second. @param {Pager<any>} pager @param {number} position @param {{current: number}} wanted */
 export function useGrowth(pager, position, wanted) {
   const timer = useRef(/** @type {any} */ (null));
+  const current = useRef(pager);
+  current.current = pager; // another one may be shown by the time
   useEffect(() => {
     if (timer.current !== null) return;
     timer.current = setTimeout(() => {
       timer.current = null;
-      if (pager.size.peek() < wanted.current) void pager.wake(wanted.current);
-      else pager.ended.value = false;
+      const shown = current.current;
+      if (shown.size.peek() < wanted.current) void shown.wake(wanted.current);
+      else shown.ended.value = false;
     }, pager.size.peek() ? 1000 : 0);
   }, [pager, position]);
   useEffect(() => () => clearTimeout(timer.current), []);

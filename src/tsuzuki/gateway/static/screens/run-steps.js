@@ -124,7 +124,7 @@ function Density({ strip, scale }) {
 /** @param {{name: string, record: Api.TaskRecord|undefined, scale: Scale, run: Api.RunSnapshot}} props */
 function Calls({ name, record, scale, run }) {
   /** @type {Api.Asked<{items: Api.Item[], next_cursor: string|null}>} */
-  const page = useAsked(`/runs/${run.run_id}/items`, { query: { step: name, limit: CALLS }, every: ACTIVE.has(run.status) ? 3 : 0 });
+  const page = useAsked(`/runs/${run.run_id}/items`, { query: { step: name, limit: CALLS }, every: ACTIVE.has(run.status) ? 3 : 0, when: !ACTIVE.has(run.status) && run.position });
   if (!page.value) return html`<${Waiting} ...${page} rows=${2} />`;
   return html`<div class="fall-calls">
     ${record?.error && html`<p class="error-line">${record.error}</p>`}

@@ -1,5 +1,5 @@
 // The frame around every screen: where one can go, whether the gateway is there, and the key where one is asked for.
-import { html, signal, useEffect, useErrorBoundary, useRef } from "../core/view.js";
+import { html, signal, useEffect, useErrorBoundary, useLayoutEffect, useRef } from "../core/view.js";
 import { access, reach } from "../core/api.js";
 import { glance, useGlances } from "../core/glance.js";
 import { chosenLanguage, theme } from "../core/preferences.js";
@@ -26,7 +26,7 @@ export const entries = signal([
 ]);
 
 export function Shell() {
-  useEffect(() => {
+  useLayoutEffect(() => { // keys count from the first picture on
     /** @param {KeyboardEvent} event */
     const press = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);

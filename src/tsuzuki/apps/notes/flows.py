@@ -23,7 +23,7 @@ OFFLINE_LANES: Final = 32
 LANES: Final = 5
 GROUP: Final = 1000
 """How many conversations go into a batch: their questions are in memory together."""
-WRITERS: Final = 16
+WRITERS: Final = 32
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
 
@@ -57,10 +57,10 @@ async def transform(item_id: str) -> dict[str, Any]:
 
 
 @task(name="load")
-def load(made: dict[str, Any]) -> dict[str, Any]:
+async def load(item_id: str) -> dict[str, Any]:
     """Writes the note of an item."""
     with room():
-        return BENCH.get().load(made)
+        return await BENCH.get().load(item_id)
 
 
 @task(name="conclude")
@@ -126,9 +126,7 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         for ids in (*_groups(parts, bench.options), parents):
             if in_batches(bench.options) and ids is not parents:
                 await bench.batched(ids, until)
-            written = load.stream(
-                _made(bench, ids, total, patience), key=_item_id, concurrency=WRITERS, on_error="collect"
-            )
+            written = load.stream(_made(bench, ids, total, patience), concurrency=WRITERS, on_error="collect")
             async for file in written:
                 patience.failed(file)
                 if isinstance(file, dict):
@@ -139,8 +137,8 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         return told
 
 
-async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncIterator[dict[str, Any]]:
-    """Gives the notes of items as they are made, in order; what failed is left out."""
+async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncIterator[str]:
+    """Gives the items whose notes are made, in order; what failed is left out."""
     async for made in transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect"):
         bench.settled += 1
         patience.transformed(made)
@@ -148,7 +146,8 @@ async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience
             bench.ensure(StageType.TRANSFORM, made)
             cost = made["note"].get("cost")
             bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
-            yield made
+            bench.ready[made["item_id"]] = made
+            yield made["item_id"]
         _tell(bench, bench.settled, total)
 
 
@@ -161,10 +160,6 @@ def _groups(ids: list[str], options: dict[str, Any]) -> list[list[str]]:
     """Gives the items that go into a batch together; without batches all of them go on as they come."""
     size = GROUP if in_batches(options) else len(ids) or 1
     return [ids[begin : begin + size] for begin in range(0, len(ids), size)]
-
-
-def _item_id(made: dict[str, Any]) -> str:
-    return str(made["item_id"])
 
 
 def _tell(bench: Workbench, done: int, total: int) -> None:

@@ -1,12 +1,21 @@
-"""What items put out and what is recorded of them, written together for all that end in one turn of the loop."""
+"""What many items do at the same moment, done together: lines in one write, notes in one call on a thread."""
 
 import asyncio
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from tsuzuki.apps.notes.outputs import Kept
 from tsuzuki.apps.notes.stagelog import Lines
+
+CALLS: Final = 2
+"""How many calls are under way at once: one computes while the other waits for the disk."""
+MOST: Final = 32
+"""How many go into one call."""
+Given = TypeVar("Given")
+Got = TypeVar("Got")
 
 
 class Gathering:
@@ -45,3 +54,49 @@ class Gathering:
                 done.set_result(None)
             else:
                 done.set_exception(error)
+
+
+class Together(Generic[Given, Got]):
+    """Does on a thread, in one call, what was asked for in the meantime."""
+
+    def __init__(self, work: Callable[[Sequence[Given]], Sequence[Got | Exception]]) -> None:
+        self._work = work
+        self._waiting: deque[tuple[Given, asyncio.Future[Got]]] = deque()
+        self._calls: set[asyncio.Task[None]] = set()
+
+    async def put(self, given: Given) -> Got:
+        """Does it with what comes beside it; who is cancelled meanwhile waits all the same, since it will be done."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Got] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._begin)
+        self._waiting.append((given, done))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            return await asyncio.shield(done)
+
+    def _begin(self) -> None:
+        while self._waiting and len(self._calls) < CALLS:
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
+            call = asyncio.get_running_loop().create_task(self._called(group))
+            self._calls.add(call)
+            call.add_done_callback(self._ended)
+
+    def _ended(self, call: "asyncio.Task[None]") -> None:
+        self._calls.discard(call)
+        self._begin()
+
+    async def _called(self, group: "list[tuple[Given, asyncio.Future[Got]]]") -> None:
+        outcomes: Sequence[Got | Exception]
+        try:
+            outcomes = await asyncio.to_thread(self._work, [given for given, _ in group])
+        except Exception as error:  # noqa: BLE001 - told to all who wait
+            outcomes = [error] * len(group)
+        for (_, done), outcome in zip(group, outcomes, strict=True):
+            if done.done():
+                continue
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)

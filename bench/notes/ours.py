@@ -71,7 +71,8 @@ async def _imported(folder: Path, export: Path, count: int) -> Figures:
             assert (await runs.result(again.run.id))["skipped"] == count
             worker.stop()
             await working
-    python, system = after.user - before.user, after.system - before.system
+    python = after.user + after.children_user - before.user - before.children_user
+    system = after.system + after.children_system - before.system - before.children_system
     return {
         "rate": count / seconds, "python_us": python / count * 1e6, "system_us": system / count * 1e6,
         "python_share": python / seconds, "syncing_share": syncs.under_way / seconds,

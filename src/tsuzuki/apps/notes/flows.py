@@ -19,11 +19,11 @@ from tsuzuki.apps.notes.stages import BENCH, Workbench
 from tsuzuki.apps.notes.times import now
 from tsuzuki.errors import StoreError, StoreUnavailable
 
-OFFLINE_LANES: Final = 32
+OFFLINE_LANES: Final = 128
 LANES: Final = 5
 GROUP: Final = 1000
 """How many conversations go into a batch: their questions are in memory together."""
-WRITERS: Final = 32
+WRITERS: Final = 64
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
 
@@ -122,6 +122,7 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
     async with _opened(session) as bench:
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
         total = len(parts) + len(parents)
+        bench.expect(total)
         patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))
         for ids in (*_groups(parts, bench.options), parents):
             if in_batches(bench.options) and ids is not parents:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.apps.notes.completed import CompletedItemsCache
-from tsuzuki.apps.notes.gathering import Gathering
+from tsuzuki.apps.notes.gathering import Gathering, Together
 from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
 from tsuzuki.apps.notes.looking import failed_before, failed_until, failures
@@ -19,6 +19,7 @@ from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContext
+from tsuzuki.apps.notes.presses import Presses, presses_for
 from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
@@ -57,6 +58,7 @@ class Workbench:
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
         self._failed_before = failed_before(session, StageType.TRANSFORM)
+        self._presses: Presses | None = None
         self.settled = 0
         """How many items of this run have ended."""
         self.cost: float | None = None
@@ -83,6 +85,14 @@ class Workbench:
             and all(part in among or context.passes_over(part) for part in entries[item_id].parts)
         ]
         return [item_id for item_id in ids if not entries[item_id].parts], parents
+
+    def expect(self, count: int) -> None:
+        """Prepares for so many items: where they are many, and nobody is asked about them, others lend a hand."""
+        self._presses = presses_for(count) if self.options.get("provider") == "offline" else None
+        if self._presses is not None:
+            make = Together(self._presses.made)
+            self._extract.made = lambda title, text: make.put((title, text))
+            self._write.by(self._presses.written)
 
     async def batched(self, ids: list[str], until: int) -> None:
         """Has a batch answer what is to be asked about items; which these are a replay must find again."""
@@ -212,3 +222,5 @@ class Workbench:
         for each in (self.transformed, self.loaded, self.errors, self.log):
             each.close()
         self.extracted.close()
+        if self._presses is not None:
+            self._presses.close()

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,8 +32,12 @@ class WriteFile:
     name = "write_file"
 
     def __init__(self, vault: Path, created: str) -> None:
-        self._created = created
-        self._together = Together(partial(written, vault))
+        self._vault, self._created = vault, created
+        self.by(written)
+
+    def by(self, writer: Callable[[Path, Sequence["Sheet"]], Sequence[str | Exception]]) -> None:
+        """Has notes written by somebody else from here on."""
+        self._together = Together(partial(writer, self._vault))
 
     async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
         """Writes the note of an item; its own file is written anew, any other is left alone."""

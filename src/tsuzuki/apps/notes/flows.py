@@ -19,7 +19,7 @@ from tsuzuki.apps.notes.stages import BENCH, Workbench
 from tsuzuki.apps.notes.times import now
 from tsuzuki.errors import StoreError, StoreUnavailable
 
-OFFLINE_LANES: Final = 128
+OFFLINE_LANES: Final = 64
 LANES: Final = 5
 GROUP: Final = 1000
 """How many conversations go into a batch: their questions are in memory together."""
@@ -122,7 +122,7 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
     async with _opened(session) as bench:
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
         total = len(parts) + len(parents)
-        bench.expect(total)
+        await asyncio.to_thread(bench.expect, total)
         patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))
         for ids in (*_groups(parts, bench.options), parents):
             if in_batches(bench.options) and ids is not parents:

@@ -56,25 +56,44 @@ class Gathering:
                 done.set_exception(error)
 
 
+class _Asked(Generic[Given, Got]):
+    """Something that was asked for, and who waits for it."""
+
+    __slots__ = ("done", "given")
+
+    def __init__(self, given: Given, done: "asyncio.Future[Got]") -> None:
+        self.given, self.done = given, done
+
+    def settle(self, outcome: Got | Exception) -> None:
+        if self.done.done():  # who has waited is gone
+            return
+        if isinstance(outcome, Exception):
+            self.done.set_exception(outcome)
+        else:
+            self.done.set_result(outcome)
+
+
 class Together(Generic[Given, Got]):
     """Does on a thread, in one call, what was asked for in the meantime."""
 
     def __init__(self, work: Callable[[Sequence[Given]], Sequence[Got | Exception]]) -> None:
         self._work = work
-        self._waiting: deque[tuple[Given, asyncio.Future[Got]]] = deque()
+        self._waiting: deque[_Asked[Given, Got]] = deque()
         self._calls: set[asyncio.Task[None]] = set()
 
     async def put(self, given: Given) -> Got:
         """Does it with what comes beside it; who is cancelled meanwhile waits all the same, since it will be done."""
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Got] = loop.create_future()
+        asked: _Asked[Given, Got] = _Asked(given, loop.create_future())
         if not self._waiting:
             loop.call_soon(self._begin)
-        self._waiting.append((given, done))
+        self._waiting.append(asked)
         try:
-            return await asyncio.shield(done)
+            return await asked.done
         except asyncio.CancelledError:
-            return await asyncio.shield(done)
+            if asked.done.cancelled():
+                asked.done = loop.create_future()
+            return await asked.done
 
     def _begin(self) -> None:
         while self._waiting and len(self._calls) < CALLS:
@@ -87,16 +106,11 @@ class Together(Generic[Given, Got]):
         self._calls.discard(call)
         self._begin()
 
-    async def _called(self, group: "list[tuple[Given, asyncio.Future[Got]]]") -> None:
+    async def _called(self, group: list[_Asked[Given, Got]]) -> None:
         outcomes: Sequence[Got | Exception]
         try:
-            outcomes = await asyncio.to_thread(self._work, [given for given, _ in group])
+            outcomes = await asyncio.to_thread(self._work, [asked.given for asked in group])
         except Exception as error:  # noqa: BLE001 - told to all who wait
             outcomes = [error] * len(group)
-        for (_, done), outcome in zip(group, outcomes, strict=True):
-            if done.done():
-                continue
-            if isinstance(outcome, Exception):
-                done.set_exception(outcome)
-            else:
-                done.set_result(outcome)
+        for asked, outcome in zip(group, outcomes, strict=True):
+            asked.settle(outcome)

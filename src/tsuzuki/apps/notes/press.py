@@ -16,7 +16,6 @@ from tsuzuki.apps.notes import extractive
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.vault import Sheet, written
 
-MODULE: Final = __spec__.name
 READY: Final = b""
 """What is said first, once everything is imported."""
 _LENGTH: Final = struct.Struct(">I")
@@ -89,6 +88,6 @@ def serve(calls: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the run, which then calls no more
     try:
-        serve(open(0, "rb", buffering=0), open(1, "wb", buffering=0))  # noqa: SIM115, PTH123 - as long as it lives
+        serve(open(0, "rb", buffering=0), open(1, "wb", buffering=0))  # noqa: SIM115 - as long as it lives
     except BrokenPipeError:
         sys.exit(1)

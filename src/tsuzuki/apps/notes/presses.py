@@ -29,7 +29,7 @@ class Presses:
     """Calls whichever process is idle; while none has started, and where all have ended, the work is done here."""
 
     def __init__(self, count: int) -> None:
-        command = [sys.executable, "-m", press.MODULE]
+        command = [sys.executable, "-P", "-m", press.__name__]  # -P: nothing from where somebody happens to be
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "bufsize": 0}
         self._idle: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
         self._turn = threading.Lock()

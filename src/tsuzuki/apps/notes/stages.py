@@ -219,8 +219,8 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
+        if self._presses is not None:
+            self._presses.close()
         for each in (self.transformed, self.loaded, self.errors, self.log):
             each.close()
         self.extracted.close()
-        if self._presses is not None:
-            self._presses.close()

@@ -5,11 +5,11 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tsuzuki.apps.notes.gathering import Together
 from tsuzuki.apps.notes.items import ProcessingItem
-from tsuzuki.apps.notes.markdown import Note, is_own, rendered
+from tsuzuki.apps.notes.markdown import ORIGIN, Note, is_own, rendered
 from tsuzuki.apps.notes.names import candidates, safe
 from tsuzuki.errors import StoreUnavailable
 
@@ -23,7 +23,10 @@ class Sheet(NamedTuple):
 
     stem: str
     item_id: str
-    text: str
+    metadata: dict[str, Any]
+    note: Note
+    created: str
+    """The day where that of the conversation is not known."""
 
 
 class WriteFile:
@@ -41,9 +44,9 @@ class WriteFile:
 
     async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
         """Writes the note of an item; its own file is written anew, any other is left alone."""
-        text = rendered(item, note, created=self._created)
         stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
-        item.output_path = Path(await self._together.put(Sheet(stem, item.item_id, text)))
+        origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
+        item.output_path = Path(await self._together.put(Sheet(stem, item.item_id, origin, note, self._created)))
         return item
 
 
@@ -54,9 +57,9 @@ def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
     work. A note without a name on the disk would be lost, so none counts before that.
     """
     folder = f"{vault}{os.sep}"  # thousands of notes: paths as texts cost little
-    fresh = [f"{folder}.{os.getpid()}-{abs(hash(sheet)):x}.part" for sheet in sheets]
+    fresh = [f"{folder}.{os.getpid()}-{abs(hash(sheet[:2])):x}.part" for sheet in sheets]
     outcomes: list[str | Exception] = []
-    files = [_begun(path, sheet.text) for path, sheet in zip(fresh, sheets, strict=True)]
+    files = [_begun(path, sheet) for path, sheet in zip(fresh, sheets, strict=True)]
     for file, path, sheet in zip(files, fresh, sheets, strict=True):
         try:
             _synced(file)
@@ -70,15 +73,15 @@ def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
     return outcomes
 
 
-def _begun(path: str, text: str) -> int | OSError:
+def _begun(path: str, sheet: Sheet) -> int | Exception:
     """Writes a new file and lets the system begin with it."""
     try:
         descriptor = _open(path)
     except OSError as error:
         return error
     try:
-        _write(descriptor, text)
-    except OSError as error:
+        _write(descriptor, sheet)
+    except Exception as error:  # noqa: BLE001 - raised when its turn comes
         os.close(descriptor)
         return error
     if _BEGIN is not None:
@@ -86,9 +89,9 @@ def _begun(path: str, text: str) -> int | OSError:
     return descriptor
 
 
-def _synced(file: int | OSError) -> None:
+def _synced(file: int | Exception) -> None:
     """Waits until a file is on the disk, and closes it; raises what has prevented it."""
-    if isinstance(file, OSError):
+    if isinstance(file, Exception):
         raise file
     try:
         os.fsync(file)
@@ -103,12 +106,12 @@ def _named(fresh: str, folder: str, sheet: Sheet) -> str:
     raise StoreUnavailable(f"every name for the note {sheet.stem!r} is taken in {folder}: move some of these files")
 
 
-def _open(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+def _open(path: str, flag: int = os.O_TRUNC) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | flag | getattr(os, "O_BINARY", 0), 0o666)
 
 
-def _write(descriptor: int, text: str) -> None:
-    left = memoryview(text.encode())
+def _write(descriptor: int, sheet: Sheet) -> None:
+    left = memoryview(rendered(sheet, sheet.note, created=sheet.created).encode())
     while left:
         left = left[os.write(descriptor, left) :]
 
@@ -129,16 +132,18 @@ def _placed(fresh: str, place: str, sheet: Sheet) -> bool:
 
 
 def _created(place: Path, sheet: Sheet) -> bool:
+    """Writes a note where it is to be, unless a file is there that is not its own."""
     try:
-        with place.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(sheet.text)
-            os.fsync(file.fileno())
+        descriptor = _open(str(place), os.O_EXCL)
     except FileExistsError:
         if not _own(place, sheet.item_id):
             return False
         descriptor = _open(str(place))
-        _write(descriptor, sheet.text)
-        _synced(descriptor)
+    try:
+        _write(descriptor, sheet)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     return True
 
 

@@ -33,7 +33,8 @@ class Presses:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "bufsize": 0}
         self._idle: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
         self._turn = threading.Lock()
-        self._ready = 0
+        self.ready = 0
+        """How many can be called."""
         self._all: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
             with suppress(OSError):
@@ -46,7 +47,7 @@ class Presses:
         with suppress(OSError, EOFError, ValueError):
             press.take(process.stdout)  # type: ignore[arg-type] # it is a pipe
             with self._turn:
-                self._ready += 1
+                self.ready += 1
             self._idle.put(process)
 
     def made(self, conversations: Sequence[tuple[str, str]]) -> Sequence[Note]:
@@ -66,7 +67,7 @@ class Presses:
 
     def _answer(self, call: press.Call, read: Callable[[bytes], Answer]) -> Answer | None:
         """Has a call answered; None where nobody can."""
-        if not self._ready:
+        if not self.ready:
             return None
         process = self._idle.get()
         if process is None:
@@ -78,8 +79,8 @@ class Presses:
         except (OSError, EOFError, ValueError):
             logger.warning("a process that makes notes has ended (%s): its work is done here", process.poll())
             with self._turn:
-                self._ready -= 1
-                if not self._ready:
+                self.ready -= 1
+                if not self.ready:
                     self._idle.put(None)
             return None
         self._idle.put(process)

@@ -57,7 +57,7 @@ def test_what_a_killed_process_was_asked_for_is_done_all_the_same(tmp_path: Path
     presses = Presses(2)
     assert presses.made(conversations) == expected, "while none is there yet"
     wait_for(lambda: presses.ready == 2)
-    found = children(os.getpid())
+    found = [process.pid for process in presses.processes]
     assert presses.made(conversations) == expected
     names = presses.written(tmp_path, [sheet("T", f"i{n}") for n in range(3)])
     assert len({*names, "T.md"}) == 4

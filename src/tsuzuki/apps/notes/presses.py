@@ -35,11 +35,11 @@ class Presses:
         self._turn = threading.Lock()
         self.ready = 0
         """How many can be called."""
-        self._all: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
             with suppress(OSError):
-                self._all.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload] # noqa: S603 - ourselves
-        for process in self._all:
+                self.processes.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload] # noqa: S603 - ourselves
+        for process in self.processes:
             threading.Thread(target=self._awaited, args=(process,), name="notes-press", daemon=True).start()
 
     def _awaited(self, process: "subprocess.Popen[bytes]") -> None:
@@ -88,9 +88,9 @@ class Presses:
 
     def close(self) -> None:
         """Ends them."""
-        for process in self._all:
+        for process in self.processes:
             process.stdin.close()  # type: ignore[union-attr] # it is a pipe
-        for process in self._all:
+        for process in self.processes:
             try:
                 process.wait(PATIENCE)
             except subprocess.TimeoutExpired:

@@ -17,6 +17,7 @@ from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of
 from tsuzuki.apps.notes.stages import BENCH, Workbench
 from tsuzuki.apps.notes.times import now
+from tsuzuki.apps.notes.vault import sweep
 from tsuzuki.errors import StoreError, StoreUnavailable
 
 OFFLINE_LANES: Final = 64
@@ -198,6 +199,7 @@ def _begin(session: Session) -> None:
         session.change(runs=[*about["runs"], run_id])
     session.enter(PhaseStatus.IN_PROGRESS, started_at=session.state().get("started_at") or now(), run_id=run_id)
     _note(session, "began", attempt=current().attempt)
+    sweep(session.vault, session.session_id)
 
 
 def _note(session: Session, event: str, **more: Any) -> None:

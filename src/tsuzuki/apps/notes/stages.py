@@ -54,7 +54,7 @@ class Workbench:
         """Notes that were made and are about to be written."""
         stages = (StageType.TRANSFORM, StageType.LOAD)
         self._contexts = {stage: self._context(stage) for stage in stages}
-        self._write = WriteFile(self.vault, str(about["created_at"])[:10])
+        self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id)
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
         self._failed_before = failed_before(session, StageType.TRANSFORM)

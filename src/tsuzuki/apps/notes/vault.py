@@ -27,6 +27,8 @@ class Sheet(NamedTuple):
     note: Note
     created: str
     """The day where that of the conversation is not known."""
+    session: str = ""
+    """Whose file it is until it has its name."""
 
 
 class WriteFile:
@@ -34,8 +36,8 @@ class WriteFile:
 
     name = "write_file"
 
-    def __init__(self, vault: Path, created: str) -> None:
-        self._vault, self._created = vault, created
+    def __init__(self, vault: Path, created: str, session: str = "") -> None:
+        self._vault, self._created, self._session = vault, created, session
         self.by(written)
 
     def by(self, writer: Callable[[Path, Sequence["Sheet"]], Sequence[str | Exception]]) -> None:
@@ -46,7 +48,8 @@ class WriteFile:
         """Writes the note of an item; its own file is written anew, any other is left alone."""
         stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
         origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
-        item.output_path = Path(await self._together.put(Sheet(stem, item.item_id, origin, note, self._created)))
+        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session)
+        item.output_path = Path(await self._together.put(sheet))
         return item
 
 
@@ -57,7 +60,7 @@ def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
     work. A note without a name on the disk would be lost, so none counts before that.
     """
     folder = f"{vault}{os.sep}"  # thousands of notes: paths as texts cost little
-    fresh = [f"{folder}.{os.getpid()}-{abs(hash(sheet[:2])):x}.part" for sheet in sheets]
+    fresh = [f"{folder}.{sheet.session}-{os.getpid()}-{abs(hash(sheet[:2])):x}.part" for sheet in sheets]
     outcomes: list[str | Exception] = []
     files = [_begun(path, sheet) for path, sheet in zip(fresh, sheets, strict=True)]
     for file, path, sheet in zip(files, fresh, sheets, strict=True):
@@ -71,6 +74,13 @@ def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
                 os.remove(path)  # noqa: PTH107 - as above
     _sync_folder(vault)
     return outcomes
+
+
+def sweep(vault: Path, session: str) -> None:
+    """Removes what a session that was killed had begun to write; nobody else may be working on it."""
+    with contextlib.suppress(FileNotFoundError):
+        for path in vault.glob(f".{session}-*.part"):
+            path.unlink()
 
 
 def _begun(path: str, sheet: Sheet) -> int | Exception:

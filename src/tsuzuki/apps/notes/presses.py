@@ -35,6 +35,7 @@ class Presses:
         self._turn = threading.Lock()
         self.ready = 0
         """How many can be called."""
+        self._started: set[int] = set()
         self.processes: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
             with suppress(OSError):
@@ -48,6 +49,7 @@ class Presses:
             press.take(process.stdout)  # type: ignore[arg-type] # it is a pipe
             with self._turn:
                 self.ready += 1
+                self._started.add(process.pid)
             self._idle.put(process)
 
     def made(self, conversations: Sequence[tuple[str, str]]) -> Sequence[Note]:
@@ -69,12 +71,13 @@ class Presses:
         """Has a call answered; None where nobody can."""
         if not self.ready:
             return None
+        message = press.encode(call)
         process = self._idle.get()
         if process is None:
             self._idle.put(None)  # for the next who waits
             return None
         try:
-            press.put(process.stdin, press.encode(call))  # type: ignore[arg-type] # they are pipes
+            press.put(process.stdin, message)  # type: ignore[arg-type] # they are pipes
             answer = press.take(process.stdout)  # type: ignore[arg-type]
         except (OSError, EOFError, ValueError):
             logger.warning("a process that makes notes has ended (%s): its work is done here", process.poll())
@@ -87,9 +90,11 @@ class Presses:
         return read(answer)
 
     def close(self) -> None:
-        """Ends them."""
+        """Ends them: at once those that have not even started, the others after what they do."""
         for process in self.processes:
             process.stdin.close()  # type: ignore[union-attr] # it is a pipe
+            if process.pid not in self._started:
+                process.kill()
         for process in self.processes:
             try:
                 process.wait(PATIENCE)

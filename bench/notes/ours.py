@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from bench.notes.disk import watched
 from bench.process import Figures
 from tsuzuki import Runs, Worker, settings
 from tsuzuki.apps.notes import CompletedItemsCache, StageType, flows
@@ -58,11 +57,10 @@ async def _imported(folder: Path, export: Path, count: int) -> Figures:
             working = asyncio.create_task(worker.run())
             desk = Desk(runs, runs.submit, folder=place)
             await _once(desk, runs, folder)
-            with watched() as syncs:
-                began, before = perf_counter(), os.times()
-                started = await desk.start(Asked(export, folder / "vault"))
-                await runs.wait(started.run.id)
-                seconds, after = perf_counter() - began, os.times()
+            began, before = perf_counter(), os.times()
+            started = await desk.start(Asked(export, folder / "vault"))
+            await runs.wait(started.run.id)
+            seconds, after = perf_counter() - began, os.times()
             assert (await runs.result(started.run.id))["success"] == count
             began = perf_counter()
             again = await desk.resume(desk.sessions.find(started.session_id))
@@ -71,12 +69,11 @@ async def _imported(folder: Path, export: Path, count: int) -> Figures:
             assert (await runs.result(again.run.id))["skipped"] == count
             worker.stop()
             await working
-    python, system = after.user - before.user, after.system - before.system
+    python = after.user + after.children_user - before.user - before.children_user
+    system = after.system + after.children_system - before.system - before.children_system
     return {
-        "rate": count / seconds, "python_us": python / count * 1e6, "system_us": system / count * 1e6,
-        "python_share": python / seconds, "syncing_share": syncs.under_way / seconds,
-        "syncs": syncs.calls / count, "sync_ms": syncs.seconds / max(syncs.calls, 1) * 1000,
-        "resume_ms": resumed * 1000,
+        "rate": count / seconds, "each_us": seconds / count * 1e6,
+        "python_us": python / count * 1e6, "system_us": system / count * 1e6, "resume_ms": resumed * 1000,
     }  # fmt: skip
 
 

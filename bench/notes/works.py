@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from bench.notes.disk import MEMORY, in_memory
 from bench.process import measure
 from bench.report import Row
 from bench.works import Y_ROWS, Bench, attempt
@@ -16,12 +17,16 @@ MOST_MEMORY: Final = 200
 
 def notes(bench: Bench) -> list[Row]:
     """The cache, an offline import beside Y, a resume with nothing to do, and an export of a gigabyte."""
+    conversations = CONVERSATIONS // bench.scale
     for _ in range(bench.rounds):
         for count, _ in RECORDS:
             bench.take(f"notes cache {count}", lambda count=count: measure("bench.notes.ours:cache", count))  # type: ignore[misc] # the default binds it now
         before = measure("bench.yardsticks:commits", Y_ROWS)
-        bench.take("notes import", lambda: measure(IMPORT, CONVERSATIONS // bench.scale))
-        bench.take("notes disk", lambda: measure("bench.notes.disk:alone", CONVERSATIONS // bench.scale))
+        bench.take("notes import", lambda: measure(IMPORT, conversations))
+        with in_memory() as folder:
+            if folder is not None:
+                bench.take("notes memory", lambda folder=folder: measure(IMPORT, conversations, folder=folder))  # type: ignore[misc] # the default binds it now
+        bench.take("notes disk", lambda: measure("bench.notes.disk:alone", conversations))
         after = measure("bench.yardsticks:commits", Y_ROWS)
         bench.take("notes Y", lambda before=before, after=after: {"rate": (before["rate"] + after["rate"]) / 2})  # type: ignore[misc] # the default binds it now
     bench.take("notes large", lambda: measure("bench.notes.ours:large_export", MEGABYTES // bench.scale))
@@ -49,14 +54,12 @@ def _import(bench: Bench) -> Row:
 
 
 def _limit(bench: Bench) -> Row:
-    """Says what the time of an import went into: one core's worth of Python, and syncs under way."""
-    seen = {name: bench.middle("notes import", name) for name in (
-        "python_us", "system_us", "python_share", "syncing_share", "syncs", "sync_ms")}  # fmt: skip
-    figure = (
-        f"Python {seen['python_us']:,.0f} µs each, {seen['python_share']:.0%} of the time; the system "
-        f"{seen['system_us']:,.0f} µs; a file was being synced {seen['syncing_share']:.0%} of the time "
-        f"({seen['syncs']:.2f} each of {seen['sync_ms']:.1f} ms)"
-    )
+    """Says what the time of an import goes into: what it takes longer than in memory is the disk's."""
+    each, python, system = (bench.middle("notes import", name) for name in ("each_us", "python_us", "system_us"))
+    figure = f"{each:,.0f} µs each, with {python:,.0f} of Python and {system:,.0f} of the system on all cores"
+    if MEMORY.is_dir():
+        memory = bench.middle("notes memory", "each_us")
+        figure += f"; in memory {memory:,.0f} µs: {max(1 - memory / each, 0):.0%} of the time is the disk's"
     return Row("  what it is limited by", figure)
 
 

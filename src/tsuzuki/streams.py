@@ -81,13 +81,17 @@ class CountOnly:
 
 
 class Window:
-    """Hands outcomes on in input order, and holds the lanes back when nobody takes them."""
+    """Hands outcomes on in input order, and holds the lanes back when nobody takes them.
+
+    Each place that becomes free wakes one lane: woken all together, all but one would only wait again.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._first = 0
         self._slots: deque[Any] = deque()
-        self._changed = asyncio.Event()
+        self._lanes: deque[asyncio.Future[None]] = deque()
+        self._reader: asyncio.Future[None] | None = None
         self.closed = False
 
     def open(self) -> int:
@@ -97,8 +101,10 @@ class Window:
 
     def put(self, number: int, outcome: Any) -> None:
         """Takes an outcome."""
-        self._slots[number - self._first] = outcome
-        self._changed.set()
+        place = number - self._first
+        self._slots[place] = outcome
+        if not place:
+            self._wake_reader()
 
     @property
     def full(self) -> bool:
@@ -108,25 +114,44 @@ class Window:
     async def room(self) -> None:
         """Waits until the reader has caught up."""
         while self.full:
-            self._changed.clear()
-            await self._changed.wait()
+            waiting = asyncio.get_running_loop().create_future()
+            self._lanes.append(waiting)
+            try:
+                await waiting
+            except asyncio.CancelledError:
+                if not waiting.cancelled():  # the place that it was woken for is another's
+                    self._wake_lane()
+                raise
 
     async def take(self, over: Callable[[], bool]) -> Any:
         """Gives the next outcome in order, or END when there will be none."""
         while not (self._slots and self._slots[0] is not END):
             if over():
                 return END
-            self._changed.clear()
-            await self._changed.wait()
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
         self._first += 1
         outcome = self._slots.popleft()
-        self._changed.set()
+        self._wake_lane()
         return outcome
 
     def close(self) -> None:
         """Lets everybody go who waits."""
         self.closed = True
-        self._changed.set()
+        self._wake_reader()
+        while self._lanes:
+            self._wake_lane()
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _wake_lane(self) -> None:
+        while self._lanes:
+            waiting = self._lanes.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
 
 
 class Source:

@@ -31,11 +31,11 @@ async def test_an_import_waits_for_room_and_records_no_failure(
     write = WriteFile.run
     refused: list[str] = []
 
-    def run(self: WriteFile, item: ProcessingItem, note: Any) -> ProcessingItem:
+    async def run(self: WriteFile, item: ProcessingItem, note: Any) -> ProcessingItem:
         if len(refused) < 2:
             refused.append(item.item_id)
             raise FULL
-        return write(self, item, note)
+        return await write(self, item, note)
 
     monkeypatch.setattr(WriteFile, "run", run)
     session, told = await study.imported(export)

@@ -1,7 +1,9 @@
 """Notes as files: read back by a YAML and a Markdown library, under names of their own, and nobody's overwritten."""
 
+import asyncio
 import datetime as dt
-import threading
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tsuzuki.apps.notes.knowledge import checked, offline_note, speaks
 from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
 from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
-from tsuzuki.apps.notes.vault import Names, WriteFile, written
+from tsuzuki.apps.notes.vault import Sheet, WriteFile, written
 from tsuzuki.llm import Question
 
 MARKDOWN = MarkdownIt()
@@ -135,7 +137,7 @@ def test_names_stay_readable(title: str, name: str) -> None:
 def test_equal_titles_do_not_overwrite_each_other_and_an_item_only_itself(tmp_path: Path) -> None:
     def write(item_id: str, content: str = "text") -> str:
         item = ProcessingItem(item_id, Path("x"), metadata={"title": "T"})
-        return str(WriteFile(tmp_path, "2026-01-01").run(item, Note("T", "s", content)).output_path)
+        return str(asyncio.run(WriteFile(tmp_path, "2026-01-01").run(item, Note("T", "s", content))).output_path)
 
     mine = tmp_path / "T.md"
     mine.write_text("my own note")
@@ -153,9 +155,15 @@ def test_equal_titles_do_not_overwrite_each_other_and_an_item_only_itself(tmp_pa
     assert not list(tmp_path.glob(".*"))
 
 
+def sheet(stem: str, item_id: str) -> Sheet:
+    return Sheet(stem, item_id, {"source_provider": "claude"}, Note("T", "s", "text"), "2026-01-01")
+
+
 def test_a_chunk_has_its_number_at_the_end_of_its_name(tmp_path: Path) -> None:
-    assert written(tmp_path, "T_001", "p_1", "x") == "T_001.md"
-    assert written(tmp_path, "T_001", "q_1", "x").endswith("_001.md")
+    [first, second] = written(tmp_path, [sheet("T_001", "p_1"), sheet("T_001", "q_1")])
+    assert first == "T_001.md"
+    assert first != second
+    assert str(second).endswith("_001.md")
     assert is_own(rendered(ITEM, Note("t", "s", "c"), created=""), "id-1")
 
 
@@ -210,26 +218,19 @@ def test_a_language_is_told_by_its_letters() -> None:
     assert not speaks("泳ぎます。", "en")
 
 
-def test_writers_that_wait_share_a_sync_of_names_that_began_after_theirs(
+def test_notes_of_a_batch_share_a_sync_of_their_names_and_fail_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began, go_on, seen = threading.Semaphore(0), threading.Semaphore(0), list[set[str]]()
+    seen, sync = list[set[str]](), os.fsync
 
-    def synced(place: Path) -> None:
-        seen.append({path.name for path in place.glob("*.md")})
-        began.release()
-        assert go_on.acquire(timeout=30)
+    def synced(file: int) -> None:
+        seen.append({path.name for path in tmp_path.glob("*.md")})
+        if len(seen) == 2:
+            raise OSError(errno.ENOSPC, "no room")
+        sync(file)
 
-    monkeypatch.setattr("tsuzuki.apps.notes.vault._synced", synced)
-    names = Names(tmp_path)
-    threads = [threading.Thread(target=written, args=(tmp_path, f"N{n}", f"i{n}", "text", names)) for n in range(6)]
-    threads[0].start()
-    assert began.acquire(timeout=30)
-    for thread in threads[1:]:
-        thread.start()
-    while names._given < len(threads):  # noqa: SLF001 - until all have their names
-        threads[1].join(0.01)
-    go_on.release(2)
-    for thread in threads:
-        thread.join(30)
-    assert [len(found) for found in seen] == [1, 6], "the second one was enough for all that waited"
+    monkeypatch.setattr(os, "fsync", synced)
+    first, failed, second = written(tmp_path, [sheet("A", "a"), sheet("B", "b"), sheet("A", "c")])
+    assert (first, getattr(failed, "errno", None)) == ("A.md", errno.ENOSPC)
+    assert seen == [set(), {"A.md"}, {"A.md"}, {"A.md", second}], "each file, and then the folder once, with all names"
+    assert {path.name for path in tmp_path.iterdir()} == {"A.md", second}, "and nothing half done beside them"

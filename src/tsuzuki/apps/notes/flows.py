@@ -17,13 +17,14 @@ from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of
 from tsuzuki.apps.notes.stages import BENCH, Workbench
 from tsuzuki.apps.notes.times import now
+from tsuzuki.apps.notes.vault import sweep
 from tsuzuki.errors import StoreError, StoreUnavailable
 
-OFFLINE_LANES: Final = 32
+OFFLINE_LANES: Final = 64
 LANES: Final = 5
 GROUP: Final = 1000
 """How many conversations go into a batch: their questions are in memory together."""
-WRITERS: Final = 16
+WRITERS: Final = 64
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
 
@@ -57,10 +58,10 @@ async def transform(item_id: str) -> dict[str, Any]:
 
 
 @task(name="load")
-def load(made: dict[str, Any]) -> dict[str, Any]:
+async def load(item_id: str) -> dict[str, Any]:
     """Writes the note of an item."""
     with room():
-        return BENCH.get().load(made)
+        return await BENCH.get().load(item_id)
 
 
 @task(name="conclude")
@@ -122,13 +123,12 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
     async with _opened(session) as bench:
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
         total = len(parts) + len(parents)
+        await asyncio.to_thread(bench.expect, total)
         patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))
         for ids in (*_groups(parts, bench.options), parents):
             if in_batches(bench.options) and ids is not parents:
                 await bench.batched(ids, until)
-            written = load.stream(
-                _made(bench, ids, total, patience), key=_item_id, concurrency=WRITERS, on_error="collect"
-            )
+            written = load.stream(_made(bench, ids, total, patience), concurrency=WRITERS, on_error="collect")
             async for file in written:
                 patience.failed(file)
                 if isinstance(file, dict):
@@ -139,8 +139,8 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         return told
 
 
-async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncIterator[dict[str, Any]]:
-    """Gives the notes of items as they are made, in order; what failed is left out."""
+async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncIterator[str]:
+    """Gives the items whose notes are made, in order; what failed is left out."""
     async for made in transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect"):
         bench.settled += 1
         patience.transformed(made)
@@ -148,7 +148,8 @@ async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience
             bench.ensure(StageType.TRANSFORM, made)
             cost = made["note"].get("cost")
             bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
-            yield made
+            bench.ready[made["item_id"]] = made
+            yield made["item_id"]
         _tell(bench, bench.settled, total)
 
 
@@ -161,10 +162,6 @@ def _groups(ids: list[str], options: dict[str, Any]) -> list[list[str]]:
     """Gives the items that go into a batch together; without batches all of them go on as they come."""
     size = GROUP if in_batches(options) else len(ids) or 1
     return [ids[begin : begin + size] for begin in range(0, len(ids), size)]
-
-
-def _item_id(made: dict[str, Any]) -> str:
-    return str(made["item_id"])
 
 
 def _tell(bench: Workbench, done: int, total: int) -> None:
@@ -202,6 +199,7 @@ def _begin(session: Session) -> None:
         session.change(runs=[*about["runs"], run_id])
     session.enter(PhaseStatus.IN_PROGRESS, started_at=session.state().get("started_at") or now(), run_id=run_id)
     _note(session, "began", attempt=current().attempt)
+    sweep(session.vault, session.session_id)
 
 
 def _note(session: Session, event: str, **more: Any) -> None:

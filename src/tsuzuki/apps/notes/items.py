@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ class ItemStatus(StrEnum):
     SKIPPED = "SKIPPED"
 
 
+_path: Final = lru_cache(maxsize=256)(Path)
+"""Most items of an export come from the same few files."""
 CHUNK_KEYS: Final = ("is_chunked", "chunk_index", "total_chunks", "parent_item_id", "chunk_filename")
 """What the metadata of a chunk says."""
 
@@ -45,7 +48,7 @@ class ProcessingItem:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        self.source_path = Path(self.source_path)
+        self.source_path = _path(self.source_path)
         self.status = ItemStatus(self.status)
         self.output_path = None if self.output_path is None else Path(self.output_path)
         if not self.item_id:

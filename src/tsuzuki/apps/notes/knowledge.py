@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
@@ -71,6 +71,10 @@ def offline_translation(question: llm.Question) -> TranslatedSummary:
     return TranslatedSummary(summary=question.prompt.partition("\n\n")[2] or question.prompt)
 
 
+async def _made_here(title: str, text: str) -> Note:
+    return extractive.note(title, text)
+
+
 class ExtractKnowledge:
     """The step of the transform stage."""
 
@@ -84,12 +88,14 @@ class ExtractKnowledge:
         """How many answers in a row had no JSON that fits."""
         self.given: dict[str, llm.Answer] = {}
         """Answers that came from a batch, by item."""
+        self.made: Callable[[str, str], Awaitable[Note]] = _made_here
+        """Makes a note without a model."""
 
     async def run(self, item: ProcessingItem) -> tuple[ProcessingItem, Note]:
         """Makes a note of an item."""
         title, text = str(item.metadata.get("title", "")), item.content or ""
         if self._at["provider"] == "offline":
-            note = extractive.note(title, text)
+            note = await self.made(title, text)
         else:
             note = await self._asked(item, title)
         note = checked(note, title)

@@ -1,11 +1,11 @@
 """A note as Markdown: front matter that every YAML reader understands, headings below the title, references."""
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.sources.conversation import digest
 
 WORDS: Final = {"en": ("Summary", "References", "Parts"), "ja": ("要約", "参考", "分割されたノート")}
@@ -21,6 +21,7 @@ _KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
 _HASH: Final = re.compile(r"^content_hash: ([0-9a-f]{16})$", re.MULTILINE)
 _ITEM: Final = re.compile(r"^item_id: (.+)$", re.MULTILINE)
 _DEEPEST: Final = 6
+ORIGIN: Final[tuple[str, ...]] = ("created", "source_provider", "conversation_id")
 _HASHED: Final = 16
 
 
@@ -59,7 +60,21 @@ def language_of(text: str) -> str:
     return "ja" if _KANA.search(text) else "en"
 
 
-def rendered(item: ProcessingItem, note: Note, *, created: str) -> str:
+class Described(Protocol):
+    """What a note says of where it comes from."""
+
+    @property
+    def item_id(self) -> str:
+        """The item that it is the note of."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What is known of the conversation: of it `ORIGIN` is read."""
+        ...
+
+
+def rendered(item: Described, note: Note, *, created: str) -> str:
     """Writes the note of an item; `created` is for one whose day is not known."""
     body = _body(note)
     about: dict[str, Any] = {

@@ -3,7 +3,6 @@
 Steps get an item and give it back; they know nothing of sessions, logs and resuming.
 """
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.apps.notes.completed import CompletedItemsCache
-from tsuzuki.apps.notes.gathering import Gathering
+from tsuzuki.apps.notes.gathering import Gathering, Together
 from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
 from tsuzuki.apps.notes.looking import failed_before, failed_until, failures
@@ -20,6 +19,8 @@ from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContext
+from tsuzuki.apps.notes.presses import Presses, presses_for
+from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
@@ -48,12 +49,16 @@ class Workbench:
         self.log = Lines(session.stage_log)
         self.errors = Lines(session.error_log)
         self._made = Gathering(self.transformed, self.log)
+        self._filed = Gathering(self.loaded, self.log)
+        self.ready: dict[str, dict[str, Any]] = {}
+        """Notes that were made and are about to be written."""
         stages = (StageType.TRANSFORM, StageType.LOAD)
         self._contexts = {stage: self._context(stage) for stage in stages}
-        self._write = WriteFile(self.vault, str(about["created_at"])[:10])
+        self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id)
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
         self._failed_before = failed_before(session, StageType.TRANSFORM)
+        self._presses: Presses | None = None
         self.settled = 0
         """How many items of this run have ended."""
         self.cost: float | None = None
@@ -80,6 +85,14 @@ class Workbench:
             and all(part in among or context.passes_over(part) for part in entries[item_id].parts)
         ]
         return [item_id for item_id in ids if not entries[item_id].parts], parents
+
+    def expect(self, count: int) -> None:
+        """Prepares for so many items: where they are many, and nobody is asked about them, others lend a hand."""
+        self._presses = presses_for(count) if self.options.get("provider") == "offline" else None
+        if self._presses is not None:
+            make = Together(self._presses.made)
+            self._extract.made = lambda title, text: make.put((title, text))
+            self._write.by(self._presses.written)
 
     async def batched(self, ids: list[str], until: int) -> None:
         """Has a batch answer what is to be asked about items; which these are a replay must find again."""
@@ -114,25 +127,32 @@ class Workbench:
         self._done(context, record)
         return {"item_id": item_id, **plain}
 
-    def load(self, made: dict[str, Any]) -> dict[str, Any]:
+    async def load(self, item_id: str) -> dict[str, Any]:
         """Writes the note of an item, or gives where it was written."""
-        item_id, context = made["item_id"], self._contexts[StageType.LOAD]
+        context, made = self._contexts[StageType.LOAD], self.ready.pop(item_id, None)
         if context.passes_over(item_id) and (kept := self.loaded.get(item_id)) is not None:
             return kept
-        item, note = self.extracted.item(item_id), msgspec.convert(made["note"], Note)
+        item, note = self.extracted.item(item_id), self._note(item_id, made)
         at = Place(self.session_id, StageType.LOAD, self._write.name)
         with self._attempt(item, at) as began:
-            item = self._write.run(item, note)
+            item = await self._write.run(item, note)
         record = record_of(item, at, "success", CLOCK.monotonic() - began).to_dict()
         plain = {"path": str(item.output_path), "title": note.title, "record": record}
-        self.loaded.put(item_id, plain)
-        self._recorded(context, record)
+        await self._filed.write(item_id, plain, record)
+        self._done(context, record)
         return {"item_id": item_id, **plain}
+
+    def _note(self, item_id: str, made: dict[str, Any] | None) -> Note:
+        found = made or self.transformed.get(item_id)
+        if found is None:
+            raise ItemNotFound(f"{item_id!r} のノートがありません / no note was made of {item_id!r}")
+        return msgspec.convert(found["note"], Note)
 
     async def _made_again(self, item_id: str) -> None:
         """Makes the note of a chunk anew that was written, and whose output somebody has removed since."""
         if self._contexts[StageType.LOAD].passes_over(item_id) and self._part(item_id) is None:
-            await asyncio.to_thread(self.load, await self.transform(item_id))
+            self.ready[item_id] = await self.transform(item_id)
+            await self.load(item_id)
 
     def _part(self, item_id: str) -> Part | None:
         note, file = self.transformed.get(item_id), self.loaded.get(item_id)
@@ -199,6 +219,8 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
+        if self._presses is not None:
+            self._presses.close()
         for each in (self.transformed, self.loaded, self.errors, self.log):
             each.close()
         self.extracted.close()

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from tsuzuki.clock import Clock, SystemClock
@@ -19,7 +20,12 @@ def now() -> str:
 
 def of_seconds(seconds: float) -> str:
     """Writes Unix seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+    return _written(int(seconds))
+
+
+@lru_cache(maxsize=16)  # many lines are written within a second
+def _written(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def session_id_at(seconds: float) -> str:

@@ -2,16 +2,33 @@
 
 import contextlib
 import os
-import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from tsuzuki.apps.notes.gathering import Together
 from tsuzuki.apps.notes.items import ProcessingItem
-from tsuzuki.apps.notes.markdown import Note, is_own, rendered
+from tsuzuki.apps.notes.markdown import ORIGIN, Note, is_own, rendered
 from tsuzuki.apps.notes.names import candidates, safe
 from tsuzuki.errors import StoreUnavailable
 
 _LARGEST: Final = 64 * 1024 * 1024
+_BEGIN: Final = getattr(os, "posix_fadvise", None)
+"""Says that a file will not be read soon, whereupon the system begins to write it: syncs then find little to do."""
+
+
+class Sheet(NamedTuple):
+    """A note on its way into the vault."""
+
+    stem: str
+    item_id: str
+    metadata: dict[str, Any]
+    note: Note
+    created: str
+    """The day where that of the conversation is not known."""
+    session: str = ""
+    """Whose file it is until it has its name."""
 
 
 class WriteFile:
@@ -19,69 +36,97 @@ class WriteFile:
 
     name = "write_file"
 
-    def __init__(self, vault: Path, created: str) -> None:
-        self._vault = vault
-        self._created = created
-        self._names = Names(vault)
+    def __init__(self, vault: Path, created: str, session: str = "") -> None:
+        self._vault, self._created, self._session = vault, created, session
+        self.by(written)
 
-    def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
+    def by(self, writer: Callable[[Path, Sequence["Sheet"]], Sequence[str | Exception]]) -> None:
+        """Has notes written by somebody else from here on."""
+        self._together = Together(partial(writer, self._vault))
+
+    async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
         """Writes the note of an item; its own file is written anew, any other is left alone."""
-        text = rendered(item, note, created=self._created)
-        name = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
-        item.output_path = Path(written(self._vault, name, item.item_id, text, self._names))
+        stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
+        origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
+        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session)
+        item.output_path = Path(await self._together.put(sheet))
         return item
 
 
-class Names:
-    """The names in a vault on their way to the disk: one sync is enough for all that were given before it began."""
+def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
+    """Writes notes, each under the first name that is free or its own; gives the names, or what prevented one.
 
-    def __init__(self, vault: Path) -> None:
-        self._vault = vault
-        self._counting, self._turn = threading.Lock(), threading.Lock()
-        self._given = self._synced = 0
-
-    def sync(self) -> None:
-        """Waits until the names that were given so far are on the disk: a note without one would be lost."""
-        with self._counting:
-            self._given += 1
-            own = self._given
-        with self._turn:
-            if self._synced >= own:  # whoever had the turn before began after this name was given
-                return
-            with self._counting:
-                given = self._given
-            _synced(self._vault)
-            self._synced = given
-
-
-def written(vault: Path, stem: str, item_id: str, text: str, names: Names | None = None) -> str:
-    """Writes a note under the first name that is free or its own; gives the name."""
+    All are handed to the system before the first is waited for, and the folder is synced once: they share the disk's
+    work. A note without a name on the disk would be lost, so none counts before that.
+    """
     folder = f"{vault}{os.sep}"  # thousands of notes: paths as texts cost little
-    fresh = f"{folder}.{os.getpid()}-{abs(hash((stem, item_id))):x}.part"
-    _write(fresh, text)
-    try:
-        for name in candidates(stem, item_id):
-            if _placed(fresh, folder + name, item_id, text):
-                (names or Names(vault)).sync()
-                return name
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(fresh)  # noqa: PTH107 - as above
-    raise StoreUnavailable(f"every name for the note {stem!r} is taken in {vault}: move some of these files")
+    fresh = [f"{folder}.{sheet.session}-{os.getpid()}-{abs(hash(sheet[:2])):x}.part" for sheet in sheets]
+    outcomes: list[str | Exception] = []
+    files = [_begun(path, sheet) for path, sheet in zip(fresh, sheets, strict=True)]
+    for file, path, sheet in zip(files, fresh, sheets, strict=True):
+        try:
+            _synced(file)
+            outcomes.append(_named(path, folder, sheet))
+        except Exception as error:  # noqa: BLE001 - that of one note; the others are written all the same
+            outcomes.append(error)
+        finally:
+            with contextlib.suppress(OSError):
+                os.remove(path)  # noqa: PTH107 - as above
+    _sync_folder(vault)
+    return outcomes
 
 
-def _write(path: str | Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+def sweep(vault: Path, session: str) -> None:
+    """Removes what a session that was killed had begun to write; nobody else may be working on it."""
+    with contextlib.suppress(FileNotFoundError):
+        for path in vault.glob(f".{session}-*.part"):
+            path.unlink()
+
+
+def _begun(path: str, sheet: Sheet) -> int | Exception:
+    """Writes a new file and lets the system begin with it."""
     try:
-        left = memoryview(text.encode())
-        while left:
-            left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
-    finally:
+        descriptor = _open(path)
+    except OSError as error:
+        return error
+    try:
+        _write(descriptor, sheet)
+    except Exception as error:  # noqa: BLE001 - raised when its turn comes
         os.close(descriptor)
+        return error
+    if _BEGIN is not None:
+        _BEGIN(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    return descriptor
 
 
-def _placed(fresh: str, place: str, item_id: str, text: str) -> bool:
+def _synced(file: int | Exception) -> None:
+    """Waits until a file is on the disk, and closes it; raises what has prevented it."""
+    if isinstance(file, Exception):
+        raise file
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _named(fresh: str, folder: str, sheet: Sheet) -> str:
+    for name in candidates(sheet.stem, sheet.item_id):
+        if _placed(fresh, folder + name, sheet):
+            return name
+    raise StoreUnavailable(f"every name for the note {sheet.stem!r} is taken in {folder}: move some of these files")
+
+
+def _open(path: str, flag: int = os.O_TRUNC) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | flag | getattr(os, "O_BINARY", 0), 0o666)
+
+
+def _write(descriptor: int, sheet: Sheet) -> None:
+    left = memoryview(rendered(sheet, sheet.note, created=sheet.created).encode())
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _placed(fresh: str, place: str, sheet: Sheet) -> bool:
     """Puts a note in its place, unless a file is there that is not its own."""
     try:
         os.link(fresh, place)
@@ -89,22 +134,26 @@ def _placed(fresh: str, place: str, item_id: str, text: str) -> bool:
     except FileExistsError:
         pass
     except OSError:  # a disk that knows no links
-        return _created(Path(place), item_id, text)
-    if not _own(Path(place), item_id):
+        return _created(Path(place), sheet)
+    if not _own(Path(place), sheet.item_id):
         return False
     Path(fresh).replace(place)
     return True
 
 
-def _created(place: Path, item_id: str, text: str) -> bool:
+def _created(place: Path, sheet: Sheet) -> bool:
+    """Writes a note where it is to be, unless a file is there that is not its own."""
     try:
-        with place.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            os.fsync(file.fileno())
+        descriptor = _open(str(place), os.O_EXCL)
     except FileExistsError:
-        if not _own(place, item_id):
+        if not _own(place, sheet.item_id):
             return False
-        _write(place, text)
+        descriptor = _open(str(place))
+    try:
+        _write(descriptor, sheet)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     return True
 
 
@@ -117,7 +166,7 @@ def _own(place: Path, item_id: str) -> bool:
         return False
 
 
-def _synced(vault: Path) -> None:
+def _sync_folder(vault: Path) -> None:
     with contextlib.suppress(OSError):  # some systems cannot sync a folder
         descriptor = os.open(vault, os.O_RDONLY)
         try:

@@ -1,0 +1,110 @@
+"""The processes that an offline import of many conversations has beside it; without them it does the same itself."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, TypeVar
+
+from tsuzuki.apps.notes import extractive, press
+from tsuzuki.apps.notes.markdown import Note
+from tsuzuki.apps.notes.vault import Sheet, written
+
+ENOUGH: Final = 1000
+"""For fewer notes than this a process is not worth starting: that takes as long as some hundred of them."""
+MOST: Final = 2
+"""How many there are at the most: one alone would be idle while it waits for the disk."""
+PATIENCE: Final = 10.0
+"""How long one may take to end (seconds)."""
+Answer = TypeVar("Answer")
+logger: Final = logging.getLogger("tsuzuki.apps.notes")
+
+
+class Presses:
+    """Calls whichever process is idle; while none has started, and where all have ended, the work is done here."""
+
+    def __init__(self, count: int) -> None:
+        command = [sys.executable, "-P", "-m", press.__name__]  # -P: nothing from where somebody happens to be
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "bufsize": 0}
+        self._idle: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
+        self._turn = threading.Lock()
+        self.ready = 0
+        """How many can be called."""
+        self._started: set[int] = set()
+        self.processes: list[subprocess.Popen[bytes]] = []
+        for _ in range(count):
+            with suppress(OSError):
+                self.processes.append(subprocess.Popen(command, **pipes))  # type: ignore[call-overload] # noqa: S603 - ourselves
+        for process in self.processes:
+            threading.Thread(target=self._awaited, args=(process,), name="notes-press", daemon=True).start()
+
+    def _awaited(self, process: "subprocess.Popen[bytes]") -> None:
+        """Takes a process in once it has imported what it needs."""
+        with suppress(OSError, EOFError, ValueError):
+            press.take(process.stdout)  # type: ignore[arg-type] # it is a pipe
+            with self._turn:
+                self.ready += 1
+                self._started.add(process.pid)
+            self._idle.put(process)
+
+    def made(self, conversations: Sequence[tuple[str, str]]) -> Sequence[Note]:
+        """Makes notes of titles with texts."""
+        call = press.Make([(title, text[: extractive.MOST]) for title, text in conversations])
+        notes = self._answer(call, press.notes)
+        return notes if notes is not None else [extractive.note(title, text) for title, text in conversations]
+
+    def written(self, vault: Path, sheets: Sequence[Sheet]) -> Sequence[str | Exception]:
+        """Writes notes; what a process could not write is tried here, where the reason can be told."""
+        names = self._answer(press.Write(str(vault), list(sheets)), press.names) or [None] * len(sheets)
+        left = [number for number, name in enumerate(names) if name is None]
+        outcomes: list[str | Exception] = [name or "" for name in names]
+        for number, outcome in zip(left, written(vault, [sheets[number] for number in left]), strict=True):
+            outcomes[number] = outcome
+        return outcomes
+
+    def _answer(self, call: press.Call, read: Callable[[bytes], Answer]) -> Answer | None:
+        """Has a call answered; None where nobody can."""
+        if not self.ready:
+            return None
+        message = press.encode(call)
+        process = self._idle.get()
+        if process is None:
+            self._idle.put(None)  # for the next who waits
+            return None
+        try:
+            press.put(process.stdin, message)  # type: ignore[arg-type] # they are pipes
+            answer = press.take(process.stdout)  # type: ignore[arg-type]
+        except (OSError, EOFError, ValueError):
+            logger.warning("a process that makes notes has ended (%s): its work is done here", process.poll())
+            with self._turn:
+                self.ready -= 1
+                if not self.ready:
+                    self._idle.put(None)
+            return None
+        self._idle.put(process)
+        return read(answer)
+
+    def close(self) -> None:
+        """Ends them: at once those that have not even started, the others after what they do."""
+        for process in self.processes:
+            process.stdin.close()  # type: ignore[union-attr] # it is a pipe
+            if process.pid not in self._started:
+                process.kill()
+        for process in self.processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
+
+
+def presses_for(count: int) -> Presses | None:
+    """Starts processes where so many notes are to be made that they are worth it, and there is a core for them."""
+    cores = os.cpu_count() or 1
+    return Presses(min(cores, MOST)) if count >= ENOUGH and cores > 1 else None

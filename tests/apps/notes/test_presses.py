@@ -1,0 +1,95 @@
+"""Processes that make and write the notes of a large import: the same notes, whoever is killed, none left behind."""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.apps.notes.exports import claude, written
+from tests.apps.notes.test_kills import journalled, session_of, successes
+from tests.apps.notes.test_writing import sheet
+from tests.cli.conftest import Terminal
+from tsuzuki.apps.notes import extractive
+from tsuzuki.apps.notes.presses import Presses
+
+COUNT = 300
+WITH_PRESSES = """
+from tsuzuki.apps.notes import presses
+from tsuzuki.cli.program import main
+presses.ENOUGH = 100
+main(prog_name="tsuzuki")
+"""
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def children(process_id: int) -> list[int]:
+    """Gives the processes that a process has started: presses."""
+    try:
+        tasks = list(Path(f"/proc/{process_id}/task").iterdir())
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def alive(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_killed_process_was_asked_for_is_done_all_the_same(tmp_path: Path) -> None:
+    conversations = [
+        (f"T{n}", f"**User**: Why {n}?\n\n**Assistant**: Otters swim. They eat {n} fish.") for n in range(9)
+    ]
+    expected = [extractive.note(title, text) for title, text in conversations]
+    (tmp_path / "T.md").write_text("mine")
+    presses = Presses(2)
+    assert presses.made(conversations) == expected, "while none is there yet"
+    wait_for(lambda: presses.ready == 2)
+    found = [process.pid for process in presses.processes]
+    assert presses.made(conversations) == expected
+    names = presses.written(tmp_path, [sheet("T", f"i{n}") for n in range(3)])
+    assert len({*names, "T.md"}) == 4
+    missing = presses.written(tmp_path / "not there", [sheet("T", "i")])
+    assert [type(error) for error in missing] == [FileNotFoundError], "told as it happens here"
+    for press in found:
+        os.kill(press, signal.SIGKILL)
+        assert presses.made(conversations) == expected
+    wait_for(lambda: (presses.made(conversations[:1]), presses.ready == 0)[1])
+    assert list(presses.written(tmp_path, [sheet("T", "i0")])) == [names[0]], "its own, again"
+    presses.close()
+    assert not any(map(alive, found))
+
+
+@pytest.mark.timeout(180)
+def test_a_large_import_that_is_killed_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    written(tmp_path / "export/conversations.json", [claude(number) for number in range(COUNT)])
+    process = terminal._start("-c", WITH_PRESSES, "notes", "import", "export", "--out", "vault", "-q")  # noqa: SLF001 - a command that needs less for its processes
+    wait_for(lambda: children(process.pid) or process.poll() is not None)
+    found = children(process.pid)
+    wait_for(lambda: len(list((tmp_path / "vault").glob("*.md"))) > COUNT // 4)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert found
+    wait_for(lambda: not any(map(alive, found)))
+    log = session_of(terminal) / "import/pipeline_stages.jsonl"
+    loaded = len(successes(log, "load"))
+    told = terminal.tsuzuki("notes", "resume", "-q").stdout.strip()
+    assert told == f"{COUNT - loaded} success, 0 failed, {loaded} skipped"
+    once = Counter({f"claude-{number:04d}": 1 for number in range(COUNT)})
+    assert successes(log, "load") == successes(log, "transform") == once
+    assert journalled(tmp_path / ".tsuzuki/tsuzuki.db") == 2 * COUNT
+    assert len(list((tmp_path / "vault").iterdir())) == COUNT, "nothing half written is left either"
+    terminal.leave()

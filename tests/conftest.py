@@ -15,12 +15,17 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import example_application
 from tests.nats_server import NatsServer
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
+
+# How busy the machine is says nothing about what is tested.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 Thing = TypeVar("Thing")
 

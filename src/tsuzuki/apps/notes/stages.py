@@ -5,7 +5,7 @@ Steps get an item and give it back; they know nothing of sessions, logs and resu
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -199,6 +199,6 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
-        for each in (self.transformed, self.loaded, self.errors, self.log):
-            each.close()
-        self.extracted.close()
+        with ExitStack() as closed:  # the last is the first; one that cannot be synced keeps no other open
+            for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed):
+                closed.callback(each.close)

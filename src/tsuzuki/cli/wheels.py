@@ -7,8 +7,8 @@ import click
 
 from tsuzuki.backends import amount
 from tsuzuki.cli import render
+from tsuzuki.cli.params import words_of
 from tsuzuki.cli.remote import output_option, over_http, server_options_before, show
-from tsuzuki.cli.worker import split
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -51,7 +51,7 @@ def _row(wheel: Any) -> tuple[str, ...]:
 
 
 def _upload(client: "Client", *, file: str, tags: tuple[str, ...], replace: bool) -> int:
-    kept = client.upload_wheel(Path(file).name, Path(file), replace, split(tags))
+    kept = client.upload_wheel(Path(file).name, Path(file), replace, words_of(tags))
     to = f"workers tagged {' or '.join(kept['tags'])}" if kept["tags"] else "all workers"
     click.echo(f"{kept['name']} is uploaded: {to} that sync wheels install it before their next run", err=True)
     render.put(kept)

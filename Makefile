@@ -25,7 +25,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots browser servers-of-peers without-apps clean
+.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots moving-picture browser servers-of-peers without-apps clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"

@@ -24,6 +24,10 @@ from tsuzuki.testing.stopwatch import Stopwatch
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
 
+# How busy the machine is says nothing about what is tested.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+
 Thing = TypeVar("Thing")
 
 SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "nats-of-all-tests")

@@ -192,6 +192,8 @@ def test_items_show_how_each_ended(terminal: Terminal) -> None:
     assert (failed["task"], failed["outcome"], failed["tries"]) == ("picky", "failed", 1)
     assert failed["error"] == "ValueError: b is bad"
     assert failed["inputs"] == {"name": "b"}
+    terminal.tsuzuki("run", "flows.py:partly", "-p", r'names=["\u001b[31mred"]')
+    assert "\\x1b[31mred" in terminal.tsuzuki("items", "2", "--key", "\x1b[31mred").stdout, "no key steers a terminal"
     whole = terminal.tsuzuki("items", "1", "--key", "b").stdout
     assert '{"name": "b"}' in whole
     assert "ValueError: b is bad" in whole

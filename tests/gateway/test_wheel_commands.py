@@ -39,6 +39,9 @@ async def test_the_commands_upload_list_download_delete_and_tell(small: House, t
     (wheel,) = await parsed(small, "wheels", "list")
     assert (wheel["name"], wheel["tags"]) == (NAME, ["blue", "red"])
     assert "blue,red" in await said(small, "wheels", "list")
+    assert "blue,red" in await said(small, "wheels")
+    before = await asyncio.to_thread(CliRunner().invoke, main, ["--server", small.url, "wheels"])
+    assert "blue,red" in before.output
     await said(small, "wheels", "download", NAME, "--to", str(tmp_path / "back"))
     assert (tmp_path / "back").read_bytes() == path.read_bytes()
     assert "wheel not found (HTTP 404) [ERR-TSUZUKI-0023]" in await said(

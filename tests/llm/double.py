@@ -74,7 +74,8 @@ class Double(Batching):
                 result: dict[str, Any] = {"type": "errored", "error": error}
             else:
                 text = self.answer(str(each["params"]["messages"][-1]["content"]))
-                result = {"type": "succeeded", "message": message(each["params"], text, "end_turn")}
+                said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn")
+                result = {"type": "succeeded", "message": said}
             lines.append(json.dumps({"custom_id": each["custom_id"], "result": result}))
         return Response("\n".join(lines), media_type="application/x-jsonl")
 

@@ -23,6 +23,8 @@ class Plan:
     ends: str = "completed"
     refuse: set[int] = field(default_factory=set)
     """Questions (by their number in the batch) that fail."""
+    hollow: set[int] = field(default_factory=set)
+    """Questions that are said to be answered, without an answer."""
     missing: set[int] = field(default_factory=set)
     twice: set[int] = field(default_factory=set)
     strangers: int = 0
@@ -66,6 +68,8 @@ class Answering:
         self.pause: Callable[[str], Awaitable[None]] | None = None
         """Called at the boundaries of the batch path with their name: a test holds the client there, and kills it."""
         self.poll_refusals: list[int] = []
+        self.torn = 0
+        """How many files of outcomes are sent by half."""
         self.gone: set[str] = set()
         """Answers that are lost on the way: the thing is done, the client hears nothing."""
         self.url = ""

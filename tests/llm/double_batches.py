@@ -42,7 +42,11 @@ class Batching(Answering):
         return JSONResponse({"object": "list", "data": [self._file(name) for name in self.files], "has_more": False})
 
     async def content(self, request: Request) -> Response:
-        return Response(self.files[request.path_params["file"]][1], media_type="application/jsonl")
+        content = self.files[request.path_params["file"]][1]
+        if self.torn:
+            self.torn -= 1
+            content = content[: len(content) // 2]
+        return Response(content, media_type="application/jsonl")
 
     async def create(self, request: Request) -> Response:
         body = await request.json()
@@ -119,6 +123,7 @@ class Batching(Answering):
                 errors.append(json.dumps({**head, "response": None, "error": {"code": "bad", "message": f"no {KEY}"}}))
                 continue
             body = completion(each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish)
+            body = {"choices": []} if number in batch.plan.hollow else body
             lines.append(json.dumps({**head, "response": {"status_code": 200, "body": body}, "error": None}))
         self.files[good] = ("out.jsonl", "\n".join(lines).encode())
         self.files[bad] = ("err.jsonl", "\n".join(errors).encode())

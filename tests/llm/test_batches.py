@@ -83,6 +83,25 @@ async def test_partial_failure_keeps_what_is_good(queue: JobQueue, double: Doubl
     assert KEY not in str(told)
 
 
+@BOTH
+async def test_an_answer_without_an_answer_costs_no_other_one(queue: JobQueue, double: Double, name: str) -> None:
+    double.plan = Plan(hollow={1})
+    mine = process()
+    await queue.enqueue(mine, questions(3))
+    async with asyncio.timeout(20):  # it used to be looked at again and again
+        counts = await QueueWorker(queue, address(double, name)).process(mine, "batch")
+    assert counts == {"COMPLETED": 2, "FAILED": 1}
+    assert "answered without an answer" in (await answers(queue, mine))[1]
+
+
+async def test_a_file_of_outcomes_that_broke_off_is_read_again(queue: JobQueue, double: Double) -> None:
+    double.torn = 2
+    mine = process()
+    await queue.enqueue(mine, questions(3))
+    assert await QueueWorker(queue, address(double)).process(mine, "batch") == {"COMPLETED": 3}
+    assert (len(double.batches), double.torn) == (1, 0)
+
+
 async def test_missing_double_and_strange_results(queue: JobQueue, double: Double) -> None:
     double.plan = Plan(missing={0}, twice={1}, strangers=2, shuffled=True)
     mine = process()

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import sqlite3
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.llm.double import KEY, Double
-from tsuzuki.errors import BadUsage, NewerStore, NotJSON
+from tsuzuki.backends import WorkerRecord
+from tsuzuki.errors import BadUsage, NewerStore, NotJSON, StoreUnavailable
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.questions import Question
 from tsuzuki.llm.queue.jobs import JobQueue
@@ -21,6 +23,7 @@ from tsuzuki.llm.queue.progress import ProgressEvent
 from tsuzuki.llm.queue.tracing import following
 from tsuzuki.llm.queue.worker import QueueWorker, choose, concurrency_of
 from tsuzuki.logs import JsonLines
+from tsuzuki.presence import is_gone
 
 COLUMNS = [
     ("id", "TEXT"),
@@ -95,6 +98,22 @@ async def test_opening_again_changes_nothing_and_a_newer_file_is_refused(tmp_pat
     with pytest.raises(NewerStore):
         async with JobQueue(path):
             pass
+
+
+async def test_a_queue_whose_file_takes_nothing_more_leaves_nothing_behind(tmp_path: Path) -> None:
+    queue = await JobQueue(tmp_path / "llm_jobs.db").__aenter__()
+    [(name, host, presence)] = rows(queue, "SELECT id, host, presence FROM llm_holders")
+    rows(queue, "DROP TABLE llm_leases")
+    with pytest.raises(sqlite3.OperationalError):
+        await queue.close()
+    assert "tsuzuki-llm_jobs" not in {thread.name for thread in threading.enumerate()}
+    assert is_gone(WorkerRecord(id=name, host=host, presence=presence), one_machine=True)
+
+
+async def test_a_queue_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailable, match="check the path"):
+        await JobQueue(tmp_path / "file" / "llm_jobs.db").__aenter__()
 
 
 async def test_enqueueing_is_all_or_nothing_and_never_overwrites(queue: JobQueue) -> None:

@@ -22,7 +22,7 @@ from tsuzuki.runs import Runs
 @reference
 @click.option("--reason", default="", help="Why; it is kept with the run.")
 @click.option("--wait", is_flag=True, help="Wait until the run has ended, and tell what the cancel cut off.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @click.option("--timeout-sec", type=click.FloatRange(0), help="Wait no longer than so many seconds.")
 @here_or_over_http(cancel_there)
 @on_runs

@@ -7,8 +7,8 @@ import click
 import msgspec
 
 from tsuzuki.cli import render
+from tsuzuki.cli.params import read_file
 from tsuzuki.cli.remote import output_option, over_http
-from tsuzuki.cli.submitting import read
 from tsuzuki.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def submit_batch(client: "Client", *, file: str, idempotency_key: str | None, ou
       tsuzuki submit-batch nightly.jsonl --idempotency-key 2026-01-31
     """  # noqa: D301 - click reads \b as: keep these lines
     answers: list[dict[str, Any]] = []
-    for number, part in enumerate(_parts(list(_asked(read(file), file)))):
+    for number, part in enumerate(_parts(list(_asked(read_file(file), file)))):
         key = f"{idempotency_key}-{number}" if idempotency_key else None
         items = client.submit_runs([run for _, run in part], idempotency_key=key)["items"]
         told = [{**item, "line": line} for (line, _), item in zip(part, items, strict=True)]

@@ -64,7 +64,7 @@ def _show(found: list[dict[str, Any]], reference: str | int, *, as_json: bool) -
         if as_json:
             render.put(item)
         else:
-            click.echo("\n" * bool(place) + "\n".join(_lines(item)))
+            click.echo("\n" * bool(place) + render.harmless("\n".join(_lines(item))))
     return 0
 
 

@@ -15,7 +15,7 @@ _HEAD: Final = ("SETTING", "VALUE", "FROM")
 @click.option("--data-dir", metavar="DIR", help="As another command would be told.")
 @click.option("--backend", metavar="URL", help="As another command would be told.")
 @click.option("--changed", is_flag=True, help="Only what is not as it is by default.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @strict_option
 def config(*, data_dir: str | None, backend: str | None, changed: bool, as_json: bool) -> int:
     """Show what is set, and where each value came from: a flag, the environment, the .env file or the default.

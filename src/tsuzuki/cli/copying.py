@@ -21,12 +21,11 @@ from tsuzuki.runs import Runs
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 OURS: Final = ("llm_cache.db", "llm_jobs.db", "tenants")
 """What the data folder holds beside a store: of language models, and of the tenants of applications."""
-AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 
 
 @click.command(short_help="Copy a store, while it is in use.")
 @click.argument("folder", type=FOLDER)
-@AS_JSON
+@render.json_option
 @store_options
 def backup(store: Store, *, folder: Path, as_json: bool) -> int:
     """Copy the store into a new folder, consistently, while others work with it.
@@ -66,7 +65,7 @@ def _beside() -> Beside:
 
 @click.command(short_help="Say whether a backup is whole.")
 @click.argument("folder", type=FOLDER)
-@AS_JSON
+@render.json_option
 @debug_option
 def verify(*, folder: Path, as_json: bool) -> int:
     """Compare every file of a backup with the size and the digest that it had. The exit code is 1 if one differs.
@@ -86,7 +85,7 @@ def verify(*, folder: Path, as_json: bool) -> int:
 
 @click.command(short_help="Bring a store back from a backup.")
 @click.argument("folder", type=FOLDER)
-@AS_JSON
+@render.json_option
 @store_options
 def restore(store: Store, *, folder: Path, as_json: bool) -> int:
     """Make a store of a backup, where there is none; one that is there is never overwritten.

@@ -1,25 +1,12 @@
 """The commands that look at a flow written as YAML, without running it: flow check and flow show."""
 
-import sys
-from pathlib import Path
 from typing import Final
 
 import click
 
+from tsuzuki.cli.params import read_file
 from tsuzuki.cli.render import put
 from tsuzuki.cli.store import debug_option
-from tsuzuki.errors import BadUsage
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise BadUsage(
-            f"{file} cannot be read: {error.strerror}; say the path of a YAML file, or - for stdin"
-        ) from error
 
 
 @click.group()
@@ -41,7 +28,7 @@ def check(files: tuple[str, ...], *, as_json: bool) -> int:
     """  # noqa: D301 - click reads \b as: keep these lines
     from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
 
-    found = {file: yamlflow.check(_read(file)) for file in files}
+    found = {file: yamlflow.check(read_file(file)) for file in files}
     if as_json:
         flaws = [(file, flaw) for file in found for flaw in found[file]]
         put([{"file": file, "line": f.line, "column": f.column, "message": f.text} for file, f in flaws])
@@ -65,7 +52,7 @@ def show(file: str, *, mermaid: bool) -> None:
     """  # noqa: D301 - click reads \b as: keep these lines
     from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
 
-    workflow = yamlflow.parse(_read(file))
+    workflow = yamlflow.parse(read_file(file))
     click.echo(yamlflow.mermaid(workflow) if mermaid else yamlflow.draw(workflow))
 
 

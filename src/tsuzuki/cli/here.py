@@ -1,7 +1,7 @@
 """For commands of applications: carries runs out in this process, with their progress shown on stderr."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tsuzuki.cli.progress import Progress
 from tsuzuki.cli.store import Store
@@ -11,8 +11,10 @@ from tsuzuki.lifecycle import Run
 from tsuzuki.runs import Runs
 from tsuzuki.script import EndedRun, begun_here, checked, run_here
 
-__all__ = ["Progress", "begin_here", "start_here", "with_progress"]
+__all__ = ["SOME_FAILED", "Progress", "begin_here", "start_here", "with_progress"]
 
+SOME_FAILED: Final = 6
+"""The exit code of a run that completed, though some of its items failed."""
 Result = TypeVar("Result")
 
 

@@ -48,7 +48,7 @@ class Age(click.ParamType[float]):
 @click.option("--older-than", required=True, type=Age(), metavar="AGE", help="For example 30d; s, m, h, d or w.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only say how many runs it would remove.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @on_runs
 async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Remove runs that ended long ago, with their journals, logs and results.
@@ -113,7 +113,7 @@ def _tell_deleted(name: str, run_id: str, *, as_json: bool) -> int:
 @click.command(short_help="Remove one run that has ended.")
 @reference
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @here_or_over_http(_delete_there)
 @on_runs
 async def delete(runs: Runs, reference: str, *, yes: bool, as_json: bool) -> int:
@@ -132,7 +132,7 @@ async def delete(runs: Runs, reference: str, *, yes: bool, as_json: bool) -> int
 
 
 @click.command(short_help="Examine the store.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @click.option("--rebuild", is_flag=True, help="Fold every run's row anew from its journal first.")
 @click.option("--quick", is_flag=True, help="Do not read all journals and wheels.")
 @click.option("--compact", is_flag=True, help="Give unused space back to the disk; others who write wait meanwhile.")

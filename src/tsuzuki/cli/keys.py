@@ -30,7 +30,7 @@ def keys() -> None:
 @click.option("--tenant", required=True, help="Whose key it is: runs of other tenants are hidden from it.")
 @click.option("--name", default="", help="What it is for.")
 @click.option("--right", "rights", multiple=True, type=click.Choice(RIGHTS), help="May do this too; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @store_options
 def create(store: Store, *, tenant: str, name: str, rights: tuple[str, ...], as_json: bool) -> int:
     """Make a key and show it, this once: only a salted hash of it is kept.
@@ -56,7 +56,7 @@ def create(store: Store, *, tenant: str, name: str, rights: tuple[str, ...], as_
 
 
 @keys.command("list", short_help="Show the keys.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @on_runs
 async def list_keys(runs: Runs, *, as_json: bool) -> int:
     """Show the keys of the store; never the keys themselves.

@@ -49,7 +49,7 @@ def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--data-dir", metavar="DIR", help=tell)(command)
 
 
-def run(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
+def asynchronous(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
     """Makes an async function a command."""
 
     @functools.wraps(command)
@@ -73,7 +73,7 @@ def llm() -> None:
 
 @llm.command("models")
 @provider_options
-@run
+@asynchronous
 async def models(at: "models_of_language.Address") -> int:
     """List the models that a provider has.
 
@@ -93,7 +93,7 @@ async def models(at: "models_of_language.Address") -> int:
 @click.argument("prompt")
 @click.option("--system", default="", help="What the model is told beforehand.")
 @provider_options
-@run
+@asynchronous
 async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int:
     """Ask a question, and show the answer as it comes.
 
@@ -115,7 +115,7 @@ async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int
 
 @llm.command("doctor")
 @provider_options
-@run
+@asynchronous
 async def doctor(at: "models_of_language.Address") -> int:
     """Check that a provider can be reached, and does what its record says; this asks a few short questions.
 
@@ -136,7 +136,7 @@ async def doctor(at: "models_of_language.Address") -> int:
 
 @llm.command("cost", short_help="What runs have used of models, and what that cost.")
 @click.option("--days", type=click.FloatRange(0), help="Only runs that changed in the last so many days.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @on_runs
 async def cost(runs: Runs, days: float | None, *, as_json: bool) -> int:
     """Show what runs have used of each model, and what that cost, from their journals.
@@ -192,10 +192,10 @@ def _queue(data_dir: str | None) -> "JobQueue":
 
 
 @jobs.command("list")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @folder_option
 @debug_option
-@run
+@asynchronous
 async def jobs_list(data_dir: str | None, *, as_json: bool) -> int:
     """Show the processes that have jobs, and how far each is.
 
@@ -235,10 +235,10 @@ def _batches(process: dict[str, Any]) -> str:
 
 @jobs.command("show")
 @click.argument("process")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @folder_option
 @debug_option
-@run
+@asynchronous
 async def jobs_show(process: str, data_dir: str | None, *, as_json: bool) -> int:
     """Show the jobs of a process.
 
@@ -281,7 +281,7 @@ def _plain(job: "Job") -> dict[str, Any]:
 @click.option("--delete", is_flag=True, help="Forget its jobs too, answered or not: nobody waits for them any more.")
 @folder_option
 @provider_options
-@run
+@asynchronous
 async def jobs_cancel(at: "models_of_language.Address", process: str, data_dir: str | None, *, delete: bool) -> int:
     """Ask the provider to end the open batches of a process; what is done is kept, the rest is PENDING.
 
@@ -317,7 +317,7 @@ def _cache_file(data_dir: str | None) -> Path:
 @cache.command("stats")
 @folder_option
 @debug_option
-@run
+@asynchronous
 async def cache_stats(data_dir: str | None) -> int:
     """Show how many answers are kept, how large they are, and how often they were given again.
 
@@ -333,7 +333,7 @@ async def cache_stats(data_dir: str | None) -> int:
 @cache.command("clear")
 @folder_option
 @debug_option
-@run
+@asynchronous
 async def cache_clear(data_dir: str | None) -> int:
     """Forget all kept answers.
 

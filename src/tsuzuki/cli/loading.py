@@ -52,7 +52,7 @@ def _from_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem if known is None else f"tsuzuki_file_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise BadUsage(f"{path.name} is not a Python file; say FILE.py:flow")
-    sys.path.insert(0, str(path.parent))
+    _look_first_in(path.parent)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -64,7 +64,7 @@ def _from_file(path: Path) -> ModuleType:
 
 def _from_name(name: str) -> ModuleType:
     """Imports a module as `python -m` would: the current folder comes first."""
-    sys.path.insert(0, str(Path.cwd()))
+    _look_first_in(Path.cwd())
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -74,6 +74,12 @@ def _from_name(name: str) -> ModuleType:
         raise _failed(name, error) from error
     except (Exception, SystemExit) as error:
         raise _failed(name, error) from error
+
+
+def _look_first_in(folder: Path) -> None:
+    """Lets Python look into a folder before all others; of a package with many modules, once and not for each."""
+    if sys.path[:1] != [str(folder)]:
+        sys.path.insert(0, str(folder))
 
 
 def _failed(place: str, error: BaseException) -> BadUsage:

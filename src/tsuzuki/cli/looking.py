@@ -22,19 +22,15 @@ from tsuzuki.errors import StoreUnavailable
 from tsuzuki.facts import Claimed
 from tsuzuki.holders import interrupted
 from tsuzuki.lifecycle import ACTIVE, Run, Status
+from tsuzuki.overview import OUTCOMES
 from tsuzuki.presence import process_of
 from tsuzuki.runs import Runs
 from tsuzuki.spending import usage
 
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
-_ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
-_NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
-_OUTCOMES: Final = {"ItemDone": "done", "StepDone": "done", "ItemSkipped": "skipped"}
 _ENDS: Final = ("done", "failed", "skipped")
 _PAGE: Final = 200
 _STATUSES: Final = (*Status, render.INTERRUPTED)
-
-json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 
 
 # ---------------------------------------------------------------------------------------------------------------- list
@@ -47,7 +43,7 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON 
 @click.option("--label", help="Only runs that `--tags` gave this label.")
 @click.option("--key", help="Only runs with this key.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="At most so many.")
-@json_option
+@render.json_option
 @here_or_over_http(list_there)
 @store_options
 def list_runs(
@@ -87,7 +83,7 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
     waits = any(render.waits_for(row) for row in rows)
     head = (*_LIST, render.WAITS) if waits else _LIST
     shown = [_listed(row, gone, waited_for) + ((render.waits_for(row),) if waits else ()) for row in rows]
-    for line in render.table(head, shown, _NUMBERS):
+    for line in render.table(head, shown, render.NUMBERS):
         click.echo(line)
     return 0
 
@@ -147,7 +143,7 @@ def _listed(row: Run, gone: frozenset[str], waited_for: frozenset[str]) -> tuple
 
 @click.command("get", short_help="Show one run: row, progress, error, result.")
 @reference
-@json_option
+@render.json_option
 @here_or_over_http(get_there)
 @on_runs
 async def get_run(runs: Runs, reference: str, *, as_json: bool) -> int:
@@ -230,7 +226,7 @@ def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
 @click.command()
 @reference
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
-@json_option
+@render.json_option
 @here_or_over_http(logs_there)
 @on_runs
 async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> int:
@@ -262,7 +258,7 @@ async def logs(runs: Runs, reference: str, *, follow: bool, as_json: bool) -> in
 @click.option("--limit", type=click.IntRange(1), help="At most so many.")
 @click.option("--key", metavar="KEY", help="The item with this key, whole: its inputs, output and error.")
 @click.option("--position", type=click.IntRange(1), help="The same, by its position in the journal.")
-@json_option
+@render.json_option
 @here_or_over_http(items_there)
 @on_runs
 async def items(runs: Runs, reference: str, *, failed: bool, limit: int | None, as_json: bool, **wanted: Any) -> int:
@@ -283,7 +279,7 @@ async def items(runs: Runs, reference: str, *, failed: bool, limit: int | None, 
     found = _first(_that_fit(runs.items(row.id, failed=failed), **wanted), limit)
     if as_json:
         async for item in found:
-            render.put({**item, "outcome": _OUTCOMES.get(item["kind"], "failed")})
+            render.put({**item, "outcome": OUTCOMES.get(item["kind"], "failed")})
     elif not await _print_items(found):
         click.echo(f"run {row.number} of {row.flow} has no {'failed ' if failed else ''}items", err=True)
     return 0
@@ -293,7 +289,7 @@ async def _that_fit(
     found: AsyncIterator[dict[str, Any]], *, status: str | None, step: str | None, error: str | None
 ) -> AsyncIterator[dict[str, Any]]:
     async for item in found:
-        ended = status is None or _OUTCOMES.get(item["kind"], "failed") == status
+        ended = status is None or OUTCOMES.get(item["kind"], "failed") == status
         said = error is None or error.casefold() in item.get("error", "").casefold()
         if ended and said and step in (None, item["task"]):
             yield item
@@ -310,7 +306,7 @@ async def _first(found: AsyncIterator[dict[str, Any]], limit: int | None) -> Asy
 
 async def _print_items(found: AsyncIterator[dict[str, Any]]) -> int:
     """Prints a table a page at a time, so that a million items need no memory."""
-    count, table = 0, render.Table(_ITEMS, _NUMBERS)
+    count, table = 0, render.Table(render.ITEMS, render.NUMBERS)
     async for page in _chunks(found):
         rows = list(map(_item, page))
         for line in ([] if count else [table.head(rows)]) + list(table.lines(rows)):
@@ -334,7 +330,7 @@ def _item(item: dict[str, Any]) -> tuple[str, ...]:
     return (
         item["key"],
         item["task"],
-        _OUTCOMES.get(item["kind"], "failed"),
+        OUTCOMES.get(item["kind"], "failed"),
         f"{item['tries']}",
         render.duration(item["took"]),
         item.get("error", ""),

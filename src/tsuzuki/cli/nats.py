@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,7 +19,9 @@ from tsuzuki.errors import BadUsage, StoreError
 from tsuzuki.servers import process
 from tsuzuki.servers.place import Place
 
-AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+if TYPE_CHECKING:
+    from tsuzuki.servers.looking import SeenServer, SeenStream
+
 BACKEND: Final = click.option(
     "--backend", "--nats-url", metavar="URL", help="The store [default: the server in --dir]."
 )
@@ -38,7 +40,7 @@ def _address(backend: str | None, place: Place) -> str:
 @click.command(short_help="Show servers, leaders, lag, stream sizes.")
 @BACKEND
 @PLACE
-@AS_JSON
+@render.json_option
 @debug_option
 def status(*, backend: str | None, place: Place, as_json: bool) -> int:
     """Show the servers of a store: who leads, who is behind and by how much, and what the streams hold.
@@ -53,43 +55,33 @@ def status(*, backend: str | None, place: Place, as_json: bool) -> int:
     if as_json:
         render.put(seen)
         return 0
-    head = ("SERVER", "ROLE", "STATE", "LAG", "SILENT")
-    rows = [
-        (
-            each.name,
-            "leader" if each.leads else "",
-            each.state,
-            str(each.lag),
-            "" if each.silent is None else f"{each.silent:g}s",
-        )
-        for each in seen.servers
-    ]
-    _table(head, rows, frozenset({"LAG", "SILENT"}))
+    _table(("SERVER", "ROLE", "STATE", "LAG", "SILENT"), [_server(each) for each in seen.servers])
     click.echo("")
-    streams = [
-        (
-            each.name,
-            each.leader or "none",
-            f"{len(each.servers) - len(each.behind)}/{each.replicas}",
-            str(max((server.lag for server in each.servers), default=0)),
-            f"{each.messages:,}",
-            amount(each.bytes),
-        )
-        for each in seen.streams
-    ]
-    _table(("STREAM", "LEADER", "REPLICAS", "LAG", "MESSAGES", "SIZE"), streams, frozenset({"LAG", "MESSAGES", "SIZE"}))
+    head = ("STREAM", "LEADER", "REPLICAS", "LAG", "MESSAGES", "SIZE")
+    _table(head, [_stream(each) for each in seen.streams])
     return 0
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: frozenset[str]) -> None:
-    for line in render.table(head, rows, right):
+def _server(each: "SeenServer") -> tuple[str, ...]:
+    silent = "" if each.silent is None else f"{each.silent:g}s"
+    return each.name, "leader" if each.leads else "", each.state, str(each.lag), silent
+
+
+def _stream(each: "SeenStream") -> tuple[str, ...]:
+    whole = f"{len(each.servers) - len(each.behind)}/{each.replicas}"
+    lag = max((server.lag for server in each.servers), default=0)
+    return each.name, each.leader or "none", whole, str(lag), f"{each.messages:,}", amount(each.bytes)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    for line in render.table(head, rows, frozenset({"LAG", "SILENT", "MESSAGES", "SIZE"})):
         click.echo(line)
 
 
 @click.command(short_help="Say what is wrong with the servers, and what to do.")
 @BACKEND
 @PLACE
-@AS_JSON
+@render.json_option
 @debug_option
 def doctor(*, backend: str | None, place: Place, as_json: bool) -> int:
     """Say what is wrong with the servers of a store and what to do. The exit code is 1 if something is not ok.
@@ -119,7 +111,7 @@ def _remedy(place: Place) -> str:
 @click.argument("folder", type=copying.FOLDER)
 @BACKEND
 @PLACE
-@AS_JSON
+@render.json_option
 @debug_option
 def backup(*, folder: Path, backend: str | None, place: Place, as_json: bool) -> int:
     """Copy every stream, bucket and object store of a store into a new folder, through the JetStream API.
@@ -134,7 +126,7 @@ def backup(*, folder: Path, backend: str | None, place: Place, as_json: bool) ->
 @click.argument("folder", type=copying.FOLDER)
 @BACKEND
 @PLACE
-@AS_JSON
+@render.json_option
 @debug_option
 def restore(*, folder: Path, backend: str | None, place: Place, as_json: bool) -> int:
     """Make every stream of a backup; servers that have one of them are left as they are, and it is said.

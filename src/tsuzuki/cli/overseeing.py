@@ -19,7 +19,6 @@ FOLLOW: Final = 0.5
 """How often a gateway is asked for new lines of a log (seconds)."""
 _WORKERS: Final = ("WORKER", "STATE", "TAGS", "RUN NOW", "LAST STATUS", "SEEN")
 _FLOWS: Final = ("FLOW", "PARAMS", "TAGS", "WHAT IT DOES")
-_ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
 
 
 # ------------------------------------------------------------------------------ what the commands of the store do there
@@ -59,7 +58,7 @@ def items_there(
     items = client.list_items(reference, status="failed" if failed else status, limit=limit, **more)
     filtered = status is not None or any(more.values())
     none = f"run {reference} has no {'failed ' if failed else ''}items{' that fit' if filtered else ''}"
-    return show(items, output, _ITEMS, _item, none)
+    return show(items, output, render.ITEMS, _item, none)
 
 
 def logs_there(client: "Client", *, output: str, reference: str, follow: bool) -> int:
@@ -221,9 +220,7 @@ def flows(client: "Client", *, output: str) -> int:
       tsuzuki flows
       tsuzuki flows -o json | jq '.[].params'
     """  # noqa: D301 - click reads \b as: keep these lines
-    return show(
-        client.list_flows(), output, ("FLOW", "PARAMS", "TAGS", "WHAT IT DOES"), _flow, "no worker knows a flow"
-    )
+    return show(client.list_flows(), output, _FLOWS, _flow, "no worker knows a flow")
 
 
 def _flow(flow: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reads the params of a flow from the command line: `-p key=value`, `-p @params.json`, `--params FILE`."""
+"""Reads what is typed: params (`-p key=value`, `-p @params.json`, `--params FILE`), files or stdin, lists of words."""
 
 import sys
 from collections.abc import Iterable
@@ -22,12 +22,12 @@ def read_params(flow: Flow[..., Any], given: Iterable[str], file: str | None) ->
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise BadUsage(f"-p {text!r} is no param; say -p name=value, or -p @file.json")
-        params[name] = _value(value)
+        params[name] = value_of(value)
         texts[name] = value
     return _fitted(flow, params, texts)
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """Takes JSON as JSON, and all else as text."""
     try:
         return msgspec.json.decode(text)
@@ -54,11 +54,26 @@ def _fitted(flow: Flow[..., Any], params: dict[str, Any], texts: dict[str, str])
 
 
 def _from_file(name: str) -> dict[str, Any]:
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise BadUsage(f"the params in {name} cannot be read: {error.strerror or error}") from error
+    return object_of(read_file(name), name)
+
+
+def object_of(data: bytes, where: str) -> dict[str, Any]:
+    """Reads params that are one JSON object."""
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except ValueError as error:
-        raise BadUsage(f"{name} must hold one JSON object with the params: {error}") from error
+        raise BadUsage(f"{where} must be one JSON object, for example '{{\"pages\": 500}}': {error}") from error
+
+
+def read_file(name: str) -> bytes:
+    """Reads a file, or stdin where it is called -."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        why = error.strerror or error
+        raise BadUsage(f"{name} cannot be read: {why}; say the path of a file, or - for stdin") from error
+
+
+def words_of(texts: Iterable[str]) -> list[str]:
+    """Gives the words of an option that may be repeated, or have commas."""
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]

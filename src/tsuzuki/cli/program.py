@@ -37,7 +37,6 @@ from tsuzuki.cli.render import one_line
 from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
 
-INTERRUPTED: Final = 130
 OTHER_NAMES: Final = {"nats-bootstrap": "nats"}
 """Names that the contract has for commands of ours."""
 
@@ -100,7 +99,7 @@ class Program(click.Group):
         except BrokenPipeError:
             code = _reader_left()
         except (click.Abort, KeyboardInterrupt):
-            code = _told("interrupted", code=INTERRUPTED)
+            code = _told("interrupted", code=RunInterrupted.exit_code)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             code = 1

@@ -115,19 +115,17 @@ def here_or_over_http(remote: Callable[..., int]) -> Callable[[Callable[..., Any
         @server_options
         @click.option("-o", "--output", type=click.Choice(FORMS), help="What to print; --json is -o json.")
         @functools.wraps(local)
-        def run(server: str | None, api_key: str | None, output: str | None, **options: Any) -> int:
+        def run(server: str | None, api_key: str | None, output: str | None, as_json: bool, **options: Any) -> int:
             store_named = options.get("data_dir") or options.get("backend")
             if server is None and (store_named or not settings.server_is_set()):
                 if output in ("jsonl", "status"):
                     raise BadUsage(f"-o {output} is for runs of a gateway; say --server, or --json for the store")
-                options["as_json"] = options["as_json"] or output == "json"
-                code: int = local(**options)
+                code: int = local(as_json=as_json or output == "json", **options)
                 return code
             if store_named:
                 raise BadUsage("--server names a gateway and --data-dir or --backend a store: say one of them")
             del options["data_dir"], options["backend"]
-            form = output or ("json" if options.pop("as_json") else "table")
-            options.pop("as_json", None)
+            form = output or ("json" if as_json else "table")
             with connect(server, api_key) as client:
                 return _asked(client, lambda: remote(client, output=form, **options))
 
@@ -161,15 +159,12 @@ def show(
         for record in records:
             render.put(record)
     else:
-        lines = list(render.table(head, [row(record) for record in records], NUMBERS))
+        lines = list(render.table(head, [row(record) for record in records], render.NUMBERS))
         for line in lines if len(lines) > 1 or not empty else ():
             click.echo(line)
         if len(lines) == 1 and empty:
             click.echo(empty, err=True)
     return 0
-
-
-NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
 
 
 def listed(run: Any) -> tuple[str, ...]:

@@ -45,6 +45,12 @@ COLOURS: Final = {
 }
 """Words that are easier to find in colour."""
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+ITEMS: Final = ("KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR")
+"""The columns of a table of items."""
+NUMBERS: Final = frozenset({"RUN", "DONE", "FAILED", "TRIES", "TOOK"})
+"""The columns of runs and items that have numbers in them."""
+
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
 
 
 def put(value: Any) -> None:

@@ -10,9 +10,10 @@ import click
 import msgspec
 
 from tsuzuki.cli.cuts import Cut, cut_of
+from tsuzuki.cli.here import SOME_FAILED
 from tsuzuki.cli.loading import load_flow
 from tsuzuki.cli.overseeing import resume_there
-from tsuzuki.cli.params import read_params
+from tsuzuki.cli.params import read_params, words_of
 from tsuzuki.cli.progress import Progress
 from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.render import counts, harmless, put, result_text, took, usage_lines, users_part
@@ -24,8 +25,6 @@ from tsuzuki.lifecycle import Run, Status
 from tsuzuki.runs import Runs, plain
 from tsuzuki.script import EndedRun, StartOptions, carry_on, checked, run_here
 from tsuzuki.spending import usage
-
-SOME_FAILED: Final = 6
 
 _SHOWN: Final = ("flow", "done", "failed", "skipped", "steps", "attempt", "created_at", "started_at", "finished_at")
 
@@ -73,7 +72,7 @@ def run(
       tsuzuki run crawl.py:crawl -p site=example -p pages=500
       tsuzuki run crawl.py --params params.json --json
     """  # noqa: D301 - click reads \b as: keep these lines
-    labels = tuple(label for tag in tags for label in tag.split(",") if label)
+    labels = tuple(words_of(tags))
     options = StartOptions(fresh=fresh, continues=continues, idempotency_key=idempotency_key, tags=labels)
     with _prints(as_json):
         flow = load_flow(target)

@@ -1,14 +1,13 @@
 """The commands that hand runs to a gateway: submit and submit-yaml."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
 from tsuzuki.cli import render
-from tsuzuki.cli.remote import output_option, over_http, spoken
+from tsuzuki.cli.params import object_of, read_file, value_of, words_of
+from tsuzuki.cli.remote import FORMS, output_option, over_http, spoken
 from tsuzuki.cli.store import ARGUMENTS
 from tsuzuki.cli.watching import watched
 from tsuzuki.errors import BadUsage
@@ -16,45 +15,21 @@ from tsuzuki.errors import BadUsage
 if TYPE_CHECKING:
     from tsuzuki.client import Client
 
-_FORMS: Final = ("table", "json", "jsonl", "status")
-
 
 def params_of(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     """Puts params together, the later winning: files, JSON objects, and single ones as NAME=VALUE."""
     params: dict[str, Any] = {}
     for kind, text in arguments:
         if kind == "file":
-            params |= _object(read(text), f"--params-file {text}")
+            params |= object_of(read_file(text), f"--params-file {text}")
         elif kind == "json":
-            params |= _object(text.encode(), "--params")
+            params |= object_of(text.encode(), "--params")
         else:
             name, equals, value = text.partition("=")
             if not name or not equals:
                 raise BadUsage(f"--param {text!r} is no param; say --param name=value")
-            params[name] = _value(value)
+            params[name] = value_of(value)
     return params
-
-
-def _object(data: bytes, where: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except ValueError as error:
-        raise BadUsage(f"{where} must be one JSON object, for example '{{\"pages\": 500}}': {error}") from error
-
-
-def _value(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except ValueError:
-        return text
-
-
-def read(file: str) -> bytes:
-    """Reads a file, or stdin where it is called -."""
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise BadUsage(f"{file} cannot be read: {error.strerror or error}") from error
 
 
 def _collect(kind: str) -> Any:
@@ -96,7 +71,7 @@ def _arguments(ctx: click.Context) -> list[str]:
 @click.option("--continues", metavar="RUN", help="Skip the items that this run has done.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
 @click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
-@output_option(*_FORMS)
+@output_option(*FORMS)
 @over_http
 def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels: tuple[str, ...], **more: Any) -> int:
     """Start a run of FLOW on a gateway.
@@ -108,7 +83,7 @@ def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels
       tsuzuki submit crawl --params-file base.json --params '{"pages": 5}' --param site=example
     """  # noqa: D301 - click reads \b as: keep these lines
     params = params_of(_in_order(click.get_current_context()))
-    tags = [label for text in labels for label in text.split(",") if label] or None
+    tags = words_of(labels) or None
     return _accepted(client, client.submit_run(flow_name, params, tags=tags, **more), output, watch=watch)
 
 
@@ -119,7 +94,7 @@ def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels
 @click.option("--tag", help="Route it to workers with this tag.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
 @click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
-@output_option(*_FORMS)
+@output_option(*FORMS)
 @over_http
 def submit_yaml(
     client: "Client",
@@ -141,7 +116,7 @@ def submit_yaml(
     if source is None:
         raise BadUsage("say which file, for example `tsuzuki submit-yaml pipeline.yaml`")
     name = flow_name or (Path(source).stem if source != "-" else "workflow")
-    return _accepted(client, client.submit_run_yaml(read(source), name, **more), output, watch=watch)
+    return _accepted(client, client.submit_run_yaml(read_file(source), name, **more), output, watch=watch)
 
 
 def _accepted(client: "Client", run: Any, output: str, *, watch: bool) -> int:

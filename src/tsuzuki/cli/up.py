@@ -14,10 +14,11 @@ from typing import Any, Final
 import click
 
 from tsuzuki import settings
+from tsuzuki.cli.params import words_of
 from tsuzuki.cli.render import counted, ourselves
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
-from tsuzuki.cli.worker import checked_tags, split
+from tsuzuki.cli.worker import checked_tags
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.holders import Holders
@@ -49,7 +50,7 @@ def say(text: str) -> None:
 
 @click.command(short_help="Start gateway and workers, and keep them alive.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address the gateway listens on.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
+@click.option("--port", default=8000, show_default=True, type=PORT, help="0: any free one.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(0), help="So many worker processes.")
 @click.option("--concurrency", default=10, show_default=True, type=click.IntRange(1), help="Runs at a time in each.")
 @click.option(
@@ -133,7 +134,7 @@ class Parts:
         arguments = ["worker", *self.store.flags, "--concurrency", f"{self.concurrency}"]
         flows = self.flows or (() if self.flow_resolver else (SAMPLE,))
         for name, values in (("--tags", self.tags), ("--flows", flows), ("--allow-callables", self.allow_callables)):
-            for value in split(values):
+            for value in words_of(values):
                 arguments += [name, value]
         arguments += ["--flow-resolver", self.flow_resolver] if self.flow_resolver else []
         arguments += self.wheels.flags
@@ -147,6 +148,28 @@ def _log_format() -> str:
 
 async def _up(parts: Parts, nats: Told | None) -> int:
     stopping = asyncio.Event()
+    _heed_signals(parts, stopping)
+    refuse_open_door(parts.host, auth=settings.gateway().get("auth", False), allowed=parts.allow_unauthenticated)
+    parts.port = parts.port or _free_port(parts.host)
+    async with _server(parts, nats):
+        if nats is not None:
+            await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
+        bound(parts.host, parts.port).close()  # in one line, instead of starting a gateway again and again
+        _make_children(parts, stopping)
+        async with _kept(parts.children):
+            place = parts.server.removeprefix("http://")
+            question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
+            if await _answers(place, question, b"200", stopping):
+                _tell(parts)
+            await stopping.wait()
+            if not parts.refused:
+                grace = f"{settings.grace_period():g} s"
+                say(f"stopping: what is under way has {grace} to finish, then it is handed back; again ends it at once")
+    return 1 if parts.refused else 0
+
+
+def _heed_signals(parts: Parts, stopping: asyncio.Event) -> None:
+    """Lets the first SIGTERM or Ctrl-C stop everything in order, and the second at once."""
     loop = asyncio.get_running_loop()
 
     def hurry() -> None:
@@ -159,31 +182,21 @@ async def _up(parts: Parts, nats: Told | None) -> int:
             hurry()
         stopping.set()
 
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+
+def _make_children(parts: Parts, stopping: asyncio.Event) -> None:
+    """Makes the gateway and the workers; one that cannot work as it was told to ends all of it."""
+
     def refused() -> None:
         parts.refused = True
         stopping.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    refuse_open_door(parts.host, auth=settings.gateway().get("auth", False), allowed=parts.allow_unauthenticated)
-    parts.port = parts.port or _free_port(parts.host)
-    async with _server(parts, nats):
-        if nats is not None:
-            await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
-        bound(parts.host, parts.port).close()  # in one line, instead of starting a gateway again and again
-        workers, left = [parts.worker(number) for number in range(1, parts.workers + 1)], partial(_left, parts.store)
-        parts.children = [Child(parts.gateway(), say, CLOCK.monotonic, refused)]
-        parts.children += [Child(worker, say, CLOCK.monotonic, refused, left) for worker in workers]
-        async with _kept(parts.children):
-            place = parts.server.removeprefix("http://")
-            question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
-            if await _answers(place, question, b"200", stopping):
-                _tell(parts)
-            await stopping.wait()
-            if not parts.refused:
-                grace = f"{settings.grace_period():g} s"
-                say(f"stopping: what is under way has {grace} to finish, then it is handed back; again ends it at once")
-    return 1 if parts.refused else 0
+    left = partial(_left, parts.store)
+    workers = [parts.worker(number) for number in range(1, parts.workers + 1)]
+    parts.children = [Child(parts.gateway(), say, CLOCK.monotonic, refused)]
+    parts.children += [Child(worker, say, CLOCK.monotonic, refused, left) for worker in workers]
 
 
 @asynccontextmanager

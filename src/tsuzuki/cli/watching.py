@@ -8,17 +8,17 @@ import click
 import msgspec
 
 from tsuzuki.cli import render
+from tsuzuki.cli.here import SOME_FAILED
 from tsuzuki.cli.progress import MOST_LINES, PLAIN, Pace, finished_in, step_line
 from tsuzuki.cli.remote import output_option, over_http, reference, spoken
 from tsuzuki.clock import SystemClock
-from tsuzuki.errors import RunFailure, RunStopped
+from tsuzuki.errors import RunFailure, RunInterrupted, RunStopped
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
 
 _LOG_LINES: Final = 3
 _EXIT: Final = {"FAILED": RunFailure.exit_code, "CANCELLED": RunStopped.exit_code}
-_SOME_FAILED: Final = 6
 
 
 class Screen:
@@ -91,14 +91,14 @@ def watched(client: "Client", run_id: str, *, output: str, timeout_sec: float | 
     except KeyboardInterrupt:
         again = spoken(client, f"watch {run_id if snapshot is None else snapshot.get('number', run_id)}")
         click.echo(f"not watching any more; the run goes on: {again} watches it again", err=True)
-        return 130
+        return RunInterrupted.exit_code
     if snapshot is None:
         return 0
     if output == "status":
         _advise(client, snapshot)
         click.echo(snapshot["status"])
     some_failed = bool((snapshot.get("counts") or {}).get("failed"))
-    return _EXIT.get(snapshot["status"], _SOME_FAILED if some_failed and snapshot["status"] == "COMPLETED" else 0)
+    return _EXIT.get(snapshot["status"], SOME_FAILED if some_failed and snapshot["status"] == "COMPLETED" else 0)
 
 
 def _advise(client: "Client", snapshot: Any) -> None:

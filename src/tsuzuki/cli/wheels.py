@@ -7,8 +7,8 @@ import click
 
 from tsuzuki.backends import amount
 from tsuzuki.cli import render
-from tsuzuki.cli.remote import output_option, over_http, show
-from tsuzuki.cli.worker import split
+from tsuzuki.cli.params import words_of
+from tsuzuki.cli.remote import output_option, over_http, server_options_before, show
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -19,6 +19,7 @@ _SHORT: Final = 12
 
 
 @click.group(short_help="Look after the wheels that workers install.", invoke_without_command=True)
+@server_options_before
 @click.pass_context
 def wheels(ctx: click.Context) -> None:
     """Look after the wheels that workers install before their runs; alone it lists them.
@@ -28,7 +29,7 @@ def wheels(ctx: click.Context) -> None:
       tsuzuki wheels list
     """  # noqa: D301 - click reads \b as: keep these lines
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_wheels, server=None, api_key=None, output="table")
+        ctx.invoke(list_wheels)
 
 
 @wheels.command("list")
@@ -50,7 +51,7 @@ def _row(wheel: Any) -> tuple[str, ...]:
 
 
 def _upload(client: "Client", *, file: str, tags: tuple[str, ...], replace: bool) -> int:
-    kept = client.upload_wheel(Path(file).name, Path(file), replace, split(tags))
+    kept = client.upload_wheel(Path(file).name, Path(file), replace, words_of(tags))
     to = f"workers tagged {' or '.join(kept['tags'])}" if kept["tags"] else "all workers"
     click.echo(f"{kept['name']} is uploaded: {to} that sync wheels install it before their next run", err=True)
     render.put(kept)

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -13,9 +13,10 @@ import click
 from tsuzuki import logs
 from tsuzuki.backends import Backend
 from tsuzuki.cli.loading import Loaded, load_flows, load_resolver
+from tsuzuki.cli.params import words_of
 from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadUsage, RunInterrupted
 from tsuzuki.flowset import FlowSet
 from tsuzuki.leaving import run_to_the_end
 from tsuzuki.options import tag
@@ -23,18 +24,11 @@ from tsuzuki.runner import Compile
 from tsuzuki.supply import Goods, Supply
 from tsuzuki.worker import Worker, logger
 
-AT_ONCE: Final = 130
-
-
-def split(texts: Iterable[str]) -> list[str]:
-    """Gives the words of options that may be repeated, or have commas."""
-    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
-
 
 def checked_tags(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     """Reads --tags; refuses what can be no tag before anything is started."""
     del ctx, parameter
-    words = tuple(split(texts))
+    words = tuple(words_of(texts))
     for word in words:
         tag("each of --tags", word)
     return words
@@ -88,10 +82,10 @@ def worker(
                 "this worker knows nothing to execute; "
                 "say --flows FILE.py, --flow-resolver, --allow-callables or --wheel-sync"
             )
-        return Goods(known, compiler(loaded, split(allow_callables))), loaded.refused
+        return Goods(known, compiler(loaded, words_of(allow_callables))), loaded.refused
 
     goods, _ = (Goods(FlowSet()), ()) if wheels.on else load()
-    options = {"tags": split(tags) or None, "concurrency": concurrency, "name": worker_id}
+    options = {"tags": words_of(tags) or None, "concurrency": concurrency, "name": worker_id}
     return int(run_to_the_end(_work(store, goods, partial(wheels.supply, load), options)))
 
 
@@ -127,7 +121,7 @@ def _heed_signals(worker: Worker) -> None:
     def heed(number: int) -> None:
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(each)
-            signal.signal(each, lambda *_: os._exit(AT_ONCE))  # even while user code holds the loop
+            signal.signal(each, lambda *_: os._exit(RunInterrupted.exit_code))  # even while user code holds the loop
         # Said only now: whoever reads it and tells us again would not be heard before.
         logger.info("worker %s stops: %s; again leaves at once", worker.id, signal.Signals(number).name)
         worker.stop()

@@ -37,7 +37,7 @@ def _scoped(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--limit", type=click.IntRange(1, 500), help="At most so many.")
 @click.option("--hide", multiple=True, metavar="ID", help="Show a worker no more; may be repeated.")
 @click.option("--unhide", multiple=True, metavar="ID", help="Show a worker again; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs instead of text.")
+@render.json_option
 @_scoped
 @here_or_over_http(workers_there)
 @on_runs

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from tsuzuki import privacy
-from tsuzuki.backends.sqlite.faults import fault
+from tsuzuki.backends.sqlite.faults import fault, file_fault
 from tsuzuki.backends.sqlite.migrations import statements, steps
 from tsuzuki.backends.sqlite.turnstile import Turnstile
 from tsuzuki.backends.statements import parse
@@ -99,7 +99,7 @@ class Database:
                     connection, turnstile = self._opened()
                 outcomes = _transacted(connection, turnstile, group)
             except (sqlite3.Error, OSError) as error:
-                told = fault(error, self.path) if isinstance(error, sqlite3.Error) else error
+                told = fault(error, self.path) if isinstance(error, sqlite3.Error) else file_fault(error, self.path)
                 outcomes = [(None, told)] * len(group)
             _tell(group, outcomes)
             if ended:
@@ -111,15 +111,18 @@ class Database:
 
     def _opened(self) -> tuple[sqlite3.Connection, Turnstile]:
         privacy.make_file(self.path)
-        connection, turnstile = sqlite3.connect(self.path, isolation_level=None), Turnstile(self.path)
-        connection.execute(f"PRAGMA busy_timeout = {PATIENCE}")
-        turnstile.enter()  # to change the mode SQLite waits for nobody
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            turnstile.leave()
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
+        with contextlib.ExitStack() as opened:  # each write tries again to open what could not be opened
+            turnstile = opened.enter_context(contextlib.closing(Turnstile(self.path)))
+            connection = opened.enter_context(contextlib.closing(sqlite3.connect(self.path, isolation_level=None)))
+            connection.execute(f"PRAGMA busy_timeout = {PATIENCE}")
+            turnstile.enter()  # to change the mode SQLite waits for nobody
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            finally:
+                turnstile.leave()
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
+            opened.pop_all()
         return connection, turnstile
 
     def _migrated(self, connection: sqlite3.Connection) -> None:

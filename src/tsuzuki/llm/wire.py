@@ -321,6 +321,13 @@ async def events(lines: AsyncIterator[str]) -> AsyncIterator[Any]:
         yield decoded(text)
 
 
+async def objects(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """Gives the objects of an answer that has one on each line."""
+    async for line in lines:
+        if line.strip():
+            yield decoded(line)
+
+
 def decoded(text: str) -> dict[str, Any]:
     """Gives an event of a stream."""
     try:

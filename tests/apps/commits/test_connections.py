@@ -1,5 +1,7 @@
 """Where commits come from: one connection for each place, its token apart from it, and no secret in its address."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -7,10 +9,11 @@ import pytest
 from tests.apps.commits.conftest import Office
 from tests.apps.commits.gitlab_double import TOKEN, GitLabDouble
 from tests.apps.commits.repositories import Repository
+from tsuzuki.apps.commits.records import Connection
 from tsuzuki.apps.commits.refusals import SourceFailure
 from tsuzuki.apps.commits.sources.git import checked_out
 from tsuzuki.apps.commits.tokens import KEPT, NONE, SET
-from tsuzuki.errors import BadUsage, TsuzukiError
+from tsuzuki.errors import BadUsage, StoreUnavailable, TsuzukiError
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,29 @@ def test_a_token_stays_until_another_one_or_none_is_asked_for(office: Office) ->
     for token, where, kept in ((TOKEN, KEPT, TOKEN), (None, KEPT, TOKEN), ("", NONE, None), (None, NONE, None)):
         connection = office.desk.connect("gitlab", "https://gitlab.example.com", token)
         assert (connection.token_from, office.desk.tokens.of(connection)) == (where, kept)
+
+
+def test_tokens_that_are_kept_at_once_are_all_kept(office: Office) -> None:
+    made = [office.desk.connect("gitlab", f"https://{n}.example.com", "") for n in range(8)]
+    together = threading.Barrier(len(made))
+
+    def keep(connection: Connection) -> None:
+        together.wait()
+        office.desk.tokens.keep(connection, f"t-{connection.connection_id}")
+
+    with ThreadPoolExecutor(len(made)) as threads:
+        list(threads.map(keep, made))
+    assert [office.desk.tokens.kept(each) for each in made] == [f"t-{each.connection_id}" for each in made]
+
+
+def test_a_file_of_tokens_that_is_broken_is_not_written_over(office: Office) -> None:
+    office.desk.connect("gitlab", "https://one.example.com", TOKEN)
+    file = office.folder / "commits-tokens.json"
+    file.write_text(broken := file.read_text()[:-1])
+    with pytest.raises(StoreUnavailable, match="mend or remove it") as refused:
+        office.desk.connect("gitlab", "https://two.example.com", "another")
+    assert TOKEN not in str(refused.value)
+    assert file.read_text() == broken
 
 
 @pytest.mark.parametrize("token", ["トークン", "two words", "line\nbreak"])

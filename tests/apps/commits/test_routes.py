@@ -153,6 +153,21 @@ async def test_progress_comes_as_events_and_ends_with_nothing_current(
     assert (last["completed"], last["success"], last["current_target"]) == (4, 4, None)
 
 
+async def test_events_count_among_the_open_streams_and_end_with_the_gateway(
+    desk: House, repository: Repository, gitlab: GitLabDouble
+) -> None:
+    gitlab.host(repository.path)
+    await collected(desk, gitlab)
+    gitlab.hold.clear()
+    await desk.post(f"{API}/bulk", {"pause": 0}, 202)
+    streams = desk.app.state.gateway.streams
+    async with asyncio.timeout(20):  # by itself the stream would be open for as long as the run is
+        async for _ in desk.events(f"{API}/bulk/events", timeout_sec=600):
+            assert streams.open == 1
+            streams.close()
+    gitlab.hold.set()
+
+
 async def test_a_cancel_keeps_what_is_done_and_start_goes_on(
     desk: House, repository: Repository, gitlab: GitLabDouble
 ) -> None:

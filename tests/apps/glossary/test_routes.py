@@ -263,6 +263,8 @@ async def test_an_entry_is_edited_and_defined_again(
     kept = [file for file in folder.rglob("*.json") if f"run-{run['id']}" in os.fspath(file)]
     assert len(kept) >= len(TERMS)
     assert {stat.S_IMODE(file.stat().st_mode) for file in kept} == {0o600}
+    assert (await house.client.delete(at)).status_code == 204
+    assert not folder.exists(), "what was asked and answered is gone with the project"
 
 
 @pytest.mark.parametrize("house", [True], indirect=True)

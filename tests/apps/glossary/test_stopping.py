@@ -1,22 +1,25 @@
 """Cancel in every step, late cancel, failures: what was there stays, what is finished is not asked for again."""
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
 import pytest
 
-from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
-from tsuzuki import Status, Worker
+from tests.apps.glossary.conftest import LONGEST, TERMS, TEXT, Model, Study
+from tsuzuki import Run, Status, Worker
 from tsuzuki.apps.glossary import flows
 from tsuzuki.apps.glossary.asking import PATIENCE, Asked
+from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, Term
 from tsuzuki.apps.glossary.refining import GlossaryRefiner
-from tsuzuki.apps.glossary.refusals import PipelineCancelledException, sanitised
+from tsuzuki.apps.glossary.refusals import PipelineCancelledException, RunActive, sanitised
 from tsuzuki.apps.glossary.reviewing import GlossaryReviewer
+from tsuzuki.apps.glossary.runs_repository import RunRow
 
 OLD = [Entry("old", "the last good one", 0.9)]
 
@@ -174,6 +177,24 @@ async def test_starting_while_one_is_active_is_refused_by_its_number(study: Stud
     assert (await study.desk.start(other.project.id, "extract")).status == "pending"
     assert (await study.desk.cancel(project.project.id, row.id)).status == "cancelled"
     assert (await study.desk.start(project.project.id, "extract")).id == row.id + 1
+
+
+async def test_a_run_that_its_process_left_behind_is_not_continued_by_one_of_another_scope(study: Study) -> None:
+    project = study.project(TEXT)
+
+    async def alone(flow: Any, params: dict[str, Any], **options: Any) -> Run:
+        return await study.runs.submit(flow, params, private=True, **options)
+
+    left = await Desk(study.runs, alone, folder=study.folder).start(project.project.id, "full")
+    row: RunRow | None = None
+    async with asyncio.timeout(LONGEST):
+        while row is None:  # for a moment somebody may be about to claim it
+            with contextlib.suppress(RunActive):
+                row = await study.desk.start(project.project.id, "extract")
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    assert (await study.desk.run(project.project.id, left.id)).status == "cancelled"
+    assert (await study.runs.get(origin.engine_run)).continues is None
 
 
 async def test_the_parts_of_the_pipeline_stop_when_they_are_told(study: Study, model: Model) -> None:

@@ -22,6 +22,16 @@ def test_many_who_write_at_once_leave_whole_lines_where_they_were_told(tmp_path:
     assert sorted(written) == list(range(400))
 
 
+def test_a_file_that_the_disk_does_not_sync_is_closed_all_the_same(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log.jsonl")  # which takes lines, and cannot be synced
+    log = Lines(tmp_path / "log.jsonl")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    log.append({"n": 1})
+    with pytest.raises(OSError, match="Invalid argument"):
+        log.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1
+
+
 async def test_a_full_disk_fails_those_who_wrote_and_the_next_line_stands_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

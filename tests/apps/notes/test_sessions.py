@@ -281,7 +281,7 @@ async def test_a_cancelled_session_goes_on_with_the_same_run(study: Study, tmp_p
 async def test_what_a_command_left_behind_is_gone_on_with_by_a_worker(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tsuzuki.apps.notes.desk.CLAIMING_WAIT", 0.0)
+    monkeypatch.setattr("tsuzuki.apps.abandoned.CLAIMING_WAIT", 0.0)
 
     async def privately(flow: Any, params: dict[str, Any]) -> Any:
         return await study.runs.submit(flow, params, private=True)

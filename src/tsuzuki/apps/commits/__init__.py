@@ -34,14 +34,12 @@ def _command() -> "click.Command":
     return commits
 
 
-_PAGES: Final = Path(__file__).parent / "pages"
-
 application: Final = Application(
     name="commits",
     title={"en": "Commits", "ja": "コミット"},
     flows=_flows,
     routes=_routes,
     command=_command,
-    pages=Pages(_PAGES) if (_PAGES / "main.js").exists() else None,
+    pages=Pages(Path(__file__).parent / "pages"),
     keeps=("commits.db",),
 )

@@ -9,9 +9,10 @@ import click
 from tsuzuki import Run, Runs
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.desk import Desk, Started
-from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
-from tsuzuki.cli.here import Progress, begin_here, with_progress
-from tsuzuki.cli.render import counted, local, put
+from tsuzuki.apps.commits.terminal import desk_of, on_desk, print_table
+from tsuzuki.apps.terminal import quiet_option
+from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
+from tsuzuki.cli.render import counted, json_option, local, put
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import RunHeld
 
@@ -27,7 +28,7 @@ def politeness(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--fresh", is_flag=True, help="Start anew, even where a cancelled bulk run could go on.")
 @politeness
 @quiet_option
-@as_json_option
+@json_option
 @store_options
 def bulk(store: Store, *, fresh: bool, pause: float, concurrency: int, quiet: bool, as_json: bool) -> int:
     """Go on with every branch that was collected once; one that was cancelled or crashed on the way goes on itself."""
@@ -43,7 +44,7 @@ def bulk(store: Store, *, fresh: bool, pause: float, concurrency: int, quiet: bo
 @click.argument("run_id", required=False, default="")
 @politeness
 @quiet_option
-@as_json_option
+@json_option
 @store_options
 def retry(store: Store, run_id: str, *, pause: float, concurrency: int, quiet: bool, as_json: bool) -> int:
     """Collect exactly those targets again that failed in a bulk run (the last one unless RUN_ID is given)."""
@@ -78,7 +79,7 @@ def _carrying_out(start: Callable[[Desk], Awaitable[Started]]) -> Callable[[Runs
 
 @click.command()
 @click.argument("run_id", required=False, default="")
-@as_json_option
+@json_option
 @store_options
 def status(store: Store, run_id: str, *, as_json: bool) -> int:
     """Show how a bulk run stands, target by target (the last one unless RUN_ID is given)."""
@@ -135,7 +136,7 @@ def _or_dash(number: int | None) -> str:
 @click.option(
     "--forget", type=click.FloatRange(0), metavar="DAYS", help="Remove bulk runs that ended longer ago first."
 )
-@as_json_option
+@json_option
 @store_options
 def history(store: Store, limit: int, forget: float | None, *, as_json: bool) -> None:
     """List bulk runs, the newest first; they are kept for ever unless --forget removes old ones. Commits stay."""

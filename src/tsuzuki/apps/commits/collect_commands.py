@@ -14,9 +14,10 @@ from tsuzuki.apps.commits.records import Connection, Project, Target
 from tsuzuki.apps.commits.refusals import NotThere, SourceFailure
 from tsuzuki.apps.commits.sources.git import checked_out
 from tsuzuki.apps.commits.sources.gitlab import server_address
-from tsuzuki.apps.commits.terminal import SOME_FAILED, as_json_option, desk_of, on_desk, print_table, quiet_option
-from tsuzuki.cli.here import Progress, start_here, with_progress
-from tsuzuki.cli.render import counted, local, put
+from tsuzuki.apps.commits.terminal import desk_of, on_desk, print_table
+from tsuzuki.apps.terminal import quiet_option
+from tsuzuki.cli.here import SOME_FAILED, Progress, start_here, with_progress
+from tsuzuki.cli.render import counted, json_option, local, put
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 
@@ -26,7 +27,7 @@ from tsuzuki.errors import BadUsage
 @click.option("--token-stdin", is_flag=True, help="Read the token from stdin instead of asking for it.")
 @click.option("--no-token", is_flag=True, help="Ask for no token: public projects, or TSUZUKI_GITLAB_TOKEN.")
 @click.option("--remove", type=int, metavar="NUMBER", help="Remove a connection and its token; commits stay.")
-@as_json_option
+@json_option
 @store_options
 def connect(
     store: Store, address: str | None, *, token_stdin: bool, no_token: bool, remove: int | None, as_json: bool
@@ -87,7 +88,7 @@ def _show_connections(found: list[Connection], *, as_json: bool) -> None:
 @click.option("--branches", "of", metavar="PROJECT", help="List the branches of a project instead.")
 @click.option("--remove-branch", metavar="NAME", help="With --branches: remove what is stored of a branch.")
 @click.option("--yes", is_flag=True, help="Do not ask before removing.")
-@as_json_option
+@json_option
 @store_options
 def projects(
     store: Store,
@@ -168,7 +169,7 @@ async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_js
 @click.option("--until", default="", metavar="DAY", help="Only commits until that day or time.")
 @click.option("--concurrency", default=1, show_default=True, type=click.IntRange(1, 64), help="Branches at a time.")
 @quiet_option
-@as_json_option
+@json_option
 @store_options
 def collect(
     store: Store,

@@ -41,7 +41,6 @@ CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0)
 """How patient one is with a source while somebody waits for an answer over HTTP."""
-BULK_KEY: Final = "commits:bulk"
 ACTIVE: Final = (Status.PENDING, Status.RUNNING, Status.CANCELLING)
 
 
@@ -159,7 +158,7 @@ class Desk:
 
     async def remove_branch(self, target: Target) -> int:
         """Removes the commits of a branch, unless it is being collected."""
-        for key in (BULK_KEY, f"commits:project:{target.project_id}"):
+        for key in (flows.BULK_KEY, flows.PROJECT_KEY.format(target.project_id)):
             if await self._runs.list(Query(key=key, status=ACTIVE, tenant=self.tenant, limit=1)):
                 raise BranchBusy
         return await asyncio.to_thread(self.projects.remove_branch, target)

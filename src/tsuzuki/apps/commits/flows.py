@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import Any, Final
 
 from tsuzuki import current, flow, task
 from tsuzuki.apps.commits.bulkruns import BulkRuns
@@ -12,6 +12,9 @@ from tsuzuki.apps.commits.ledger import Ledger, ledger_of
 from tsuzuki.apps.commits.records import Settled, Target
 from tsuzuki.apps.commits.refusals import SourceFailure, TargetFailed
 from tsuzuki.errors import TsuzukiError
+
+BULK_KEY: Final = "commits:bulk"
+PROJECT_KEY: Final = "commits:project:{}"
 
 
 def _ledger() -> Ledger:
@@ -55,7 +58,7 @@ def close_bulk_run() -> dict[str, int]:
     return {"total": summary.total_targets, "success": summary.success_count, "failed": summary.failed_count}
 
 
-@flow(name="commits_bulk", key="commits:bulk")
+@flow(name="commits_bulk", key=BULK_KEY)
 async def bulk(retry_of: str = "", pause: float = 0.1, concurrency: int = 1) -> dict[str, int]:
     """Goes on with every branch that has a history, or with those that failed in another bulk run."""
     ledger = _ledger()
@@ -82,7 +85,7 @@ async def collect_branch(target: Target, since: str | None = None, until: str | 
     return known.new_commits_count or 0
 
 
-@flow(name="commits_collect", key="commits:project:{project_id}")
+@flow(name="commits_collect", key=PROJECT_KEY.format("{project_id}"))
 async def collect_project(
     project_id: int, branches: list[str], since: str | None = None, until: str | None = None, concurrency: int = 1
 ) -> dict[str, Any]:

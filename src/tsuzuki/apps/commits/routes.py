@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query
-from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tsuzuki import Run, settings
@@ -26,13 +26,15 @@ router: Final = APIRouter(responses={502: {"description": "The source could not 
 _TEXTS: Final = ("text/csv", "text/tab-separated-values", "image/svg+xml")
 _LOOK: Final = 0.25
 _HEARTBEAT: Final = 3.0
-_STREAM: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 Number = Annotated[int, Field(ge=1, le=2**53)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 PageLimit = Annotated[int, Query(ge=1, le=1000)]
 
 
-async def desk(visit: Annotated[Visit, Depends(visit)]) -> Desk:
+Visiting = Annotated[Visit, Depends(visit)]
+
+
+async def desk(visit: Visiting) -> Desk:
     """Gives the desk of the caller's tenant; what it starts is carried out by workers."""
 
     async def submit(flow: Any, params: dict[str, Any]) -> Run:
@@ -225,32 +227,41 @@ async def bulk_status(desk: AtDesk, run_id: str = "") -> dict[str, Any] | None:
     return await _told(desk, await desk.standing(run_id))
 
 
-@router.get("/bulk/events", summary="Progress as it happens", response_class=StreamingResponse)
+@router.get(
+    "/bulk/events",
+    summary="Progress as it happens",
+    response_class=Response,
+    responses={200: {"description": "Progress as events", "content": {"text/event-stream": {}}}},
+)
 async def bulk_events(
-    desk: AtDesk, run_id: str = "", timeout_sec: Annotated[int, Query(ge=1, le=600)] = 60
-) -> StreamingResponse:
+    desk: AtDesk, visit: Visiting, run_id: str = "", timeout_sec: Annotated[int, Query(ge=1, le=600)] = 60
+) -> Response:
     """Sends an event for every finished target; the last one, also of a cancelled run, has `current_target` null."""
     first = await desk.standing(run_id)
     if first is None:
         raise NotThere("一括収集の履歴がありません / there is no bulk run yet: start one with POST /bulk")
-    return StreamingResponse(_events(desk, first, timeout_sec), media_type="text/event-stream", headers=_STREAM)
+    return visit.stream(_events(desk, first, timeout_sec))
 
 
-async def _events(desk: Desk, first: Standing, seconds: float) -> AsyncIterator[str]:
+async def _events(desk: Desk, first: Standing, seconds: float) -> AsyncGenerator[bytes, None]:
     stands, sent = first, None
     until, beat = CLOCK.monotonic() + seconds, CLOCK.monotonic()
     while True:
         told = _progress(stands)
         if told != sent:
-            yield f"event: progress\ndata: {json.dumps(told, ensure_ascii=False)}\n\n"
+            yield _event("progress", told)
             sent, beat = told, CLOCK.monotonic()
         if stands.summary.run_status != "running" or CLOCK.monotonic() > until:
             return
         if CLOCK.monotonic() - beat > _HEARTBEAT:
-            yield f"event: heartbeat\ndata: {json.dumps({'run_id': stands.summary.run_id})}\n\n"
+            yield _event("heartbeat", {"run_id": stands.summary.run_id})
             beat = CLOCK.monotonic()
         await asyncio.sleep(_LOOK)
         stands = await desk.standing(stands.summary.run_id) or stands
+
+
+def _event(name: str, told: dict[str, Any]) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(told, ensure_ascii=False)}\n\n".encode()
 
 
 def _progress(stands: Standing) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from tsuzuki.apps.commits.statistics import Statistics
+from tsuzuki.apps.spreadsheets import no_formula
 
 HEAD: Final = ("month", "author", "commits", "additions", "deletions", "changes", "missing_stats")
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for the beginning of a formula."""
 
 
 def cells(statistics: Statistics) -> list[tuple[str | int, ...]]:
@@ -25,12 +24,9 @@ def separated(statistics: Statistics, separator: str) -> str:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     writer.writerow(HEAD)
-    writer.writerows([_safe(cell) for cell in row] for row in cells(statistics))
+    for row in cells(statistics):
+        writer.writerow(no_formula(cell) if isinstance(cell, str) else cell for cell in row)
     return text.getvalue()
-
-
-def _safe(cell: str | int) -> str | int:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_RISKY) else cell
 
 
 def plain(statistics: Statistics) -> dict[str, Any]:

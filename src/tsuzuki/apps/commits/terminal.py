@@ -2,32 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-import click
-
-from tsuzuki import Run, Runs
+from tsuzuki import Runs
+from tsuzuki.apps import terminal
 from tsuzuki.apps.commits.desk import Desk
-from tsuzuki.cli.render import table
+from tsuzuki.apps.terminal import submitting
 from tsuzuki.cli.store import Store
 
 Result = TypeVar("Result")
-SOME_FAILED: Final = 6
 _NUMBERS: Final = frozenset(
     {"commits", "additions", "deletions", "changes", "missing_stats", "new", "total", "ok", "failed", "pending"}
 )
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
-
 
 def desk_of(runs: Runs, worker: str = "") -> Desk:
     """Gives the desk of whoever sits at this machine; what it starts is carried out by this worker in this process."""
-
-    async def submit(flow: Any, params: dict[str, Any]) -> Run:
-        return await runs.submit(flow, params, private=True, claimed_by=worker)
-
-    return Desk(runs, submit, here=True)
+    return Desk(runs, submitting(runs, worker), here=True)
 
 
 def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
@@ -42,8 +33,4 @@ def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothing: str) -> None:
     """Prints a table, or says that there is nothing to print."""
-    if not rows:
-        click.echo(nothing, err=True)
-        return
-    for line in table(head, rows, _NUMBERS):
-        click.echo(line)
+    terminal.print_table(head, rows, nothing, _NUMBERS)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from tsuzuki.errors import BadUsage, StoreUnavailable
 FILE: Final = "commits-tokens.json"
 KEPT, SET, NONE = "file", "environment", "none"
 """Where the token of a connection is."""
+_TURN: Final = threading.Lock()
+"""Who keeps a token writes all of them: two at once would lose one."""
 
 
 def check_token(token: str | None) -> None:
@@ -51,17 +54,20 @@ class Tokens:
         return connection.token_from != NONE and self.of(connection) is None
 
     def keep(self, connection: Connection, token: str | None) -> None:
-        """Keeps the token of a connection, or forgets it."""
-        kept = self._read()
-        kept.pop(str(connection.connection_id), None)
-        if token:
-            kept[str(connection.connection_id)] = token
-        elif not self._file.exists():
-            return
-        try:
-            self._write(kept)
-        except OSError as error:
-            raise StoreUnavailable(f"the token cannot be kept in {self._file.name}: {error.strerror}") from error
+        """Keeps the token of a connection, or forgets it; a file that cannot be read is left as it is."""
+        with _TURN:
+            try:
+                kept = self._all()
+                kept.pop(str(connection.connection_id), None)
+                if token:
+                    kept[str(connection.connection_id)] = token
+                elif not self._file.exists():
+                    return
+                self._write(kept)
+            except OSError as error:
+                raise StoreUnavailable(f"the token cannot be kept in {FILE}: {error.strerror}") from error
+            except ValueError:  # its words may tell a token
+                raise StoreUnavailable(f"{FILE} is broken, and other tokens are in it: mend or remove it") from None
 
     def _environment(self, address: str) -> str | None:
         """Gives the operator's token: to the operator's server, and to nobody who has a tenant."""
@@ -72,10 +78,18 @@ class Tokens:
 
     def _read(self) -> dict[str, str]:
         try:
-            kept = json.loads(self._file.read_text(encoding="utf-8"))
+            return self._all()
         except (OSError, ValueError):
             return {}
-        return {str(name): str(token) for name, token in kept.items()} if isinstance(kept, dict) else {}
+
+    def _all(self) -> dict[str, str]:
+        try:
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        if not isinstance(kept, dict):
+            raise ValueError("it is no object")  # noqa: TRY004 - as everything that is wrong with its text
+        return {str(name): str(token) for name, token in kept.items()}
 
     def _write(self, kept: dict[str, str]) -> None:
         """Replaces the file as a whole; it is readable for its owner alone before a byte is in it (mkstemp)."""

@@ -40,14 +40,12 @@ def _command() -> "click.Command":
     return glossary
 
 
-_PAGES: Final = Path(__file__).parent / "pages"
-
 application: Final = Application(
     name="glossary",
     title={"en": "Glossary", "ja": "用語集"},
     flows=_flows,
     paths={"projects": _projects, "ollama": _ollama},
     command=_command,
-    pages=Pages(_PAGES) if (_PAGES / "main.js").exists() else None,
+    pages=Pages(Path(__file__).parent / "pages"),
     keeps=("glossary",),
 )

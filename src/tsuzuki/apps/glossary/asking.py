@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from tsuzuki import current, llm, settings
+from tsuzuki import current, llm, privacy, settings
 from tsuzuki.apps.glossary.prompts import RULES
 from tsuzuki.apps.glossary.refusals import ModelUnavailable, sanitised
 from tsuzuki.errors import ProviderRefused, ProviderUnavailable, ProviderUnclear, StepFailure
@@ -100,11 +100,9 @@ class Faults:
 
 def _write_down(folder: Path, prompt: str, given: BaseModel) -> None:
     """Keeps a question and its answer in a file that only its owner reads."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     told = {"system": RULES, "prompt": prompt, "answer": given.model_dump()}
     file = folder / f"{digest(prompt)}.json"
-    file.touch(mode=0o600)
-    file.chmod(0o600)
+    privacy.make_file(file)
     file.write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
 
 

@@ -132,8 +132,9 @@ class Desk:
                 raise busy from None
         else:
             raise busy
+        earlier = await self._earlier(project, params["scope"])
         try:
-            return await self._submit(flows.glossary, params, continues=await self._earlier(project, row.scope)), False
+            return await self._submit(flows.glossary, params, continues=earlier), False
         except KeyHeld as again:
             row = await self._row(project, await self._runs.get(again.run_id))
             raise RunActive(f"Run already running: {row.id}", row.id) from None

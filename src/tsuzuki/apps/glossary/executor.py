@@ -1,7 +1,6 @@
 """PipelineExecutor: the steps of each scope, over one project; what a step found is saved as a whole when it ends."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tsuzuki import llm
 from tsuzuki.apps.glossary import japanese, loglines
-from tsuzuki.apps.glossary.asking import Asked, CancelEvent, is_set
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, is_set, told
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.extracting import TermExtractor
 from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
@@ -120,8 +119,8 @@ class PipelineExecutor:
         check_cancellation(context)
         terms.become(found.terms, found.common_nouns, context.run_id)
         count, common = len(found.terms), len(found.common_nouns)
-        told = f"用語 {count} 件（一般名詞 {common} 件を除外） / {count} terms, {common} common nouns left out"
-        self._log(context, "info", told)
+        found_out = f"用語 {count} 件（一般名詞 {common} 件を除外） / {count} terms, {common} common nouns left out"
+        self._log(context, "info", found_out)
         if unaided := japanese.unaided(term.term_text for term in found.terms):
             self._log(context, "warning", unaided)
 
@@ -219,5 +218,4 @@ class PipelineExecutor:
         self._tell(context, loglines.entry(context.run_id, level, message))
 
     def _tell(self, context: ExecutionContext, entry: dict[str, Any]) -> None:
-        with contextlib.suppress(Exception):  # who is told must not stop the work
-            context.log_callback(entry)
+        told(context.log_callback, entry)

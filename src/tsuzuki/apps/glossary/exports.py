@@ -12,10 +12,9 @@ from xml.sax.saxutils import escape
 from tsuzuki.apps.glossary.occurrences import MOST
 from tsuzuki.apps.glossary.plaintext import HAS_CJK
 from tsuzuki.apps.glossary.records import Entry
+from tsuzuki.apps.spreadsheets import no_formula
 
 FORMATS: Final = {"md": "text/markdown", "csv": "text/csv", "json": "application/json", "tbx": "application/x-tbx+xml"}
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for the beginning of a formula."""
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _SHOWN: Final = 5
 """How many occurrences Markdown shows of a term."""
@@ -80,7 +79,7 @@ def separated(title: str, entries: Sequence[Entry]) -> str:
     for entry in entries:
         places = "; ".join(f"{place.document_path}:{place.line_number}" for place in entry.occurrences)
         cells = (entry.term_name, entry.definition, f"{entry.confidence:.2f}", "; ".join(entry.aliases), places)
-        writer.writerow(f"'{cell}" if cell.startswith(_RISKY) else cell for cell in cells)
+        writer.writerow(map(no_formula, cells))
     return text.getvalue()
 
 

@@ -68,7 +68,8 @@ async def glossary(
 ) -> dict[str, int]:
     """Carries out a scope (full, extract, generate, review, refine) over the documents of a project."""
     wanted = PipelineScope(scope)
-    project = ProjectFile(Registry(folder_of(current().tenant)), project_id)
+    registry = Registry(folder_of(current().tenant))
+    project = ProjectFile(registry, project_id)
     # Where the one who started it has died meanwhile, nobody has written the row: whoever comes first does.
     chosen: dict[str, bool | int] = {"llm_debug": llm_debug}
     if review_batch_size is not None:
@@ -77,10 +78,8 @@ async def glossary(
     row, origin = project.begin(opened.id)
     notes = Notes(project, row.id)
     context = ExecutionContext(row.id, notes.take, Stopping())
-    debug = str(project.ledger.file.parent / "llm_debug" / f"project-{project_id}" / f"run-{row.id}")
-    executor = PipelineExecutor(
-        origin.address, review_batch_size=origin.review_batch_size, debug_dir=debug if origin.llm_debug else ""
-    )
+    debug = str(registry.debug_folder(project_id) / f"run-{row.id}") if origin.llm_debug else ""
+    executor = PipelineExecutor(origin.address, review_batch_size=origin.review_batch_size, debug_dir=debug)
     try:
         await executor.execute(project, wanted, context, project.project.doc_root or ".")
     except PipelineCancelledException:  # the run is being stopped: the engine knows whether for good

@@ -11,7 +11,8 @@ from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.exports import FORMATS, export
 from tsuzuki.apps.glossary.project import ProjectFile
-from tsuzuki.apps.glossary.terminal import desk_of, quiet_option
+from tsuzuki.apps.glossary.terminal import desk_of
+from tsuzuki.apps.terminal import quiet_option
 from tsuzuki.cli.here import Progress, begin_here, with_progress
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage

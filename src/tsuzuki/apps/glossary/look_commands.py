@@ -9,8 +9,8 @@ from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.exports import FORMATS, export
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import IssueType
-from tsuzuki.apps.glossary.terminal import as_json_option, chosen, on_desk, print_table, project_argument
-from tsuzuki.cli.render import put
+from tsuzuki.apps.glossary.terminal import chosen, on_desk, print_table, project_argument
+from tsuzuki.cli.render import json_option, put
 from tsuzuki.cli.store import Store, store_options
 
 
@@ -25,7 +25,7 @@ def _project(store: Store, reference: str) -> ProjectFile:
 @project_argument
 @click.option("--exclude", multiple=True, metavar="TERM", help="Leave a term out from now on.")
 @click.option("--require", multiple=True, metavar="TERM", help="Let a term be always there.")
-@as_json_option
+@json_option
 @store_options
 def terms(store: Store, project: str, *, exclude: tuple[str, ...], require: tuple[str, ...], as_json: bool) -> None:
     """List the terms of a project; what is excluded or required counts from the next run on."""
@@ -46,7 +46,7 @@ def terms(store: Store, project: str, *, exclude: tuple[str, ...], require: tupl
 @click.option(
     "--type", "issue_type", type=click.Choice([each.value for each in IssueType]), help="Only those of a type."
 )
-@as_json_option
+@json_option
 @store_options
 def issues(store: Store, project: str, issue_type: str | None, *, as_json: bool) -> None:
     """List what the review found."""
@@ -59,7 +59,7 @@ def issues(store: Store, project: str, issue_type: str | None, *, as_json: bool)
 
 @click.command()
 @project_argument
-@as_json_option
+@json_option
 @store_options
 def refined(store: Store, project: str, *, as_json: bool) -> None:
     """Show the refined glossary."""

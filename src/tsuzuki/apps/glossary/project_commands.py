@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from tsuzuki.apps.glossary.desk import Desk
-from tsuzuki.apps.glossary.terminal import NO_PROJECT, as_json_option, chosen, on_desk, print_table
-from tsuzuki.cli.render import put
+from tsuzuki.apps.glossary.terminal import NO_PROJECT, chosen, on_desk, print_table
+from tsuzuki.cli.render import json_option, put
 from tsuzuki.cli.store import Store, store_options
 
 
@@ -17,7 +17,7 @@ def projects() -> None:
 
 
 @projects.command(name="list")
-@as_json_option
+@json_option
 @store_options
 def list_projects(store: Store, *, as_json: bool) -> None:
     """List projects with how much each has."""

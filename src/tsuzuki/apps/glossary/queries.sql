@@ -101,9 +101,6 @@ DELETE FROM required_terms WHERE id = ?;
 SELECT g.id, g.primary_term_text, m.id, m.term_text
 FROM synonym_groups g JOIN synonym_members m ON m.group_id = g.id ORDER BY g.id, m.id;
 
--- synonym_group: The primary term of a group.
-SELECT primary_term_text FROM synonym_groups WHERE id = ?;
-
 -- synonym_group_add: A new group.
 INSERT INTO synonym_groups (primary_term_text) VALUES (?);
 

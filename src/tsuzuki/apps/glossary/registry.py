@@ -1,5 +1,6 @@
 """The projects of a tenant: `registry.db` knows their names and settings, each has a file of its own."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -54,6 +55,10 @@ class Registry:
         """Gives the file of a project that is there."""
         return self._file(self.project(number).id)
 
+    def debug_folder(self, number: int) -> Path:
+        """Gives where the questions and answers of a project are kept, for whoever wants to look at them."""
+        return self.folder / "llm_debug" / f"project-{number}"
+
     def counts(self, number: int) -> Counts:
         """Counts what a project has."""
         row = self._file(number).one("counts")
@@ -98,6 +103,7 @@ class Registry:
         # If this process ends here a file is left that nobody will ever open: numbers are not given twice.
         for ending in ("", "-wal", "-shm"):
             file.with_name(file.name + ending).unlink(missing_ok=True)
+        shutil.rmtree(self.debug_folder(number), ignore_errors=True)
 
     def _added(self, values: dict[str, Any]) -> int:
         try:

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 
-from tsuzuki import Run, Runs
+from tsuzuki import Runs
+from tsuzuki.apps import terminal
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.project import ProjectFile
-from tsuzuki.cli.render import table
+from tsuzuki.apps.terminal import submitting
 from tsuzuki.cli.store import Store
 from tsuzuki.errors import BadUsage
 
@@ -17,18 +18,12 @@ Result = TypeVar("Result")
 _NUMBERS: Final = frozenset({"id", "documents", "terms", "issues", "refined", "confidence"})
 NO_PROJECT: Final = "there is no project yet: tsuzuki glossary generate -i DIR -o glossary.md"
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
 project_argument = click.argument("project", required=False, default="")
 
 
 def desk_of(runs: Runs, worker: str = "") -> Desk:
     """Gives the desk of whoever sits at this machine; what it starts is carried out by this worker in this process."""
-
-    async def submit(flow: Any, params: dict[str, Any], **options: Any) -> Run:
-        return await runs.submit(flow, params, private=True, claimed_by=worker, **options)
-
-    return Desk(runs, submit, here=True)
+    return Desk(runs, submitting(runs, worker), here=True)
 
 
 def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]], *, makes: bool = False) -> Result:
@@ -60,8 +55,4 @@ def chosen(desk: Desk, reference: str) -> ProjectFile:
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothing: str) -> None:
     """Prints a table, or says that there is nothing to print."""
-    if not rows:
-        click.echo(nothing, err=True)
-        return
-    for line in table(head, rows, _NUMBERS):
-        click.echo(line)
+    terminal.print_table(head, rows, nothing, _NUMBERS)

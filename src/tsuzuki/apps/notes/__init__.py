@@ -75,14 +75,12 @@ def _command() -> "click.Command":
     return notes
 
 
-_PAGES: Final = Path(__file__).parent / "pages"
-
 application: Final = Application(
     name="notes",
     title={"en": "Notes", "ja": "ノート"},
     flows=_flows,
     routes=_routes,
     command=_command,
-    pages=Pages(_PAGES) if (_PAGES / "main.js").exists() else None,
+    pages=Pages(Path(__file__).parent / "pages"),
     keeps=("notes",),
 )

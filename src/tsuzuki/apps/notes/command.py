@@ -18,13 +18,12 @@ from tsuzuki.apps.notes.terminal import (
     exit_code,
     folder_option,
     found,
-    json_option,
     limit_option,
     on_desk,
     plainly,
-    quiet_option,
 )
-from tsuzuki.cli.render import counted, local, put, table
+from tsuzuki.apps.terminal import quiet_option
+from tsuzuki.cli.render import counted, json_option, local, put, table
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.llm import Address
 

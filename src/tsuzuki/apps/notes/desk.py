@@ -16,6 +16,7 @@ from typing import IO, Any, ClassVar, Final
 import msgspec
 
 from tsuzuki import Run, Runs, Status, llm
+from tsuzuki.apps.abandoned import abandoned
 from tsuzuki.apps.notes import flows, looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
@@ -31,8 +32,6 @@ from tsuzuki.backends import Query
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunHeld, RunNotFound
 
 Submit = Callable[..., Awaitable[Run]]
-CLAIMING_WAIT: Final = 1.0
-"""How long after it was resumed a run may be without a holder (seconds)."""
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 SMALLEST_CHUNK: Final = 1000
@@ -250,12 +249,8 @@ class Desk:
         return max(found, key=lambda row: row.number, default=None)
 
     async def _abandoned(self, row: Run) -> bool:
-        """Tells whether a run belongs to a process that has ended: no worker will ever take it."""
-        if not row.private or await self._runs.holders.waiter(row) is not None:
-            return False
-        if row.holder is None:  # handed back; or resumed a moment ago, by a process that is about to claim it
-            return self._here or self._runs.now() - row.updated_at > CLAIMING_WAIT
-        return row.holder in await self._runs.holders.gone()
+        """Tells whether a run was left behind; who would carry it out here need not wait for another to claim it."""
+        return await abandoned(self._runs, row, patient=not self._here)
 
     async def cancel(self, session: Session) -> Standing:
         """Cancels the run of a session; what was done stays."""

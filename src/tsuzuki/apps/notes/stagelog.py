@@ -218,6 +218,8 @@ class Lines:
                 self._sync()
 
     def close(self) -> None:
-        """Syncs, and closes the file."""
-        self.sync()
-        os.close(self._descriptor)
+        """Syncs, and closes the file, also where the disk does not sync it."""
+        try:
+            self.sync()
+        finally:
+            os.close(self._descriptor)

@@ -4,7 +4,7 @@ Steps get an item and give it back; they know nothing of sessions, logs and resu
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -219,8 +219,8 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
-        if self._presses is not None:
-            self._presses.close()
-        for each in (self.transformed, self.loaded, self.errors, self.log):
-            each.close()
-        self.extracted.close()
+        with ExitStack() as closed:  # the last is the first; one that cannot be synced keeps no other open
+            for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed):
+                closed.callback(each.close)
+            if self._presses is not None:
+                closed.callback(self._presses.close)

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -15,19 +15,14 @@ from tsuzuki.apps.notes.desk import Desk, Standing, Started
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import Crashed, NoInput, SessionNotFound
 from tsuzuki.apps.notes.sessions import Session
-from tsuzuki.cli.here import Progress, begin_here, with_progress
+from tsuzuki.apps.terminal import submitting
+from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
 from tsuzuki.cli.render import put
 from tsuzuki.cli.store import DEBUG, Store
 from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
 
 Result = TypeVar("Result")
-ALL_FAILED: Final = 5
-SOME_FAILED: Final = 6
-CANCELLED: Final = 7
-INTERRUPTED: Final = 130
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress.")
 limit_option = click.option("--limit", default=0, type=click.IntRange(0), metavar="N", help="Make at most N notes.")
 folder_option = click.option(
     "--session-dir", type=click.Path(path_type=Path, file_okay=False), help="The folder of the session."
@@ -66,11 +61,7 @@ def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def desk_of(runs: Runs, worker: str = "") -> Desk:
     """Gives the desk of whoever sits at this machine; what it starts is carried out by this worker in this process."""
-
-    async def submit(flow: Any, params: dict[str, Any]) -> Run:
-        return await runs.submit(flow, params, private=True, claimed_by=worker)
-
-    return Desk(runs, submit, here=True)
+    return Desk(runs, submitting(runs, worker), here=True)
 
 
 def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
@@ -117,10 +108,9 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
     except RunFailure as failure:
         raise Crashed(f"{_why(store, session_id) or failure} ({again.format(session_id)})") from failure
     except (RunStopped, RunInterrupted) as stopped:
-        cancelled = isinstance(stopped, RunStopped)
-        word = "cancelled" if cancelled else "interrupted"
+        word = "cancelled" if isinstance(stopped, RunStopped) else "interrupted"
         click.echo(f"{word}: what has finished is kept; {again.format(session_id)}", err=True)
-        return CANCELLED if cancelled else INTERRUPTED
+        return stopped.exit_code
     return _told(store, session_id, counts, as_json=as_json)
 
 
@@ -154,4 +144,4 @@ def exit_code(counts: PhaseStatistics | None) -> int:
     """Gives the exit code that fits how it went."""
     if counts is None or not counts.error_count:
         return 0
-    return ALL_FAILED if counts.status is PhaseStatus.FAILED else SOME_FAILED
+    return RunFailure.exit_code if counts.status is PhaseStatus.FAILED else SOME_FAILED

@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
 from tsuzuki.llm.providers.anthropic_batches import AnthropicBatches
-from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, instruction
+from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, told_beforehand
 from tsuzuki.llm.questions import Question, Reply, Usage
 from tsuzuki.llm.wire import events
 
@@ -38,9 +37,7 @@ class Anthropic(Spoken):
 
     def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
         """Says a question."""
-        system = question.system
-        if question.schema is not None and rung != "json_schema":
-            system = f"{system}\n\n{instruction(question.schema)}".strip()
+        system = told_beforehand(question, rung)
         said = [{"role": "user", "content": question.prompt}]
         said += [{"role": turn.role, "content": turn.text} for turn in question.turns]
         body: dict[str, Any] = {
@@ -58,22 +55,18 @@ class Anthropic(Spoken):
             body["stream"] = True
         return body
 
-    def reply(self, found: Any) -> Reply:
+    def read(self, found: Any) -> Reply:
         """Reads an answer."""
-        try:
-            text = "".join(part.get("text") or "" for part in found["content"] if part.get("type") == "text")
-            usage = found.get("usage") or {}
-            counted = sum(usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens"))
-            reason = found.get("stop_reason") or "stop"
-            return Reply(
-                text=text,
-                usage=Usage(counted, usage.get("output_tokens") or 0),
-                model=found.get("model") or self.model,
-                finish=_FINISH.get(reason, reason),
-            )
-        except (KeyError, TypeError, AttributeError):
-            said = self.wire.clean(str(found))
-            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
+        text = "".join(part.get("text") or "" for part in found["content"] if part.get("type") == "text")
+        usage = found.get("usage") or {}
+        counted = sum(usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens"))
+        reason = found.get("stop_reason") or "stop"
+        return Reply(
+            text=text,
+            usage=Usage(counted, usage.get("output_tokens") or 0),
+            model=found.get("model") or self.model,
+            finish=_FINISH.get(reason, reason),
+        )
 
     async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer."""

@@ -10,10 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.llm.capability import BatchLimits, Rung
-from tsuzuki.llm.providers.interface import BatchState, BatchStatus, Found, Intent
-from tsuzuki.llm.providers.openai_batches import LEEWAY, Chat
+from tsuzuki.llm.providers.interface import LEEWAY, BatchState, BatchStatus, Chat, Found, Intent, out_of_a_batch
 from tsuzuki.llm.questions import Question, Reply
-from tsuzuki.llm.wire import Wire
+from tsuzuki.llm.wire import Wire, objects
 
 PLACE: Final = "/v1/messages/batches"
 PAGE: Final = 100
@@ -77,15 +76,13 @@ class AnthropicBatches:
         """Reads the results, line by line."""
         for place in state.files:
             async with self._wire.lines("GET", place) as lines:
-                async for line in lines:
-                    if line.strip():
-                        found = msgspec.json.decode(line)
-                        yield str(found.get("custom_id") or ""), self._outcome(found.get("result") or {})
+                async for found in objects(lines):
+                    yield str(found.get("custom_id") or ""), self._outcome(found.get("result") or {})
 
     def _outcome(self, found: dict[str, Any]) -> Reply:
         kind = found.get("type")
         if kind == "succeeded":
-            return self._chat.reply(found.get("message"))
+            return out_of_a_batch(self._chat, found.get("message"))
         error = found.get("error") or {}
         error = error.get("error") or error
         told = error.get("message") or f"batch {kind}"

@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import Capability, Rung
-from tsuzuki.llm.providers.interface import Piece, Spoken, broken, instruction
+from tsuzuki.llm.providers.interface import Piece, Spoken, broken, told_beforehand
 from tsuzuki.llm.questions import Question, Reply, Usage
 from tsuzuki.llm.wire import events
 
@@ -29,9 +28,7 @@ class Gemini(Spoken):
     def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
         """Says a question."""
         del stream
-        system = question.system
-        if question.schema is not None and rung != "json_schema":
-            system = f"{system}\n\n{instruction(question.schema)}".strip()
+        system = told_beforehand(question, rung)
         said = [_part("user", question.prompt)]
         said += [_part("model" if turn.role == "assistant" else "user", turn.text) for turn in question.turns]
         how: dict[str, Any] = {}
@@ -48,22 +45,18 @@ class Gemini(Spoken):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         return body | {"generationConfig": how} if how else body
 
-    def reply(self, found: Any) -> Reply:
+    def read(self, found: Any) -> Reply:
         """Reads an answer."""
-        try:
-            candidate = _blocked(found) or found["candidates"][0]
-            usage = found.get("usageMetadata") or {}
-            reason = candidate.get("finishReason") or "STOP"
-            spent = (usage.get("candidatesTokenCount") or 0) + (usage.get("thoughtsTokenCount") or 0)
-            return Reply(
-                text=_text(candidate),
-                usage=Usage(usage.get("promptTokenCount") or 0, spent),
-                model=found.get("modelVersion") or self.model,
-                finish=_FINISH.get(reason, reason.lower()),
-            )
-        except (KeyError, IndexError, TypeError, AttributeError):
-            said = self.wire.clean(str(found))
-            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
+        candidate = _blocked(found) or found["candidates"][0]
+        usage = found.get("usageMetadata") or {}
+        reason = candidate.get("finishReason") or "STOP"
+        spent = (usage.get("candidatesTokenCount") or 0) + (usage.get("thoughtsTokenCount") or 0)
+        return Reply(
+            text=_text(candidate),
+            usage=Usage(usage.get("promptTokenCount") or 0, spent),
+            model=found.get("modelVersion") or self.model,
+            finish=_FINISH.get(reason, reason.lower()),
+        )
 
     async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer."""

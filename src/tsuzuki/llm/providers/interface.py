@@ -3,14 +3,16 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
-from tsuzuki.llm.questions import Question, Reply, unfinished
+from tsuzuki.llm.questions import Question, Reply, failed, unfinished
 from tsuzuki.llm.wire import Wire
 
 BatchStatus: TypeAlias = Literal["queued", "running", "completed", "partial_failed", "failed", "cancelled"]
+LEEWAY: Final = 600.0
+"""How far the clock of a provider and ours may be apart (seconds)."""
 
 
 class Provider(Protocol):
@@ -140,8 +142,8 @@ class Spoken:
         """Says a question."""
         raise NotImplementedError
 
-    def reply(self, found: Any) -> Reply:
-        """Reads an answer."""
+    def read(self, found: Any) -> Reply:
+        """Reads an answer; one in which something is not where it should be may raise as Python does."""
         raise NotImplementedError
 
     def place(self, question: Question, *, stream: bool = False) -> str:
@@ -159,6 +161,14 @@ class Spoken:
         return None
 
     # What follows from it
+
+    def reply(self, found: Any) -> Reply:
+        """Reads an answer, or says that there is none in it."""
+        try:
+            return self.read(found)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            said = self.wire.clean(str(found))
+            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
 
     async def complete(self, question: Question, rung: Rung | None = None) -> Reply:
         """Answers a question."""
@@ -197,13 +207,31 @@ class Spoken:
         await self.wire.close()
 
 
+class Chat(Protocol):
+    """How a question looks, and where the answer is: what the batches of a provider need of it."""
+
+    def body(self, question: Question, rung: Rung | None) -> dict[str, Any]: ...
+    def reply(self, found: Any) -> Reply: ...
+
+
+def out_of_a_batch(chat: Chat, found: Any) -> Reply:
+    """Reads an answer of a batch; where there is none in it, that is a failure of its own question alone."""
+    try:
+        return chat.reply(found)
+    except ProviderUnavailable as error:
+        return failed(error)
+
+
 def broken(wire: Wire, said: Any) -> ProviderUnavailable:
     """Says that a stream told of an error instead of going on."""
     told = said.get("message") or said if isinstance(said, dict) else said
     return ProviderUnavailable(f"{wire.provider} broke off in the middle: {wire.clean(str(told))}")
 
 
-def instruction(schema: Any) -> str:
-    """Says in words what the answer has to look like, for those who cannot be held to a schema."""
-    text = json.dumps(schema, ensure_ascii=False)
-    return f"Answer with one JSON value alone, without any other text, that fits this JSON schema:\n{text}"
+def told_beforehand(question: Question, rung: Rung | None) -> str:
+    """Gives what a model is told first: also, in words, what its answer has to look like, unless it is held to that."""
+    if question.schema is None or rung == "json_schema":
+        return question.system
+    text = json.dumps(question.schema, ensure_ascii=False)
+    form = f"Answer with one JSON value alone, without any other text, that fits this JSON schema:\n{text}"
+    return f"{question.system}\n\n{form}".strip()

@@ -3,12 +3,11 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import Capability, Rung, is_local
 from tsuzuki.llm.providers.interface import Piece, Spoken, broken
 from tsuzuki.llm.providers.openai import messages
 from tsuzuki.llm.questions import Question, Reply, Usage
-from tsuzuki.llm.wire import decoded
+from tsuzuki.llm.wire import objects
 
 ADDRESS: Final = "http://127.0.0.1:11434"
 MODEL: Final = "llama3.2"
@@ -32,25 +31,18 @@ class Ollama(Spoken):
             body["options"] = options
         return body
 
-    def reply(self, found: Any) -> Reply:
+    def read(self, found: Any) -> Reply:
         """Reads an answer."""
-        try:
-            return Reply(
-                text=found["message"]["content"],
-                usage=Usage(found.get("prompt_eval_count") or 0, found.get("eval_count") or 0),
-                model=found.get("model") or self.model,
-                finish=found.get("done_reason") or "stop",
-            )
-        except (KeyError, TypeError, AttributeError):
-            said = self.wire.clean(str(found))
-            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
+        return Reply(
+            text=found["message"]["content"],
+            usage=Usage(found.get("prompt_eval_count") or 0, found.get("eval_count") or 0),
+            model=found.get("model") or self.model,
+            finish=found.get("done_reason") or "stop",
+        )
 
     async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer: an object a line."""
-        async for line in lines:
-            if not line.strip():
-                continue
-            event = decoded(line)
+        async for event in objects(lines):
             if "error" in event:
                 raise broken(self.wire, event["error"])
             finish = (event.get("done_reason") or "stop") if event.get("done") else ""

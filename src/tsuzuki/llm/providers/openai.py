@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung, is_local
-from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, instruction
+from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, told_beforehand
 from tsuzuki.llm.providers.openai_batches import OpenAIBatches
 from tsuzuki.llm.questions import Question, Reply, Usage
 from tsuzuki.llm.wire import DONE, events
@@ -41,21 +40,17 @@ class OpenAI(Spoken):
             body["stream"] = True
         return body
 
-    def reply(self, found: Any) -> Reply:
+    def read(self, found: Any) -> Reply:
         """Reads an answer."""
-        try:
-            choice = found["choices"][0]
-            usage = found.get("usage") or {}
-            text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal") or ""
-            return Reply(
-                text=text or refusal,
-                usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
-                model=found.get("model") or self.model,
-                finish="refusal" if refusal and not text else choice.get("finish_reason") or "stop",
-            )
-        except (KeyError, IndexError, TypeError, AttributeError):
-            said = self.wire.clean(str(found))
-            raise ProviderUnavailable(f"{self.name} answered without an answer: {said}") from None
+        choice = found["choices"][0]
+        usage = found.get("usage") or {}
+        text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal") or ""
+        return Reply(
+            text=text or refusal,
+            usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+            model=found.get("model") or self.model,
+            finish="refusal" if refusal and not text else choice.get("finish_reason") or "stop",
+        )
 
     async def pieces(self, lines: AsyncIterator[str]) -> AsyncIterator[Piece]:
         """Reads a streamed answer."""
@@ -75,9 +70,7 @@ class OpenAI(Spoken):
 
 def messages(question: Question, rung: Rung | None) -> list[dict[str, str]]:
     """Gives the messages of a chat: system, prompt, and what was said since."""
-    system = question.system
-    if question.schema is not None and rung != "json_schema":
-        system = f"{system}\n\n{instruction(question.schema)}".strip()
+    system = told_beforehand(question, rung)
     said = [{"role": "system", "content": system}] if system else []
     said.append({"role": "user", "content": question.prompt})
     return said + [{"role": turn.role, "content": turn.text} for turn in question.turns]

@@ -1,22 +1,20 @@
 """OpenAI's batches: a file of questions, a batch over it, and files of outcomes."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from tsuzuki.errors import ProviderRefused
 from tsuzuki.llm.capability import BatchLimits, Rung
-from tsuzuki.llm.providers.interface import BatchState, BatchStatus, Found, Intent
+from tsuzuki.llm.providers.interface import LEEWAY, BatchState, BatchStatus, Chat, Found, Intent, out_of_a_batch
 from tsuzuki.llm.questions import Question, Reply
-from tsuzuki.llm.wire import Wire
+from tsuzuki.llm.wire import Wire, objects
 
 MARK: Final = "tsuzuki_intent"
 ENDPOINT: Final = "/v1/chat/completions"
 PAGE: Final = 100
 REFUSED: Final = 400
-LEEWAY: Final = 600.0
-"""How far the provider's clock and ours may be apart (seconds)."""
 
 _STATES: Final[dict[str, BatchStatus]] = {
     "validating": "queued",
@@ -28,13 +26,6 @@ _STATES: Final[dict[str, BatchStatus]] = {
     "expired": "failed",
     "cancelled": "cancelled",
 }
-
-
-class Chat(Protocol):
-    """How a question looks, and where the answer is."""
-
-    def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]: ...
-    def reply(self, found: Any) -> Reply: ...
 
 
 class OpenAIBatches:
@@ -120,10 +111,8 @@ class OpenAIBatches:
         """Reads the files of outcomes, line by line."""
         for file in state.files:
             async with self._wire.lines("GET", f"/files/{file}/content") as lines:
-                async for line in lines:
-                    if line.strip():
-                        found = msgspec.json.decode(line)
-                        yield str(found.get("custom_id") or ""), self._outcome(found)
+                async for found in objects(lines):
+                    yield str(found.get("custom_id") or ""), self._outcome(found)
 
     def _outcome(self, found: dict[str, Any]) -> Reply:
         response, error = found.get("response") or {}, found.get("error")
@@ -133,7 +122,7 @@ class OpenAIBatches:
         if error:
             told = error.get("message") or error.get("code") if isinstance(error, dict) else error
             return Reply(error=self._wire.clean(str(told or "the provider gave no reason")), finish="error")
-        return self._chat.reply(body)
+        return out_of_a_batch(self._chat, body)
 
     async def cancel(self, batch: str) -> None:
         """Asks for the end of a batch; what is done stays."""

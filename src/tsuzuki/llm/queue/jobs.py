@@ -3,6 +3,7 @@
 The queue knows nothing of who asks, and nothing of what is asked: `request_json` is text to it.
 """
 
+import logging
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -29,7 +30,6 @@ Given = TypeVar("Given")
 FILE: Final = "llm_jobs.db"
 STRATEGY: Final = "llm.bulk_strategy"
 PAGE: Final = 500
-INFO: Final = 20
 UNATTENDED: Final = 60.0
 """How long after its time a batch may be looked at before its jobs are said to wait (seconds)."""
 
@@ -85,11 +85,14 @@ class JobQueue:
 
     async def close(self) -> None:
         """Lets go of the jobs it holds, and of the file."""
-        if self._presence is not None:
-            presence, self._presence = self._presence, None
-            await self.write(lambda db: self._take_back(db, self.holder))
-            presence.close()
-        await self._database.close()
+        presence, self._presence = self._presence, None
+        try:
+            if presence is not None:
+                await self.write(lambda db: self._take_back(db, self.holder))
+        finally:  # where the file takes nothing more, others see that nobody is here, and take the jobs back
+            if presence is not None:
+                presence.close()
+            await self._database.close()
 
     async def write(self, call: Callable[[sqlite3.Connection], Given]) -> Given:
         """Does something in a transaction."""
@@ -219,7 +222,7 @@ class JobQueue:
         return await self.write(lambda db: self._claim(db, process_id))
 
     async def begin(self, process_id: str, job_id: str, request: Any) -> Job:
-        """Takes one job, which is added if it is not there; gives it as it is, where it is COMPLETED or another's."""
+        """Takes one job, which is added if it is not there, from whoever had it; one that is COMPLETED is as it is."""
         text = _json(request)
 
         def work(db: sqlite3.Connection) -> Job:
@@ -288,7 +291,7 @@ class JobQueue:
             await self.write(lambda db: db.execute(SQL["unattended"], late))
             result["recovered"] = recovered
         if recovered:
-            tell(INFO, f"recovered {recovered} jobs of {len(dead)} holders that are gone", recovered=recovered)
+            tell(logging.INFO, f"recovered {recovered} jobs of {len(dead)} holders that are gone", recovered=recovered)
         return recovered
 
     def _take_back(self, db: sqlite3.Connection, holder: str) -> int:

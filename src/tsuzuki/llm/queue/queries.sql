@@ -62,9 +62,6 @@ UPDATE llm_jobs SET error_message = NULL WHERE id = ?;
 -- lease: by whom
 INSERT OR REPLACE INTO llm_leases (job_id, holder, taken_at) VALUES (?, ?, ?);
 
--- holder_of: who has a job
-SELECT holder FROM llm_leases WHERE job_id = ?;
-
 -- finish: a job that is under way has ended; so has one that waits for its batch, also after a cancel
 UPDATE llm_jobs SET status = :status, response_json = :response, error_message = :error,
     updated_at = max(:now, created_at)

@@ -77,3 +77,7 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene]) -> No
     window.page.get_by_role("button", name="新しいコミットをすべて収集").click()
     window.sees(".note", "収集対象が見つかりません")
     window.expected.append("400")
+    window.page.route("**/api/commits/bulk*", lambda route: route.abort())
+    window.page.get_by_role("button", name="新しいコミットをすべて収集").click()
+    window.sees(".note", "ゲートウェイに接続できません")
+    window.expected.append("ERR_FAILED")

@@ -1,6 +1,6 @@
 // The bulk run: how far it is, what one can do with it, what failed and why, and those before it.
-import { Bar, Card, Elapsed, Empty, RunLink, Table, Time, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
-import { API, Frame, Old, Until, act, said, to } from "./frame.js";
+import { Bar, Card, Elapsed, Empty, RunLink, Table, Time, act, ask, half, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { API, Frame, Old, Until, to } from "./frame.js";
 
 const FIRST = 30;
 const TONES = /** @type {Record<string, string>} */ ({ success: "good", completed: "good", failed: "bad", running: "active", cancelled: "warn", interrupted: "warn", pending: "quiet" });
@@ -61,7 +61,7 @@ function Results({ results }) {
     { name: "branch", title: t("commits.branch"), cell: (/** @type {any} */ row) => row.branch_name },
     { name: "state", title: t("commits.state"), cell: (/** @type {any} */ row) => html`<${State} state=${row.status} />` },
     { name: "new", title: t("commits.new"), class: "figure", cell: (/** @type {any} */ row) => (row.new_commits_count === null ? "-" : number(row.new_commits_count)) },
-    { name: "reason", title: t("commits.reason"), cell: (/** @type {any} */ row) => said(row.error_message ?? "") },
+    { name: "reason", title: t("commits.reason"), cell: (/** @type {any} */ row) => half(row.error_message ?? "") },
   ];
   const most = all ? rows.length : Math.max(FIRST, rows.filter((row) => row.status === "failed").length);
   return html`<${Table} label=${t("commits.results")} columns=${columns} rows=${rows.slice(0, most)} rowKey=${(/** @type {any} */ row) => `${row.project_id}:${row.branch_name}`} />

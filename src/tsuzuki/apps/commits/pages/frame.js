@@ -1,5 +1,5 @@
-// What the pages share: their tabs, their address, and an action whose problem is told in passing.
-import { Page, Problem, Stale, Tabs, Waiting, ask, html, language, link, t, tell } from "../../static/parts.js";
+// What the pages share: their tabs, their address, and problems in the language of who reads.
+import { Page, Problem, Stale, Tabs, Waiting, ask, half, html, link, t } from "../../static/parts.js";
 
 export const API = "/api/commits";
 const HOME = "/apps/commits";
@@ -16,21 +16,8 @@ export function Frame({ current, actions, children, title }) {
   <//>`;
 }
 
-/** Does something, and tells where it cannot be done. @param {() => Promise<unknown>} work @param {string} [done] */
-export async function act(work, done) {
-  try {
-    const answer = await work();
-    if (done) tell(done);
-    return answer;
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    tell(said(error.message), "bad");
-    return null;
-  }
-}
-
 /** A problem in the language of who reads. @param {Problem|null} problem */
-const inWords = (problem) => problem && new Problem(problem.status, { detail: said(problem.message), error_id: problem.errorId, errors: problem.fields });
+const inWords = (problem) => problem && new Problem(problem.status, { detail: half(problem.message), error_id: problem.errorId, errors: problem.fields });
 
 /** @param {{problem: Problem|null, again?: () => void}} props */
 export const Until = ({ problem, again }) => html`<${Waiting} problem=${inWords(problem)} again=${again} />`;
@@ -45,10 +32,4 @@ export async function sent(path, how) {
   } catch (error) {
     throw error instanceof Problem ? inWords(error) : error;
   }
-}
-
-/** Reasons are kept in both languages, Japanese first: gives the one of who reads. @param {string} text */
-export function said(text) {
-  const at = text.indexOf(" / ");
-  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
 }

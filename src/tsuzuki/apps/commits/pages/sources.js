@@ -1,6 +1,6 @@
 // Connections and their projects; a project with its branches, to be collected or removed.
-import { Bar, Card, Confirm, Empty, RunLink, Table, Time, ask, html, number, t, useAsked, useEffect, useState } from "../../static/parts.js";
-import { API, Frame, Old, Until, act, said, sent, to } from "./frame.js";
+import { Bar, Card, Confirm, Empty, RunLink, Table, Time, act, ask, half, html, number, t, useAsked, useEffect, useState } from "../../static/parts.js";
+import { API, Frame, Old, Until, sent, to } from "./frame.js";
 
 export function Sources() {
   const connections = useAsked(`${API}/connections`, { every: 10 });
@@ -101,7 +101,7 @@ export function Project({ id }) {
 }
 
 /** Why a source cannot be asked. @param {{problem: any, again: () => void}} props */
-const Unasked = ({ problem, again }) => problem && html`<div class="notice tone-bad" role="alert"><p>${said(problem.message)}</p><button class="button" onClick=${again}>${t("action.again")}</button></div>`;
+const Unasked = ({ problem, again }) => problem && html`<div class="notice tone-bad" role="alert"><p>${half(problem.message)}</p><button class="button" onClick=${again}>${t("action.again")}</button></div>`;
 
 /** Which days to collect. @param {{span: Record<string, string>, choose: (span: any) => void}} props */
 function Days({ span, choose }) {
@@ -123,7 +123,7 @@ function Outcome({ id, over }) {
   return html`<${Card} title=${t(!terminal ? "commits.collecting" : `commits.ended.${run.value.status === "COMPLETED" && lost > 0 ? "some" : run.value.status}`)} actions=${html`<${RunLink} run=${run.value.number}>${t("commits.run", { n: run.value.number })}<//>`}>
     <${Bar} done=${done} failed=${lost} total=${total} label=${t("commits.collect")} />
     <p>${number(done + lost)} / ${number(total)} · ${t("commits.failed")} ${number(lost)}${result.value ? ` · ${t("commits.new")} ${number(found)}` : ""}</p>
-    ${failed.length > 0 && html`<div class="notice tone-bad" role="alert"><div>${failed.map(([name, why]) => html`<p key=${name}><strong>${name}</strong> ${said(String(why))}</p>`)}</div></div>`}
+    ${failed.length > 0 && html`<div class="notice tone-bad" role="alert"><div>${failed.map(([name, why]) => html`<p key=${name}><strong>${name}</strong> ${half(String(why))}</p>`)}</div></div>`}
     ${run.value.error && html`<p class="notice tone-bad" role="alert">${run.value.error.message ?? String(run.value.error)}</p>`}
   <//>`;
 }

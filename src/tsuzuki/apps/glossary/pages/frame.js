@@ -1,5 +1,5 @@
 // What the pages share: addresses, an action whose problem is told in passing, and a list of which a part is shown.
-import { LateInput, Problem, html, language, link, t, tell, useState } from "../../static/parts.js";
+import { LateInput, Problem, act as acting, half, html, language, link, t, useState } from "../../static/parts.js";
 
 export const API = "/api/projects";
 export const HOME = "/apps/glossary";
@@ -26,23 +26,12 @@ export function said(text) {
     const found = form.exec(text);
     if (found) return t(`glossary.said.${key}`, { ...found.groups, ...(found.groups?.why === undefined ? {} : { why: said(found.groups.why) }) });
   }
-  const prefix = /^Run failed: /.exec(text)?.[0] ?? "";
-  const at = text.indexOf(" / ");
-  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : prefix + text.slice(at + 3);
+  const failed = language.value === "ja" ? null : /^Run failed: (?=.* \/ )/s.exec(text);
+  return (failed?.[0] ?? "") + half(text);
 }
 
 /** Does something, and tells where it cannot be done: then it gives null. @param {() => Promise<any>} work @param {string} [done] */
-export async function act(work, done) {
-  try {
-    const answer = await work();
-    if (done) tell(done);
-    return answer;
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    tell(error.status ? said(error.message) : t("problem.unreachable"), "bad");
-    return null;
-  }
-}
+export const act = (work, done) => acting(work, done, said);
 
 /** Does something for a window that tells problems itself. @param {() => Promise<any>} work */
 export async function sent(work) {

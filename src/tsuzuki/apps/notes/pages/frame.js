@@ -1,5 +1,5 @@
-// What the pages share: their addresses, how states look, and an action whose problem is told in passing.
-import { Bar, Problem, html, language, link, t, tell } from "../../static/parts.js";
+// What the pages share: their addresses, and how states look.
+import { Bar, html, link, t } from "../../static/parts.js";
 
 export const API = "/api/notes";
 const HOME = "/apps/notes";
@@ -13,25 +13,6 @@ export const to = (path) => link(`${HOME}${path}`);
 
 /** @param {{state: string}} props */
 export const State = ({ state }) => html`<span class=${`tone-${TONES[state] ?? "quiet"}`} data-state=${state}>${t(`notes.state.${state}`)}</span>`;
-
-/** Does something, and tells where it cannot be done. @param {() => Promise<any>} work @param {string} [done] */
-export async function act(work, done) {
-  try {
-    const answer = await work();
-    if (done) tell(done);
-    return answer;
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    tell(said(error.message), "bad");
-    return null;
-  }
-}
-
-/** Refusals are told in both languages, Japanese first: gives the one of who reads. @param {string} text */
-export function said(text) {
-  const at = text.indexOf(" / ");
-  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
-}
 
 /** How far a session is; one that nobody works on and that has nothing does not look as if it went on. @param {any} session */
 export const progress = (session) => (session.total_count || session.active) && html`<${Bar} done=${session.success_count} failed=${session.error_count} skipped=${session.skipped_count} total=${session.total_count} label=${t("notes.progress")} />`;

@@ -1,6 +1,6 @@
 // One session: how far it is, what one can do with it, what failed and why, and its notes to look at.
-import { Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, Waiting, ask, html, number, t, useAsked, useState } from "../../static/parts.js";
-import { API, State, act, counts, progress, said, to } from "./frame.js";
+import { Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, Waiting, act, ask, half, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { API, State, counts, progress, to } from "./frame.js";
 
 const SHOWN = 50;
 
@@ -42,7 +42,7 @@ function Standing({ session }) {
       ${session.cost !== null && html`<${Fact} name=${t("notes.cost")}>$${session.cost.toFixed(4)}<//>`}
       ${session.run_number && html`<${Fact} name=${t("notes.run")}><${RunLink} run=${session.run_number} /><//>`}
     </dl>
-    ${session.error && html`<p class="notice tone-bad" role="alert">${said(session.error)}</p>`}
+    ${session.error && html`<p class="notice tone-bad" role="alert">${half(session.error)}</p>`}
   <//>`;
 }
 
@@ -53,7 +53,7 @@ function Failed({ at, session }) {
   const columns = [
     { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title },
     { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => t(`notes.stage.${row.stage}`) },
-    { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => said(row.error_message) },
+    { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => half(row.error_message) },
   ];
   return html`<${Card} title=${t("notes.failed")} flush>
     <${Table} label=${t("notes.failed")} columns=${columns} rows=${asked.value.slice(0, SHOWN)} rowKey=${(/** @type {any} */ row) => row.item_id} />

@@ -1,6 +1,6 @@
 // The sessions, the newest first, and a form that starts one.
-import { Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
-import { API, State, act, counts, progress, to } from "./frame.js";
+import { Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, act, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
+import { API, State, counts, progress, to } from "./frame.js";
 
 export function Sessions() {
   const asked = useAsked(`${API}/sessions`, { every: 2 });

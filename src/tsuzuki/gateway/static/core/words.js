@@ -36,6 +36,12 @@ export function t(key, values = {}) {
 /** Gives the words of a key where there are any. @param {string} key @returns {string|undefined} */
 export const word = (key) => (learned.value, dictionaries[language.value]?.[key] ?? dictionaries.en[key]);
 
+/** Of a text in both languages, Japanese first, that of who reads; any other as it is. @param {string} text */
+export function half(text) {
+  const at = text.indexOf(" / ");
+  return at < 0 ? text : language.value === "ja" ? text.slice(0, at) : text.slice(at + 3);
+}
+
 /** Adds the words of an application. @param {Record<string, Record<string, string>>} words by language */
 export function learn(words) {
   for (const [tongue, added] of Object.entries(words)) Object.assign((dictionaries[tongue] ??= {}), added);

@@ -1,7 +1,7 @@
 // Windows above the page: native dialogs, which keep the focus and close with Escape.
 import { html, signal, useId, useLayoutEffect, useRef, useState } from "../core/view.js";
 import { Problem } from "../core/api.js";
-import { t } from "../core/words.js";
+import { half, t } from "../core/words.js";
 import { Icon } from "./icons.js";
 import { Explained } from "./states.js";
 
@@ -59,6 +59,22 @@ export function tell(text, tone = "good") {
   const id = (count += 1);
   notes.value = [...notes.value.slice(-3), { id, text, tone }];
   setTimeout(() => (notes.value = notes.value.filter((note) => note.id !== id)), tone === "bad" ? 9000 : 4500);
+}
+
+/**
+ * Does something, and tells in passing where it cannot be done: then it gives null.
+ * @param {() => Promise<any>} work @param {string} [done] @param {(text: string) => string} [said] what the gateway says, for who reads
+ */
+export async function act(work, done, said = half) {
+  try {
+    const answer = await work();
+    if (done) tell(done);
+    return answer;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    tell(error.status ? said(error.message) : t("problem.unreachable"), "bad");
+    return null;
+  }
 }
 
 /** What was told in passing. */

@@ -177,7 +177,7 @@ WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now A
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder.
-SELECT priority, number, id, tag, {dealt_with} FROM runs INDEXED BY runs_held
+SELECT priority, number, id, tag, {dealt_with}, row FROM runs INDEXED BY runs_held
 WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 

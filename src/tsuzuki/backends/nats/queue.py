@@ -13,9 +13,9 @@ from tsuzuki import facts as f
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
-from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import ApiError, Unclear, fault, unclear
 from tsuzuki.backends.nats.frames import ELSEWHERE, HUGE_PARAMS, Frame, Tip
-from tsuzuki.backends.nats.keys import Keys, Taken
+from tsuzuki.backends.nats.keys import SUBMITTER, Keys, Taken, is_taken_back
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.reserve import Reserve
@@ -56,7 +56,9 @@ class Queue:
         self._fences: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Leaves."""
+        """Leaves; what is to be taken back is, if the store answers soon."""
+        if self._fences:
+            await asyncio.wait(self._fences, timeout=self._options.timeout)
         for task in self._fences:
             task.cancel()
         await asyncio.gather(*self._fences, return_exceptions=True)
@@ -117,7 +119,7 @@ class Queue:
             fence = asyncio.get_running_loop().create_task(self._take_back(row, frame))
             self._fences.add(fence)
             fence.add_done_callback(self._fences.discard)
-            raise
+            raise unclear(error) from error.__cause__
         await self._written(tip, facts)
         return row
 
@@ -147,19 +149,27 @@ class Queue:
         while not self._wire.closed:
             await self._wire.connected(self._options.timeout)
             try:
-                try:
-                    await self._chain.bury(run.id, None)
-                    await self._forget_params(run)
-                except Passed as passed:
-                    if passed.tip is not None and passed.tip.mark == frame.mark:
-                        ask = f.CancelAsked(at=self._clock.now(), by="submit", reason="its submission was unclear")
-                        await self.ask(run.id, ask, frozenset({run.holder or ""}))  # he was told of an error too
-                await self._keys.free(run)
-                await self._keys.free_once(run)
+                if await self._keys.may_take_back(run) and await self._is_taken_back(run, frame):
+                    await self._keys.free(run)
+                    await self._keys.free_once(run)
                 return
             except (StoreError, Unclear, ApiError) as error:
                 logger.debug("run %s is not fenced yet: %s", run.id, error)
                 await asyncio.sleep(1.0)
+
+    async def _is_taken_back(self, run: Run, frame: Frame) -> bool:
+        """Fences or cancels a run; tells whether its keys are free: one that was claimed ends first, or has ended."""
+        try:
+            await self._chain.bury(run.id, None)
+        except Passed as passed:
+            tip = passed.tip
+            if tip is None or tip.run is None or await self._chain.mark_at(tip.first) != frame.mark:
+                return True  # others have fenced it
+            ask = f.CancelAsked(at=self._clock.now(), by=SUBMITTER, reason="its submission was unclear")
+            _, row = await self.ask(run.id, ask, frozenset({run.holder or ""}))  # he was told of an error too
+            return row is None or is_taken_back(row)
+        await self._forget_params(run)
+        return True
 
     # Asking
 

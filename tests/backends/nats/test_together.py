@@ -108,6 +108,20 @@ async def test_the_holder_lets_a_request_in(stores: Two) -> None:
     assert (await b.row(two, claim.run.id)).status is Status.CANCELLING
 
 
+async def test_a_private_run_that_others_know_is_theirs_when_it_is_resumed_for_all(stores: Two) -> None:
+    one, two = stores
+    run = await b.ended(one, Status.FAILED, private=True)
+    assert [row.id for row in await two.search(Query(private=True))] == [run.id]
+    assert await two.claim("other", tags=["default"]) == []
+    await one.ask(run.id, f.ResumeAsked(at=b.AT, share=True))
+
+    async def given() -> bool:
+        return [claim.run.id for claim in await two.claim("other", tags=["default"])] == [run.id]
+
+    await until(given, 5)
+    assert await two.search(Query(private=True)) == []
+
+
 async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two) -> None:
     one, two = stores
     dead = b.a_run(key="k", idempotency_key="once")

@@ -135,8 +135,8 @@ UPDATE about SET seq = :seq, mark = :mark, at = :at, latest = max(latest, :lates
 -- put: Sets the row of a run, unless a newer one is known.
 INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
-    holder = excluded.holder, not_before = excluded.not_before, finished_at = excluded.finished_at,
-    updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
+    private = excluded.private, holder = excluded.holder, not_before = excluded.not_before,
+    finished_at = excluded.finished_at, updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
     spent = excluded.spent, row = excluded.row
 WHERE excluded.seq > runs.seq;
 

@@ -58,7 +58,7 @@ def accepted_runs_have_ended(evidence: Evidence) -> Iterator[str]:
 
 
 def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
-    """What was answered with an error is not there, or was taken back before anybody claimed it.
+    """What was answered with an error is not there, or was taken back; how many of these had begun is counted.
 
     And what was asked for several times is there once.
     """
@@ -70,18 +70,23 @@ def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
             made[story.row["flow"].removeprefix("yaml-")].append(story.run_id)
     for each in evidence.submissions:
         runs = made[each["token"]]
-        back = [run for run in runs if _taken_back(evidence.stories[run])]
+        back = [run for run in runs if _taken_back(evidence.stories[run], unclear=each["refused"] in (0, 503))]
         evidence.figures["submissions taken back"] += len(back)
+        evidence.figures["submissions taken back that had begun"] += sum(_begun(evidence.stories[run]) for run in back)
         if each["refused"] and runs != back:
             yield f"{each['flow']} {each['token']} was refused with {each['refused']} and is run {runs}"
         if len(runs) - len(back) > 1:
             yield f"{each['flow']} {each['token']} was asked for once and is there as {runs}"
 
 
-def _taken_back(story: Story) -> bool:
-    """Tells whether a submission whose fate was unclear was cancelled by who made it, and never began."""
+def _begun(story: Story) -> bool:
+    return bool(story.of("Claimed"))
+
+
+def _taken_back(story: Story, *, unclear: bool) -> bool:
+    """Tells whether a submission whose fate was unclear was cancelled by who made it; any other never began."""
     by = {fact.get("by") for fact in story.of("CancelAsked")}
-    return story.row["status"] == "CANCELLED" and by == {"submit"} and not story.of("Claimed")
+    return story.row["status"] == "CANCELLED" and by == {"submit"} and (unclear or not _begun(story))
 
 
 def journals_are_gapless(evidence: Evidence) -> Iterator[str]:

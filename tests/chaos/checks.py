@@ -103,6 +103,14 @@ def journals_are_gapless(evidence: Evidence) -> Iterator[str]:
             yield f"run {story.run_id}: attempts fall: {attempts}"
 
 
+def requests_are_let_in_once(evidence: Evidence) -> Iterator[str]:
+    """Each request that a journal has let in was asked, and is let in once."""
+    for story in evidence.stories.values():
+        evidence.figures["requests asked"] += len(story.asked)
+        if len(set(story.let_in)) < len(story.let_in) or not set(story.let_in) <= set(story.asked):
+            yield f"run {story.run_id}: the requests {story.let_in} were let in, {story.asked} were asked"
+
+
 def _odd(positions: list[int]) -> str:
     return str(next((pair for pair in zip([0, *positions], positions, strict=False) if pair[1] != pair[0] + 1), ""))
 
@@ -337,6 +345,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     accepted_runs_have_ended,
     refused_runs_never_ran,
     journals_are_gapless,
+    requests_are_let_in_once,
     rows_are_what_the_journals_say,
     outcomes_are_recorded_once,
     nothing_acknowledged_was_called_again,

@@ -120,6 +120,10 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
         lambda e: next(iter(e.stories.values())).facts[1][1].update(attempt=9),
         "journals_are_gapless",
     ),
+    "a request is let in twice": (
+        lambda e: next(iter(e.stories.values())).let_in.extend([7, 7]),
+        "requests_are_let_in_once",
+    ),
     "a call is made again": (call_again, "nothing_acknowledged_was_called_again"),
     "a value is made up": (lambda e: e.calls.clear(), "nothing_acknowledged_was_called_again"),
     "a result is another": (

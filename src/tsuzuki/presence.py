@@ -228,7 +228,7 @@ class Watch:
         if self._heard is not None and monotonic - self._heard > self._outage:
             self._seen.clear()
         elif self._heard is not None and monotonic - self._heard > self._overdue:
-            self._take_back(GLANCE)
+            self._take_back(self._lease / 6)
         self._heard, self._sure = monotonic, self._watched
 
     def blind(self) -> None:

@@ -334,6 +334,20 @@ def claimable(run: Run, at: float, dead: frozenset[str], *, patient: bool = Fals
     return run.status in ACTIVE and run.holder in dead
 
 
+def precedence(run: Run) -> tuple[int, int, int]:
+    """Says in which order runs are claimed: what has lost its worker first, then by priority, then by age.
+
+    It was under way, and would still be: that its worker died must not put it behind all that waits. One that seems to
+    kill its workers has no such right.
+    """
+    return turn(run.barren) if run.holder is not None else 1, -run.priority, run.number
+
+
+def turn(barren: int) -> int:
+    """Says whether a run that has lost its worker comes first (0) or in its turn (1), after so many claims."""
+    return int(barren > _SUSPICIOUS)
+
+
 def rest(barren: int) -> float:
     """Says how long a run is left alone, after so many claims without an outcome, since its last one (seconds)."""
     return 0.0 if barren <= _SUSPICIOUS else min(2.0 ** (barren - _SUSPICIOUS - 1), LONGEST_REST)

@@ -7,13 +7,14 @@ count of heartbeats has stood still for a whole lease on our own monotonic clock
 compared, and time that this machine slept does not count.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import os
 import platform
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from datetime import datetime
 from functools import cache
@@ -25,7 +26,7 @@ from urllib.parse import quote
 import msgspec
 
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
-from tsuzuki.clock import Clock
+from tsuzuki.clock import Clock, until_tick
 from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.lifecycle import Run
 
@@ -119,6 +120,8 @@ def process_of(record: WorkerRecord) -> str:
 
 GLANCE: Final = 2.0
 """How much silence one look can tell of (seconds): a look that came late or hung was perhaps not the only one."""
+OUTAGE: Final = 10.0
+"""After an outage of so many seconds, or of a lease, silence begins anew: others need a moment to come back, too."""
 
 
 def state_of(record: WorkerRecord, now: float, silent: float) -> WorkerState:
@@ -193,26 +196,44 @@ def _seconds(stamp: str | None) -> float | None:
     return None if stamp is None else datetime.fromisoformat(stamp).timestamp()
 
 
+async def looking(look: Callable[[], Awaitable[None]], pause: float) -> None:
+    """Looks for the dead every so many seconds, apart from all else: what hangs beside it does not delay it."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(until_tick(loop.time(), pause))
+        with contextlib.suppress(StoreError):
+            await look()
+
+
 class Watch:
-    """Knows which workers are dead."""
+    """Knows which workers are dead.
+
+    Silence is time in which we could see, and were heard ourselves, and another was not. What we could not see does
+    not count, and does not wipe out what was counted before: a watcher that is blind again and again notices a death
+    all the same. Only after a long outage does it begin anew, since everybody has to come back then.
+    """
 
     def __init__(self, lease: float, *, one_machine: bool) -> None:
         self._lease = lease
         self._one_machine = one_machine
         self._seen: dict[str, tuple[int, float]] = {}
-        self._looked = self._watched = 0.0
+        self._looked = self._watched = self._sure = 0.0
         self._overdue = max(lease / 2, GLANCE)
+        self._outage = max(lease, OUTAGE)
         self._heard: float | None = None
+        self._blind = False
 
     def heard(self, monotonic: float) -> None:
         """Takes note that a heartbeat of our own was written: while ours cannot be, those of others cannot either."""
-        if self._heard is not None and monotonic - self._heard > self._overdue:
-            self.blind()
-        self._heard = monotonic
+        if self._heard is not None and monotonic - self._heard > self._outage:
+            self._seen.clear()
+        elif self._heard is not None and monotonic - self._heard > self._overdue:
+            self._take_back(self._lease / 6)
+        self._heard, self._sure = monotonic, self._watched
 
     def blind(self) -> None:
-        """Takes note that the store could not be read: silence that began before was perhaps our own."""
-        self._seen.clear()
+        """Takes note that the store could not be read or written: silence until the next look was perhaps our own."""
+        self._blind = True
 
     async def look(self, backend: Backend, worker: str, clock: Clock) -> frozenset[str]:
         """Looks which of the others that hold something are dead."""
@@ -225,10 +246,18 @@ class Watch:
 
     def dead(self, records: list[WorkerRecord], monotonic: float) -> frozenset[str]:
         """Gives the ids of the workers that are gone, or silent for a whole lease while we watched."""
-        if self._heard is None or monotonic - self._heard <= self._overdue:
-            self._watched += min(monotonic - self._looked, GLANCE)
-        self._looked = monotonic
+        unseen = monotonic - self._looked
+        if self._blind and unseen > self._outage:
+            self._seen.clear()
+        elif not self._blind and (self._heard is None or monotonic - self._heard <= self._overdue):
+            self._watched += min(unseen, GLANCE)
+        self._looked, self._blind = monotonic, False
         return frozenset(r.id for r in records if self._is_dead(r))
+
+    def _take_back(self, most: float) -> None:
+        """Lets no more than so many seconds count of what was watched since our last heartbeat: it came late."""
+        self._watched = min(self._watched, self._sure + most)
+        self._seen = {name: (beats, min(since, self._watched)) for name, (beats, since) in self._seen.items()}
 
     def _is_dead(self, record: WorkerRecord) -> bool:
         if record.stopped or is_gone(record, one_machine=self._one_machine):

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Self
 
 from tsuzuki import facts as f
@@ -25,7 +26,7 @@ from tsuzuki.held import Held
 from tsuzuki.lifecycle import Run
 from tsuzuki.limits import Limits
 from tsuzuki.loops import kept_going
-from tsuzuki.presence import Badge, Presence, Watch
+from tsuzuki.presence import Badge, Presence, Watch, looking
 from tsuzuki.runlog import CAPTURE
 from tsuzuki.runner import Compile, execute
 from tsuzuki.strays import Look, Unattended
@@ -135,6 +136,7 @@ class Worker:
         self._loops = [
             kept_going(self._beating, "tsuzuki-heartbeat"),
             kept_going(self._watching, "tsuzuki-watch"),
+            kept_going(partial(looking, self._look_for_the_dead, LOOK), "tsuzuki-dead"),
             kept_going(self._held.flushing, "tsuzuki-flush"),
         ]
         return self
@@ -360,7 +362,6 @@ class Worker:
                 await self._held.see_cancels(self.id)
                 if (now := self._clock.monotonic()) >= due:
                     due = now + until_tick(now, LOOK)
-                    await self._look_for_the_dead()
                     if self._badge.outdated(self._held.current):
                         await self._beat()
                     if await self._held.release_stuck(LOOK):

@@ -58,7 +58,7 @@ def accepted_runs_have_ended(evidence: Evidence) -> Iterator[str]:
 
 
 def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
-    """What was answered with an error is not there, or was taken back before anybody claimed it.
+    """What was answered with an error is not there, or was taken back; how many of these had begun is counted.
 
     And what was asked for several times is there once.
     """
@@ -70,18 +70,23 @@ def refused_runs_never_ran(evidence: Evidence) -> Iterator[str]:
             made[story.row["flow"].removeprefix("yaml-")].append(story.run_id)
     for each in evidence.submissions:
         runs = made[each["token"]]
-        back = [run for run in runs if _taken_back(evidence.stories[run])]
+        back = [run for run in runs if _taken_back(evidence.stories[run], unclear=each["refused"] in (0, 503))]
         evidence.figures["submissions taken back"] += len(back)
+        evidence.figures["submissions taken back that had begun"] += sum(_begun(evidence.stories[run]) for run in back)
         if each["refused"] and runs != back:
             yield f"{each['flow']} {each['token']} was refused with {each['refused']} and is run {runs}"
         if len(runs) - len(back) > 1:
             yield f"{each['flow']} {each['token']} was asked for once and is there as {runs}"
 
 
-def _taken_back(story: Story) -> bool:
-    """Tells whether a submission whose fate was unclear was cancelled by who made it, and never began."""
+def _begun(story: Story) -> bool:
+    return bool(story.of("Claimed"))
+
+
+def _taken_back(story: Story, *, unclear: bool) -> bool:
+    """Tells whether a submission whose fate was unclear was cancelled by who made it; any other never began."""
     by = {fact.get("by") for fact in story.of("CancelAsked")}
-    return story.row["status"] == "CANCELLED" and by == {"submit"} and not story.of("Claimed")
+    return story.row["status"] == "CANCELLED" and by == {"submit"} and (unclear or not _begun(story))
 
 
 def journals_are_gapless(evidence: Evidence) -> Iterator[str]:
@@ -96,6 +101,14 @@ def journals_are_gapless(evidence: Evidence) -> Iterator[str]:
         attempts = [fact.get("attempt", 1) for _, fact in story.facts]
         if attempts != sorted(attempts):
             yield f"run {story.run_id}: attempts fall: {attempts}"
+
+
+def requests_are_let_in_once(evidence: Evidence) -> Iterator[str]:
+    """Each request that a journal has let in was asked, and is let in once."""
+    for story in evidence.stories.values():
+        evidence.figures["requests asked"] += len(story.asked)
+        if len(set(story.let_in)) < len(story.let_in) or not set(story.let_in) <= set(story.asked):
+            yield f"run {story.run_id}: the requests {story.let_in} were let in, {story.asked} were asked"
 
 
 def _odd(positions: list[int]) -> str:
@@ -332,6 +345,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     accepted_runs_have_ended,
     refused_runs_never_ran,
     journals_are_gapless,
+    requests_are_let_in_once,
     rows_are_what_the_journals_say,
     outcomes_are_recorded_once,
     nothing_acknowledged_was_called_again,

@@ -27,6 +27,10 @@ class Story:
     run_id: str
     row: dict[str, Any]
     facts: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    """The requests on the subject of the run, where its store has such."""
+    let_in: list[int] = field(default_factory=list)
+    """Those that messages of its journal say they have let in."""
 
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         return [fact for _, fact in self.facts if fact["kind"] in kinds]
@@ -58,6 +62,7 @@ async def from_nats(url: str) -> dict[str, Story]:
     names = Topology(options)
     client = await nats.connect(list(options.servers))
     stories: dict[str, Story] = {}
+    requests: list[tuple[str, int]] = []
     try:
         stream = client.jetstream()
         total = (await stream.stream_info(names.journal)).state.messages
@@ -66,22 +71,30 @@ async def from_nats(url: str) -> dict[str, Story]:
         read = 0
         while read < total:
             for message in await reader.fetch(min(AT_ONCE, total - read), timeout=20):
-                _told(stories, last_token(message.subject), message.data)
+                run_id = last_token(message.subject)
+                if message.subject == names.request(run_id):
+                    requests.append((run_id, message.metadata.sequence.stream))
+                else:
+                    _told(stories, run_id, message.data)
                 read += 1
                 await message.ack()
     finally:
         await client.close()
+    for run_id, seq in requests:
+        if run_id in stories:
+            stories[run_id].asked.append(seq)
     return stories
 
 
 def _told(stories: dict[str, Story], run_id: str, data: bytes) -> None:
-    """Adds a message: (mark, position of its last fact, first sequence, row, facts)."""
-    _, position, _, row, facts = msgspec.msgpack.decode(data)
+    """Adds a message: (mark, position of its last fact, first sequence, row, facts, requests that it lets in)."""
+    _, position, _, row, facts, let_in = msgspec.msgpack.decode(data)
     if row is None:  # a tombstone: a submission that was answered with an error, or a run that was removed
         stories.pop(run_id, None)
         return
     plain, result = msgspec.msgpack.decode(row)
     story = stories.setdefault(run_id, Story(run_id, {}))
     story.row = {**json.loads(plain), "result": None if result is None else result.decode()}
+    story.let_in += let_in
     first = position - len(facts) + 1
     story.facts += [(first + at, json.loads(fact)) for at, fact in enumerate(facts)]

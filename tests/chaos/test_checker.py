@@ -120,6 +120,10 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
         lambda e: next(iter(e.stories.values())).facts[1][1].update(attempt=9),
         "journals_are_gapless",
     ),
+    "a request is let in twice": (
+        lambda e: next(iter(e.stories.values())).let_in.extend([7, 7]),
+        "requests_are_let_in_once",
+    ),
     "a call is made again": (call_again, "nothing_acknowledged_was_called_again"),
     "a value is made up": (lambda e: e.calls.clear(), "nothing_acknowledged_was_called_again"),
     "a result is another": (
@@ -158,14 +162,20 @@ def test_the_checks_find_it_when(evidence: Evidence, what: str) -> None:
     assert offences(evidence)[check], what
 
 
-def test_a_refused_run_may_be_there_only_where_it_was_taken_back_unclaimed(evidence: Evidence) -> None:
+def test_a_refused_run_may_be_there_only_where_it_was_taken_back(evidence: Evidence) -> None:
     evidence.submissions[0]["refused"] = 503
     story = evidence.stories[evidence.submissions[0]["run_id"]]
     story.row["status"] = "CANCELLED"
     story.facts = [(1, {"kind": "Submitted"}), (2, {"kind": "CancelAsked", "by": "submit"})]
     assert not offences(evidence)["refused_runs_never_ran"]
     story.facts.insert(1, (2, {"kind": "Claimed", "worker": "w"}))
+    assert not offences(evidence)["refused_runs_never_ran"]
+    assert evidence.figures["submissions taken back that had begun"] == 1
+    story.row["status"] = "COMPLETED"
     assert offences(evidence)["refused_runs_never_ran"]
+    story.row["status"] = "CANCELLED"
+    evidence.submissions[0]["refused"] = 409
+    assert offences(evidence)["refused_runs_never_ran"], "that one was clear"
 
 
 def test_a_late_call_is_excused_only_where_its_claim_was_lost_in_somebody_who_was_away(evidence: Evidence) -> None:

@@ -265,7 +265,7 @@ class Backend(Protocol):
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
         wheels: Mapping[str, str] = NO_FINGERPRINTS,
     ) -> list[Claim]:
-        """Claims runs by priority, then age: those that wait, and those whose holder is dead.
+        """Claims runs whose holder is dead, and those that wait by priority, then age (`lifecycle.precedence`).
 
         By tag it gives shared runs only: of `flows` where those are named, and with `workflows` those that bring their
         own workflow, whatever their flow is called; by id it also gives a private one.

@@ -45,6 +45,7 @@ from tsuzuki.lifecycle import (
     claimable,
     fold,
     holder_facts,
+    precedence,
     refold,
     request_facts,
 )
@@ -376,7 +377,7 @@ class MemoryBackend:
         if run_id is not None:
             return [self._active[run_id]] if run_id in self._active else []
         shared = (record for record in self._active.values() if not record.row.private and record.row.tag in tags)
-        return sorted(shared, key=lambda record: (-record.row.priority, record.row.number))
+        return sorted(shared, key=lambda record: precedence(record.row))
 
 
 def _unless_done(done: asyncio.Future[int], position: int | None, error: Exception | None) -> None:

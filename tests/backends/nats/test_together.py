@@ -104,8 +104,26 @@ async def test_a_request_gets_in_beside_a_holder_that_writes_all_the_time(stores
 async def test_the_holder_lets_a_request_in(stores: Two) -> None:
     one, two = stores
     claim = await b.claimed(one)
-    await two._parts.queue._ask_holder(claim.run.id, b.cancel())
-    assert (await b.row(two, claim.run.id)).status is Status.CANCELLING
+    await two._parts.requests.put(claim.run.id, b.cancel())
+
+    async def seen() -> bool:
+        return (await b.row(two, claim.run.id)).status is Status.CANCELLING
+
+    await until(seen, 1)
+
+
+async def test_a_private_run_that_others_know_is_theirs_when_it_is_resumed_for_all(stores: Two) -> None:
+    one, two = stores
+    run = await b.ended(one, Status.FAILED, private=True)
+    assert [row.id for row in await two.search(Query(private=True))] == [run.id]
+    assert await two.claim("other", tags=["default"]) == []
+    await one.ask(run.id, f.ResumeAsked(at=b.AT, share=True))
+
+    async def given() -> bool:
+        return [claim.run.id for claim in await two.claim("other", tags=["default"])] == [run.id]
+
+    await until(given, 5)
+    assert await two.search(Query(private=True)) == []
 
 
 async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two) -> None:

@@ -42,6 +42,7 @@ async def repeat(wire: Wire, names: Topology, runs: Iterable[str]) -> None:
     for run in runs:
         for stream, subject in (
             (names.journal, names.chain(run)),
+            (names.journal, names.request(run)),
             (names.log, names.lines(run)),
         ):
             await wire.api(topology.purge_stream(stream), filter=subject)

@@ -51,12 +51,16 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class _Rounds:
-    """What one call has learned so far: which runs it tried, which groups have no more tickets or do not answer."""
+    """What one call has learned so far: which runs it tried, which groups have no more tickets or do not answer.
+
+    And which runs come first, because their workers died.
+    """
 
     def __init__(self) -> None:
         self.tried: set[str] = set()
         self.short: set[Group] = set()
         self.silent: set[Group] = set()
+        self.first: set[str] = set()
         self.beaten = False
 
 
@@ -88,6 +92,7 @@ class Claims:
             if not plan:
                 break
             ids = {candidate.id for candidate in plan}
+            rounds.first |= {candidate.id for candidate in plan if not candidate.turn}
             self._reserved |= ids
             try:
                 answers = await self._take(plan, wanted, rounds)
@@ -100,7 +105,9 @@ class Claims:
                 raise error
             if error is not None:
                 break
-        return sorted(claims, key=lambda claim: (-claim.run.priority, claim.run.number))
+        return sorted(
+            claims, key=lambda claim: (claim.run.id not in rounds.first, -claim.run.priority, claim.run.number)
+        )
 
     # Who is wanted
 

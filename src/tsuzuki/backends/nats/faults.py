@@ -88,6 +88,15 @@ def refusal(code: int, error: int, text: str) -> ApiError | Unclear:
     return ApiError(code, error, text)
 
 
+def unclear(error: StoreUnavailable) -> StoreUnavailable:
+    """Says what whoever submitted a run may assume when nobody can tell whether it was kept."""
+    told = (
+        "whether the run was accepted is unclear: it is taken back once the store answers. To be sure of one run, "
+        "ask again with the same idempotency key"
+    )
+    return StoreUnavailable(f"{error}; {told}", f"{error.advice}; {told}" if error.advice else told)
+
+
 def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):

@@ -37,12 +37,20 @@ _UNANSWERED: Final = "Nats-Pending-Messages"
 
 
 class Feed:
-    """Hands each message of a stream to a function, once and in order."""
+    """Hands each message of a stream to a function, once and in order; `whole`: these subjects are all it has."""
 
     def __init__(
-        self, wire: Wire, clock: Clock, stream: str, subjects: list[str], take: Callable[[str, int, bytes], None]
+        self,
+        wire: Wire,
+        clock: Clock,
+        stream: str,
+        subjects: list[str],
+        take: Callable[[str, int, bytes], None],
+        *,
+        whole: bool = False,
     ) -> None:
         self._wire, self._clock, self._stream, self._subjects, self._take = wire, clock, stream, subjects, take
+        self._whole = whole
         self._last = 0
         self._delivered = 0
         self._asked = 0
@@ -120,7 +128,7 @@ class Feed:
             "mem_storage": True,
             "num_replicas": 1,
             "inactive_threshold": 30 * NANO,
-            "filter_subjects": self._subjects,
+            **({} if self._whole and not self._sparse else {"filter_subjects": self._subjects}),
             **({"deliver_policy": "last_per_subject"} if self._sparse else where),
         }
 

@@ -53,13 +53,15 @@ class Follower:
         chain: Chain,
         projection: Projection,
         news: Callable[[Run], None],
+        asked: Callable[[str, int, bytes], None],
+        subjects: list[str],
     ) -> None:
         self._wire, self._names, self._options, self._clock = wire, names, options, clock
-        self._chain, self._projection, self._news = chain, projection, news
+        self._chain, self._projection, self._news, self._asked = chain, projection, news, asked
         self._watched: dict[str, Feed] = {}
         self._opening: asyncio.Task[None] | None = None
         self._mending = asyncio.Lock()
-        self.feed = Feed(wire, clock, names.journal, [names.all_chains], self._heard)
+        self.feed = Feed(wire, clock, names.journal, subjects, self._heard, whole=True)
         chain.on_stray = self._take
 
     def start(self) -> None:
@@ -78,7 +80,11 @@ class Follower:
     # What is heard
 
     def _heard(self, subject: str, seq: int, data: bytes) -> None:
-        run_id, frame = topology.last_token(subject), frames.decode(data)
+        run_id = topology.last_token(subject)
+        if subject == self._names.request(run_id):
+            self._asked(run_id, seq, data)
+            return
+        frame = frames.decode(data)
         fresh = self._projection.heard(run_id, seq, frame)
         if fresh and not self._chain.heard(seq, frame):
             self._take(run_id, seq, frame)

@@ -16,6 +16,7 @@ ELSEWHERE: Final = msgspec.Raw(b"null")
 """The params of a row whose own are in the first message of its chain, or in the blob that this one names."""
 HUGE_PARAMS: Final = 256 * 1024
 """Params of more bytes are kept as a blob of their run: they would not fit into a message."""
+_TURNS: Final = frozenset({"RunCompleted", "RunFailed", "RunCancelled", "ResumeAsked"})
 _KNOWN: Final = frozenset(f.KINDS.values())
 
 
@@ -31,6 +32,8 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     first: int
     row: bytes | None
     facts: list[bytes]
+    requests: list[int] = []
+    """The sequences of the requests that it lets in."""
 
 
 class Tip(msgspec.Struct, frozen=True):
@@ -161,11 +164,18 @@ def folded(run: Run, facts: Sequence[f.Fact], encoded: Sequence[bytes]) -> Run:
     return run
 
 
-def extended(tip: Tip, run: Run, facts: Sequence[f.Fact], mark: str, updated_at: float) -> tuple[Frame, Run]:
-    """Makes the message that extends a chain by facts, and the row after them."""
+def extended(
+    tip: Tip, run: Run, facts: Sequence[f.Fact], mark: str, updated_at: float, *, request: int = 0
+) -> tuple[Frame, Run]:
+    """Makes the message that extends a chain by facts, those of a request perhaps, and the row after them."""
     encoded = [f.encode(fact) for fact in facts]
     row = msgspec.structs.replace(folded(run, facts, encoded), updated_at=updated_at)
-    return Frame(mark, row.position, tip.first, encode_row(row), encoded), row
+    return Frame(mark, row.position, tip.first, encode_row(row), encoded, [request] if request else []), row
+
+
+def begins_anew(frame: Frame) -> bool:
+    """Tells whether a run ended or was resumed with a message: requests from before it are over."""
+    return any(head.kind in _TURNS for head in _heads(frame))
 
 
 def letters(run: Run, facts: Sequence[f.Fact]) -> list[DeadLetter]:

@@ -2,6 +2,9 @@
 
 A record names a run and the attempt from which it holds. A run that is not there yet, or not yet in that attempt, is
 on its way: it is waited for, and if it does not come, fenced off and taken over. No record expires.
+
+A submission whose fate is unclear is taken back, unless somebody was given its run meanwhile, who asked again under the
+same idempotency key. The record of that key decides which: `told` or `back`, whichever is written first.
 """
 
 import asyncio
@@ -10,16 +13,21 @@ from typing import Final
 
 import msgspec
 
+from tsuzuki import facts as f
 from tsuzuki.backends import Check
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import Unclear
-from tsuzuki.backends.nats.frames import Frame, Tip, encode_row
+from tsuzuki.backends.nats.frames import Frame, Tip, encode_row, extended
 from tsuzuki.backends.nats.records import Records, Value
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.clock import Clock
 from tsuzuki.errors import KeyHeld
-from tsuzuki.lifecycle import Run
+from tsuzuki.lifecycle import Run, Status, request_facts
 
+_TOLD: Final = "told"
+_BACK: Final = "back"
+SUBMITTER: Final = "submit"
+"""Who cancels a run whose submission was answered with an error."""
 GRACE: Final = 3.0
 """How long a run that is on its way is waited for (seconds)."""
 LOOK: Final = 0.02
@@ -59,6 +67,17 @@ class Keys:
         if run.key is not None:
             await self._free(self._topology.key(run.tenant, run.key), run)
 
+    async def may_take_back(self, run: Run) -> bool:
+        """Tells whether nobody was given a run whose submission was unclear; from now on nobody is."""
+        if run.idempotency_key is None:
+            return True
+
+        def back(record: Value) -> Value | None:
+            return {**record, _BACK: True} if record.get("run") == run.id and not record.get(_TOLD) else None
+
+        record = await self._records.change(self._topology.once(run.tenant, run.idempotency_key), back)
+        return not (record.get("run") == run.id and record.get(_TOLD))
+
     async def holds(self, run: Run) -> bool:
         """Tells whether a run still has its key."""
         if run.key is None:
@@ -95,16 +114,52 @@ class Keys:
                 if seq != seen:  # somebody else is on his way now: he has all the time
                     began, seen = self._clock.monotonic(), seq
                 late = self._clock.monotonic() - began > GRACE
-                if await self._is_free(record, run, once=once, late=late) and await self._records.swap(
-                    subject, mine, seq
-                ):
+                way = self._is_free_for_once(subject, record, run, late) if once else self._is_free(record, run, late)
+                if await way and await self._records.swap(subject, mine, seq):
                     return
             except Unclear:
                 if self._clock.monotonic() - began > GRACE:
                     raise
             await asyncio.sleep(LOOK)
 
-    async def _is_free(self, record: Value, run: Run, *, once: bool, late: bool) -> bool:
+    async def _is_free_for_once(self, subject: str, record: Value, run: Run, late: bool) -> bool:
+        """Tells whether nothing was made for an idempotency key, or what was made was taken back."""
+        other = record.get("run", "")
+        if not other or other == run.id:
+            return True
+        tip = await self._chain.end(other)
+        if tip is None:
+            return (late or _BACK in record) and await self._fenced(other, None)
+        if tip.run is None or is_taken_back(tip.run):  # it was purged, is fenced off, or was never to run
+            return True
+        if _BACK in record and not tip.run.status.terminal:
+            return late and await self._cancelled(tip, tip.run)  # whoever takes it back has not come so far
+        if tip.seq > tip.first or await self._told(subject, other):
+            raise Taken(tip.run)
+        return False
+
+    async def _told(self, subject: str, run_id: str) -> bool:
+        """Writes down that somebody is given a run that nobody has claimed: its submitter may not take it back."""
+
+        def told(record: Value) -> Value | None:
+            ours = record.get("run") == run_id and _BACK not in record and _TOLD not in record
+            return {**record, _TOLD: True} if ours else None
+
+        record = await self._records.change(subject, told)
+        return bool(record.get("run") == run_id and record.get(_TOLD))
+
+    async def _cancelled(self, tip: Tip, run: Run) -> bool:
+        """Cancels a run in place of a submitter that died while it took it back; tells whether that was written."""
+        now = self._clock.now()
+        ask = f.CancelAsked(at=now, by=SUBMITTER, reason="its submission was unclear")
+        frame, row = extended(tip, run, request_facts(run, ask, frozenset()), self._chain.mark(), now)
+        try:
+            await self._chain.extend(run.id, tip, frame, row, patience=GRACE)
+        except Passed:
+            return False
+        return True
+
+    async def _is_free(self, record: Value, run: Run, late: bool) -> bool:
         other = record.get("run", "")
         if not other or other == run.id:
             return True
@@ -113,8 +168,6 @@ class Keys:
             return late and await self._fenced(other, None)
         if tip.run is None:  # it was purged, or is fenced off
             return True
-        if once:
-            raise Taken(tip.run)
         if not tip.run.status.terminal:
             raise _held(run.key, tip.run)
         if tip.run.attempt >= record.get("attempt", 1):
@@ -136,6 +189,11 @@ class Keys:
 
     async def _free(self, subject: str, run: Run) -> None:
         await self._records.change(subject, lambda record: {} if record.get("run") == run.id else None)
+
+
+def is_taken_back(run: Run) -> bool:
+    """Tells whether a run was cancelled because its submission was answered with an error."""
+    return run.status is Status.CANCELLED and run.cancel_asked_by == SUBMITTER
 
 
 def _held(key: str | None, holder: Run) -> KeyHeld:

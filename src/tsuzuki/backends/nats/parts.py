@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
-from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Check, Query, WorkerRecord
@@ -32,6 +31,7 @@ from tsuzuki.backends.nats.pen import Desk
 from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.queue import Queue
 from tsuzuki.backends.nats.records import Records
+from tsuzuki.backends.nats.requests import HeldSince, LetIn, Requests
 from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.shared import Letters, Limits, Workers
@@ -69,7 +69,7 @@ _progress: Final = msgspec.json.Decoder(Progress).decode
 class Parts:
     """Everything that a store is made of."""
 
-    def __init__(self, wire: Wire, names: Topology, options: Options, clock: Clock) -> None:
+    def __init__(self, wire: Wire, names: Topology, options: Options, clock: Clock, *, requests: bool) -> None:
         self.wire, self.topology, self.options, self.clock = wire, names, options, clock
         self.projection = Projection(clock)
         self.bells = Bells(wire, names)
@@ -77,6 +77,7 @@ class Parts:
         self.blobs = Blobs(wire, names, self.reserve, clock)
         self.chain = Chain(wire, names, options, clock, self.blobs)
         self.journals = Journals(self.chain, self.projection.position)
+        self.requests = Requests(wire, names, clock, chain=self.chain, reserve=self.reserve, kept=requests)
         self.records = Records(wire, names, options, clock)
         self.keys = Keys(self.chain, self.records, names, clock)
         self.logs = Logs(wire, names)
@@ -114,13 +115,13 @@ class Parts:
             blobs=self.blobs,
             reserve=self.reserve,
             keys=self.keys,
+            requests=self.requests,
             projection=self.projection,
             written=self.written,
         )
+        self.requests.settle = self.queue.settle
         self.desk = self._desk()
-        self.follower = Follower(
-            wire, names, options, clock, chain=self.chain, projection=self.projection, news=self._ring
-        )
+        self.follower = self._follower(requests=requests)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
         self._progressed: set[str] = set()
         self._time: asyncio.Task[None] | None = None
@@ -136,16 +137,32 @@ class Parts:
             patience=self.options.patience,
         )
 
+    def _follower(self, *, requests: bool) -> Follower:
+        names = self.topology
+        return Follower(
+            self.wire,
+            names,
+            self.options,
+            self.clock,
+            chain=self.chain,
+            projection=self.projection,
+            news=self._ring,
+            asked=self.requests.heard,
+            subjects=[names.all_chains, *([names.all_requests] if requests else [])],
+        )
+
     @classmethod
     async def assemble(cls, wire: Wire, options: Options, clock: Clock) -> "Parts":
         """Makes sure that the streams are there, and puts the parts together."""
         names = Topology(options)
-        replicas = await streams.prepare(wire, names, options)
-        return cls(wire, names, msgspec.structs.replace(options, replicas=replicas), clock)
+        replicas, requests = await streams.prepare(wire, names, options)
+        return cls(wire, names, msgspec.structs.replace(options, replicas=replicas), clock, requests=requests)
 
-    async def start(self, requested: Callable[[Msg], Awaitable[None]]) -> None:
-        """Begins to follow what others write and ask for."""
-        await self.wire.subscribe(self.topology.all_requests, requested)
+    async def start(self, let_in: LetIn, held_since: HeldSince) -> None:
+        """Begins to follow what others write; whoever holds runs here is told what others ask of them."""
+        self.requests.let_in, self.requests.held_since = let_in, held_since
+        self.requests.followed = self.follower.feed.loaded.is_set
+        await self.wire.subscribe(self.topology.all_requests, self.requests.noticed)
         if isinstance(self.clock, ServerTime):
             await self.clock.learn(self._asked)
             self._time = asyncio.create_task(self.clock.keep_learning(self._asked), name="tsuzuki-time")
@@ -163,6 +180,7 @@ class Parts:
             self._time.cancel()
             await asyncio.gather(self._time, return_exceptions=True)
         await self.queue.close()
+        await self.requests.close()
         await self.inspector.close()
         await self.reserve.close()
         await self.work.close()
@@ -266,7 +284,7 @@ class Parts:
         if not fenced:
             # Not even a tombstone fits, nor does a request to resume. Without a chain nothing can follow either.
             await self.chain.drop(run_id)
-        await self.logs.purge(run_id)
+        await asyncio.gather(self.logs.purge(run_id), self.requests.drop(run_id))
         await self.blobs.purge(run_id)
         await self._forget_progress(run_id)
         if not fenced:
@@ -305,8 +323,7 @@ class Parts:
         if not await self.follower.asked(self.projection.intact):
             await self.follower.rebuild("it is damaged")
         runs = sum((await self.follower.asked(self.projection.counts)).values())
-        told = await self.wire.api(topology.stream_info(self.topology.journal))
-        if runs > int(told["state"].get("num_subjects", 0)):
+        if runs > await streams.chains(self.wire, self.topology):
             await self.follower.rebuild("it knows of runs that were removed without a trace")
             runs = sum((await self.follower.asked(self.projection.counts)).values())
         return runs
@@ -323,6 +340,7 @@ class Parts:
         return [
             await self.work.sweep(self.projection.unclaimed(), self._ended),
             Check("refused tickets", ok=True, text=f"{refused} made no sense, and are dead letters now"),
+            await self.requests.sweep(self._unknown),
             Check("blobs", ok=True, text=swept.text),
             Check("wheels", ok=True, text=f"pieces of {await self.wheels.sweep()} uploads that never ended swept"),
             await self.keys.given_back(self._active()),
@@ -341,6 +359,10 @@ class Parts:
         except Passed:
             return False
         return tip is None or tip.run is None
+
+    async def _unknown(self, run_id: str) -> bool:
+        """Tells whether a run is no more, or never was."""
+        return await self.chain.last(run_id) is None
 
     async def _over(self, run_id: str) -> bool:
         """Tells whether nobody holds a run any more, nor writes anything of it."""

@@ -22,6 +22,7 @@ from tsuzuki.keyindex import KeyIndex
 from tsuzuki.lifecycle import Run, holder_facts, request_facts
 from tsuzuki.settled import Settled
 
+NEVER: Final = 1 << 62
 NOBODY: Final[frozenset[str]] = frozenset()
 URGENT: Final = (f.RunCompleted, f.RunFailed, f.RunCancelled, f.Released, f.CancelAsked, f.CancelSeen)
 """What is written in the reserve of a full server, if need be: it lets a run end."""
@@ -30,10 +31,10 @@ URGENT: Final = (f.RunCompleted, f.RunFailed, f.RunCancelled, f.Released, f.Canc
 class Batch:
     """Facts that go in together, and who waits for them; `ask` is a request that the holder lets in."""
 
-    __slots__ = ("ask", "encoded", "facts", "future", "position")
+    __slots__ = ("ask", "encoded", "facts", "future", "position", "request")
 
-    def __init__(self, facts: Sequence[f.Fact], future: Settled, ask: f.Fact | None = None) -> None:
-        self.facts, self.future, self.ask = facts, future, ask
+    def __init__(self, facts: Sequence[f.Fact], future: Settled, ask: f.Fact | None = None, request: int = 0) -> None:
+        self.facts, self.future, self.ask, self.request = facts, future, ask, request
         self.encoded: list[bytes] = []
         self.position = 0
 
@@ -61,16 +62,18 @@ class Pen:
 
     def __init__(self, desk: Desk, claim: Claim, tip: Tip | None, ended: Callable[["Pen"], None]) -> None:
         self._desk, self.claim, self._tip, self._ended = desk, claim, tip, ended
+        self.since = tip.seq if tip is not None else NEVER
+        """Which message of the chain was the claim: requests that came before it are not for the holder to let in."""
         self._waiting: list[Batch] = []
         self._recorded = KeyIndex()
         self._fresh = False
         self.task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
 
-    def append(self, facts: Sequence[f.Fact], ask: f.Fact | None = None) -> Settled:
-        """Writes facts; await what it gives to know that they are kept."""
+    def append(self, facts: Sequence[f.Fact], ask: f.Fact | None = None, request: int = 0) -> Settled:
+        """Writes facts, or lets a request in; await what it gives to know that they are kept."""
         future = Settled(loop=self._loop)
-        self._waiting.append(Batch(facts, future, ask))
+        self._waiting.append(Batch(facts, future, ask, request))
         if self.task is None:
             self.task = self._loop.create_task(self._write_all())
         return future
@@ -116,7 +119,8 @@ class Pen:
 
     async def _extend(self, tip: Tip, packed: list[Batch], row: Run) -> Tip | None:
         encoded = [raw for batch in packed for raw in batch.encoded]
-        frame = Frame(self._desk.chain.mark(), row.position, tip.first, frames.encode_row(row), encoded)
+        asked = [batch.request for batch in packed if batch.request and batch.facts]
+        frame = Frame(self._desk.chain.mark(), row.position, tip.first, frames.encode_row(row), encoded, asked)
         write = partial(self._desk.chain.extend, row.id, tip, frame, row, patience=self._desk.patience)
         urgent = _is_urgent(packed) and len(frame.row or b"") + sum(map(len, encoded)) <= SMALL
         try:

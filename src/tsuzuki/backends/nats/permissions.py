@@ -99,7 +99,7 @@ def worker(names: Topology, inbox: str) -> Permissions:
         _any(names.limit("places", "")),
         *(topology.purge_stream(stream) for stream in (names.state, names.log, names.blobs)),
     ]
-    return viewer(names, inbox) | _sorted(writes, [names.all_wheels], respond=True)
+    return viewer(names, inbox) | _sorted(writes, [names.all_wheels])
 
 
 def admin(names: Topology, inbox: str) -> Permissions:
@@ -124,7 +124,11 @@ def admin(names: Topology, inbox: str) -> Permissions:
         | _sorted(
             [*makes, *(administration.update_stream(stream) for stream in (names.journal, names.work)), *everything]
         )
-        | _sorted([administration.account_info(), administration.stream_names()])
+        | _sorted(
+            [administration.account_info(), administration.stream_names(), names.restoring],
+            [names.restoring],
+            respond=True,
+        )
     )
 
 

@@ -24,7 +24,7 @@ from tsuzuki.backends.nats.saving import Saving
 from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate
 from tsuzuki.clock import Clock
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run, Status, precedence
 
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
@@ -278,7 +278,7 @@ class Projection:
         *,
         workflows: bool = True,
     ) -> list[Candidate]:
-        """Finds the runs that may be claimed, by priority, then age."""
+        """Finds the runs that may be claimed: those of dead holders, then by priority and age."""
         self.begin_to_claim()
         rows = self._claims()
         found: set[Candidate] = set()
@@ -286,11 +286,12 @@ class Projection:
         values = {"now": now, "version": f.VERSION, "flows": named, "workflows": workflows, "limit": limit}
         for tag in tags:
             for priority, number, run_id, of, flow, waits in rows.all("waiting", {**values, "tag": tag}):
-                found.add(Candidate(-priority, number, run_id, Group(of, priority, flow), bool(waits)))
+                found.add(Candidate(1, -priority, number, run_id, Group(of, priority, flow), bool(waits)))
         for holder in dead:
-            for priority, number, run_id, of, flow in rows.all("orphaned", {**values, "holder": holder}):
+            for priority, _, run_id, of, flow, row in rows.all("orphaned", {**values, "holder": holder}):
                 if of in tags:
-                    found.add(Candidate(-priority, number, run_id, Group(of, priority, flow), waits=False))
+                    order = precedence(frames.decode_row(row))
+                    found.add(Candidate(*order, run_id, Group(of, priority, flow), waits=False))
         return sorted(found)[:limit]
 
     def due(self, now: float) -> float | None:

@@ -135,8 +135,8 @@ UPDATE about SET seq = :seq, mark = :mark, at = :at, latest = max(latest, :lates
 -- put: Sets the row of a run, unless a newer one is known.
 INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
-    holder = excluded.holder, not_before = excluded.not_before, finished_at = excluded.finished_at,
-    updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
+    private = excluded.private, holder = excluded.holder, not_before = excluded.not_before,
+    finished_at = excluded.finished_at, updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
     spent = excluded.spent, row = excluded.row
 WHERE excluded.seq > runs.seq;
 
@@ -177,7 +177,7 @@ WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now A
 ORDER BY priority DESC, number LIMIT :limit;
 
 -- orphaned: Finds the shared runs of a holder.
-SELECT priority, number, id, tag, {dealt_with} FROM runs INDEXED BY runs_held
+SELECT priority, number, id, tag, {dealt_with}, row FROM runs INDEXED BY runs_held
 WHERE holder = :holder AND holder IS NOT NULL AND private = 0 AND version <= :version
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 

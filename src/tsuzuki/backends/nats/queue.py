@@ -13,11 +13,12 @@ from tsuzuki import facts as f
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
-from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import ApiError, Unclear, fault, unclear
 from tsuzuki.backends.nats.frames import ELSEWHERE, HUGE_PARAMS, Frame, Tip
-from tsuzuki.backends.nats.keys import Keys, Taken
+from tsuzuki.backends.nats.keys import SUBMITTER, Keys, Taken, is_taken_back
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.projection import Projection
+from tsuzuki.backends.nats.requests import Fate, Requests
 from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -26,9 +27,6 @@ from tsuzuki.errors import Conflict, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Run, RunUpdateResult, refold, request_facts
 
 logger: Final = logging.getLogger("tsuzuki.nats")
-
-TRIES: Final = 4
-"""How often a request tries to get in beside a busy holder before it asks him to let it in."""
 
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
 
@@ -47,16 +45,19 @@ class Queue:
         blobs: Blobs,
         reserve: Reserve,
         keys: Keys,
+        requests: Requests,
         projection: Projection,
         written: Written,
     ) -> None:
         self._wire, self._topology, self._options, self._clock = wire, topology, options, clock
         self._chain, self._blobs, self._reserve, self._keys = chain, blobs, reserve, keys
-        self._projection, self._written = projection, written
+        self._requests, self._projection, self._written = requests, projection, written
         self._fences: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Leaves."""
+        """Leaves; what is to be taken back is, if the store answers soon."""
+        if self._fences:
+            await asyncio.wait(self._fences, timeout=self._options.timeout)
         for task in self._fences:
             task.cancel()
         await asyncio.gather(*self._fences, return_exceptions=True)
@@ -117,7 +118,7 @@ class Queue:
             fence = asyncio.get_running_loop().create_task(self._take_back(row, frame))
             self._fences.add(fence)
             fence.add_done_callback(self._fences.discard)
-            raise
+            raise unclear(error) from error.__cause__
         await self._written(tip, facts)
         return row
 
@@ -147,54 +148,89 @@ class Queue:
         while not self._wire.closed:
             await self._wire.connected(self._options.timeout)
             try:
-                try:
-                    await self._chain.bury(run.id, None)
-                    await self._forget_params(run)
-                except Passed as passed:
-                    if passed.tip is not None and passed.tip.mark == frame.mark:
-                        ask = f.CancelAsked(at=self._clock.now(), by="submit", reason="its submission was unclear")
-                        await self.ask(run.id, ask, frozenset({run.holder or ""}))  # he was told of an error too
-                await self._keys.free(run)
-                await self._keys.free_once(run)
+                if await self._keys.may_take_back(run) and await self._is_taken_back(run, frame):
+                    await self._keys.free(run)
+                    await self._keys.free_once(run)
                 return
             except (StoreError, Unclear, ApiError) as error:
                 logger.debug("run %s is not fenced yet: %s", run.id, error)
                 await asyncio.sleep(1.0)
 
+    async def _is_taken_back(self, run: Run, frame: Frame) -> bool:
+        """Fences or cancels a run; tells whether its keys are free: one that was claimed ends first, or has ended."""
+        try:
+            await self._chain.bury(run.id, None)
+        except Passed as passed:
+            tip = passed.tip
+            if tip is None or tip.run is None or await self._chain.mark_at(tip.first) != frame.mark:
+                return True  # others have fenced it
+            ask = f.CancelAsked(at=self._clock.now(), by=SUBMITTER, reason="its submission was unclear")
+            _, row = await self.ask(run.id, ask, frozenset({run.holder or ""}))  # he was told of an error too
+            return row is None or is_taken_back(row)
+        await self._forget_params(run)
+        return True
+
     # Asking
 
     async def ask(self, run_id: str, fact: f.Fact, dead: frozenset[str]) -> tuple[RunUpdateResult, Run | None]:
-        """Appends a request to the chain; beside a holder that writes all the time, he is asked to let it in."""
-        tries = 0
-        while True:
-            tip = await self._last(run_id)
-            if tip is None or tip.run is None:
-                return RunUpdateResult.NOT_FOUND, None
-            run = tip.run
-            facts = request_facts(run, fact, dead)
-            if not facts:
-                ended = run.status.terminal
-                return (RunUpdateResult.ALREADY_TERMINAL if ended else RunUpdateResult.UPDATED), run
-            frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
-            if run.status.terminal:
-                await self._keys.take(row)
-            write = partial(self._chain.extend, run_id, tip, frame, row, patience=self._options.timeout)
-            try:
-                written = await (self._reserve.urgently(write) if isinstance(fact, f.CancelAsked) else write())
-            except Passed:
-                tries += 1
-                if tries >= TRIES and run.holder is not None:
-                    await self._ask_holder(run_id, fact)
-                continue
-            await self._written(written, facts)
-            return RunUpdateResult.UPDATED, row
-
-    async def _ask_holder(self, run_id: str, fact: f.Fact) -> None:
-        """Asks whoever holds the run to let a request in; the chain shows whether he did."""
+        """Keeps a request and sees it into the chain: its holder lets it in, or where there is none, we do."""
+        request = 0
         try:
-            await self._wire.ask(self._topology.request(run_id), f.encode(fact), timeout=0.5)
-        except Unclear:
-            logger.debug("nobody let the request for run %s in; trying again", run_id)
+            while True:
+                tip = await self._last(run_id)
+                if tip is None or tip.run is None:
+                    return RunUpdateResult.NOT_FOUND, None
+                if 0 < request < tip.seq and await self._requests.fate(run_id, request) is Fate.LET_IN:
+                    return RunUpdateResult.UPDATED, tip.run
+                run = tip.run
+                facts = request_facts(run, fact, dead)
+                if not facts:
+                    ended = run.status.terminal
+                    return (RunUpdateResult.ALREADY_TERMINAL if ended else RunUpdateResult.UPDATED), run
+                if not request:
+                    request, row = await self._published(run, fact, dead)
+                    if row is not None:
+                        return RunUpdateResult.UPDATED, row
+                try:
+                    return RunUpdateResult.UPDATED, await self._let_in(tip, run, facts, request)
+                except Passed:
+                    continue
+        finally:
+            self._requests.answered(request)
+
+    async def _published(self, run: Run, fact: f.Fact, dead: frozenset[str]) -> tuple[int, Run | None]:
+        """Keeps a request, and gives a living holder a moment to let it in; with the row after it, where he did."""
+        if run.status.terminal:  # refused without a trace where its key is held
+            await self._keys.take(msgspec.structs.replace(run, attempt=run.attempt + 1))
+        request = await self._requests.put(run.id, fact)
+        if not request or run.holder is None or run.holder in dead:
+            return request, None
+        tip = await self._requests.awaited(run.id, request)
+        return request, None if tip is None else tip.run
+
+    async def _let_in(self, tip: Tip, run: Run, facts: Sequence[f.Fact], request: int) -> Run:
+        """Extends the chain by what a request appends."""
+        mark, stamp = self._chain.mark(), self._projection.stamp()
+        frame, row = frames.extended(tip, run, facts, mark, stamp, request=request)
+        if run.status.terminal:
+            await self._keys.take(row)
+        write = partial(self._chain.extend, run.id, tip, frame, row, patience=self._options.timeout)
+        cancels = isinstance(facts[0], f.CancelAsked)
+        written = await (self._reserve.urgently(write) if cancels else write())
+        await self._written(written, facts)
+        return row
+
+    async def settle(self, run_id: str, request: int, fact: f.Fact) -> None:
+        """Lets a request in whose asker has died."""
+        while (tip := await self._last(run_id)) is not None and tip.run is not None:
+            facts = request_facts(tip.run, fact, frozenset())
+            try:
+                if facts:
+                    await self._let_in(tip, tip.run, facts, request)
+                return
+            except Passed:
+                if await self._requests.fate(run_id, request) is not Fate.OPEN:
+                    return
 
     # Folding anew
 

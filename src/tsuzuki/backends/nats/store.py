@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
 from tsuzuki.backends import (
@@ -36,6 +35,7 @@ from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreClosed, StoreError
 from tsuzuki.lifecycle import Run, RunUpdateResult
+from tsuzuki.settled import Settled
 from tsuzuki.tallies import Histogram
 
 _fact: Final = f.decode
@@ -66,7 +66,7 @@ class NatsBackend:
         try:
             parts = await Parts.assemble(wire, chosen, clock)
             store = cls(parts)
-            await parts.start(store._requested)
+            await parts.start(store._let_in, store._held_since)
         except BaseException as error:
             await wire.close()
             if isinstance(error, Unclear | ApiError):
@@ -199,16 +199,14 @@ class NatsBackend:
         with self._faults():
             return await self._parts.queue.ask(run_id, fact, dead)
 
-    async def _requested(self, message: Msg) -> None:
-        """Lets the request of somebody else in, if the run is held here, and answers when it is in the chain."""
-        run_id = last_token(message.subject)
-        pens = [pen for (held, _, _), pen in self._pens.items() if held == run_id]
-        fact = _fact(message.data)
-        for pen in pens:
-            with contextlib.suppress(StoreError):
-                if isinstance(fact, f.Fact):
-                    await pen.append([], fact)
-                    await self._parts.wire.tell(message.reply, b"+OK")
+    def _let_in(self, run_id: str, request: int, fact: f.Fact) -> None:
+        """Lets the request of somebody else in, if the run is held here; the chain shows whether it got in."""
+        for pen in [pen for (held, _, _), pen in self._pens.items() if held == run_id and pen.since < request]:
+            pen.append([], fact, request).add_done_callback(Settled.exception)
+
+    def _held_since(self, run_id: str) -> int | None:
+        """Tells which message was the claim of a run that is held here."""
+        return min((pen.since for (held, _, _), pen in self._pens.items() if held == run_id), default=None)
 
     async def work(self, timeout: float) -> None:
         self._parts.follower.start()

@@ -29,8 +29,8 @@ _TELL: Final = 3.0
 """After so many seconds people are told what is waited for."""
 
 
-async def prepare(wire: Wire, names: Topology, options: Options) -> int:
-    """Makes sure that all streams are there; gives how many replicas they have."""
+async def prepare(wire: Wire, names: Topology, options: Options) -> tuple[int, bool]:
+    """Makes sure that all streams are there; gives how many replicas they have, and whether requests are kept."""
     if tuple(map(int, wire.server.split(".")[:2])) < OLDEST:
         raise StoreUnavailable(f"{options.url} is nats-server {wire.server}; Tsuzuki needs 2.11 or newer")
     wanted = names.streams()
@@ -42,11 +42,28 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> int:
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
         kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
+    requests = await _widened(wire, names, kept, wanted[names.journal]["subjects"])
     for name, config in kept.items():
         _check(options, name, wanted[name], config)
     if wide:
         await _narrow(wire, names, kept[names.work])
-    return max(int(config.get("num_replicas", 1)) for config in kept.values())
+    return max(int(config.get("num_replicas", 1)) for config in kept.values()), requests
+
+
+async def _widened(wire: Wire, names: Topology, kept: dict[str, dict[str, Any]], subjects: list[str]) -> bool:
+    """Lets requests into a journal of old, which has chains alone; tells whether it takes them."""
+    found, kept[names.journal] = kept[names.journal], {**kept[names.journal], "subjects": subjects}
+    if found.get("subjects") == subjects:
+        return True
+    if found.get("subjects") != subjects[:1]:
+        kept[names.journal] = found  # it is not ours
+        return False
+    try:
+        await wire.api(administration.update_stream(names.journal), **kept[names.journal])
+    except (ApiError, Unclear) as error:
+        logger.debug("the stream %s takes no requests until an admin opens the store: %s", names.journal, error)
+        return False
+    return True
 
 
 async def _all_made(wire: Wire, options: Options, wanted: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -181,6 +198,12 @@ async def remove(wire: Wire, names: Topology) -> None:
                 raise
 
 
+async def chains(wire: Wire, names: Topology) -> int:
+    """Counts the chains that the journal has."""
+    told = (await wire.api(topology.stream_info(names.journal), subjects_filter=names.all_requests))["state"]
+    return int(told.get("num_subjects", 0)) - len(told.get("subjects") or ())
+
+
 async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
     """Looks over the server and the streams."""
     checks = [Check("server", ok=True, text=f"nats-server {wire.server}")]
@@ -201,9 +224,8 @@ async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:
             text += "; nearly full"
             todo.append("purge old runs, or raise max_bytes")
         checks.append(Check(name, ok=not todo, text=text, do="; ".join(todo)))
-    info = await wire.api(topology.stream_info(names.journal))
-    chains = int(info["state"].get("num_subjects", 0))
-    agree = chains >= runs
-    text = f"{runs} runs are listed, {chains} chains are kept (with those of purged runs, for a day)"
+    kept = await chains(wire, names)
+    agree = kept >= runs
+    text = f"{runs} runs are listed, {kept} chains are kept (with those of purged runs, for a day)"
     do = "" if agree else "delete the folder of projections (docs/nats.md); it is built anew"
     return [*checks, Check("journals", ok=agree, text=text, do=do)]

@@ -2,7 +2,7 @@
 
 | stream | holds | subject |
 |---|---|---|
-| journal | the chain of each run: facts, and the row after them | `P.j.RUN` |
+| journal | the chain of each run: facts, and the row after them; what others asked of it | `P.j.RUN`, `P.r.RUN` |
 | state | a key-value bucket: workers, progress, keys, idempotency keys, limits, a reserve | `$KV.P_workers.…` |
 | log | log lines, the oldest go first | `P.l.RUN` |
 | blobs | an Object Store bucket: large values | `$O.P_blobs.C.RUN.DIGEST.ONCE`, `$O.P_blobs.M.NAME` |
@@ -16,8 +16,7 @@
 `dlq_prefix`, `dlq_stream`, `workers_bucket`, `wheels_bucket`, `wheel_history_bucket`).
 Each tag, priority and flow with tickets has a durable consumer on `work`.
 
-`P.ctl.RUN` is no stream: there the holder of a run is asked to let a request in, and answers; on `P.ctl.restoring`
-whoever restores the store, for as long as that takes.
+`P.ctl.restoring` is no stream: there whoever restores the store answers, for as long as that takes.
 """
 
 import hashlib
@@ -98,7 +97,7 @@ class Topology:
         self.all_letters = f"{self._letters}.*"
         self.all_tickets = f"{self._work}.*.*.*.*"
         self.all_work = f"{self._work}.>"
-        self.all_requests = f"{prefix}.ctl.*"
+        self.all_requests = f"{prefix}.r.*"
         self.restoring = f"{prefix}.ctl.restoring"
         self.all_workers = f"$KV.{self.bucket}.worker.*"
         self.all_places = f"$KV.{self.bucket}.places.*"
@@ -115,8 +114,8 @@ class Topology:
         return f"{self._prefix}.j.{_token(run_id)}"
 
     def request(self, run_id: str) -> str:
-        """Where the holder of a run listens."""
-        return f"{self._prefix}.ctl.{_token(run_id)}"
+        """The subject of what others than its holder ask of a run."""
+        return f"{self._prefix}.r.{_token(run_id)}"
 
     def lines(self, run_id: str) -> str:
         """The subject of a run's log."""
@@ -232,7 +231,7 @@ class Topology:
         bucket = {"allow_rollup_hdrs": True, "deny_delete": True, "max_msgs_per_subject": 1}
         wanted: dict[str, Mapping[str, Any]] = {
             self.journal: {
-                "subjects": [f"{prefix}.j.>"],
+                "subjects": [f"{prefix}.j.>", f"{prefix}.r.>"],
                 "allow_msg_ttl": True,
                 "metadata": {LAYOUT_MARK: str(LAYOUT)},
                 **full,

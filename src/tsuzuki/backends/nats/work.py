@@ -38,6 +38,7 @@ is shorter than what we were set to."""
 class Candidate(NamedTuple):
     """A run that may be claimed, in the order of claiming; `waits` tells whether a ticket is to be expected for it."""
 
+    turn: int
     urgency: int
     number: int
     id: str

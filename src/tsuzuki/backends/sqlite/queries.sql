@@ -193,16 +193,15 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND number > ? ORDER BY numbe
 UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT -priority, number, flow FROM runs INDEXED BY runs_waiting
+SELECT 1, -priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
--- orphaned: Finds the shared runs of a holder, the most urgent first; one that seems to kill its workers rests for a while.
-SELECT -priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
-    AND (:now < heartbeat_at OR :now - coalesce(heartbeat_at, 0) >= iif(barren > 2, min(1 << (barren - 3), 10), 0)) -- `lifecycle.rest`
-    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
-ORDER BY priority DESC, number;
+-- orphaned: Finds the shared runs of a holder; one that seems to kill its workers comes in its turn, and rests for a while.
+SELECT barren > 2, -priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
+    AND (:now < heartbeat_at OR :now - coalesce(heartbeat_at, 0) >= iif(barren > 2, min(1 << (barren - 3), 10), 0)) -- `lifecycle.rest`, `turn`
+    AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 
 -- due: Tells when the next delayed run is due.
 SELECT min(not_before) FROM runs INDEXED BY runs_delayed

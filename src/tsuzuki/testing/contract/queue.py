@@ -78,11 +78,22 @@ class QueueContract:
         low, first, second, high = [await b.submitted(backend, priority=p) for p in (-1, 0, 0, 5)]
         assert await self.given(backend, limit=9) == [high.id, first.id, second.id, low.id]
 
-    async def test_a_run_of_a_dead_holder_keeps_its_place_in_the_order(self, backend: Backend) -> None:
-        await b.claimed(backend, "dead", priority=0)
+    async def test_a_run_of_a_dead_holder_comes_before_those_that_wait(self, backend: Backend) -> None:
+        """It was under way, and would still be: a low priority keeps others waiting as little as it did before."""
+        begun = (await b.claimed(backend, "dead", priority=-1)).run.id
         important = (await b.claimed(backend, "dead", priority=9)).run.id
-        waiting = (await b.submitted(backend, priority=5)).id
-        assert await self.given(backend, limit=2, dead=frozenset({"dead"})) == [important, waiting]
+        waiting = [(await b.submitted(backend, priority=priority)).id for priority in (0, 5)]
+        assert await self.given(backend, limit=9, dead=frozenset({"dead"})) == [important, begun, *waiting[::-1]]
+
+    async def test_a_run_that_seems_to_kill_its_workers_comes_in_its_turn(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        run = await b.submitted(backend, priority=-1)
+        for n in range(3):
+            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
+        clock.jump(rest(3))
+        waiting = await b.submitted(backend)
+        assert await self.given(backend, limit=9, dead=frozenset({"w2"})) == [waiting.id, run.id]
 
     async def test_at_most_as_many_runs_are_given_as_were_asked_for(self, backend: Backend) -> None:
         runs = [(await b.submitted(backend)).id for _ in range(5)]

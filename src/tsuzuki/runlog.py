@@ -11,7 +11,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.context import FRAME, sayable
 from tsuzuki.errors import StoreError
 from tsuzuki.journal import Journal
-from tsuzuki.redact import redact
+from tsuzuki.redact import redact, suspicious
 
 MOST_WAITING: Final = 2000
 FOR_TROUBLE: Final = 200
@@ -87,6 +87,7 @@ class RunLog:
             self._dropped += 1
             return
         said = redact(_text(text))
+        shown = redact(key) if suspicious(key) else key  # an item may be its own key, and have a token in its address
         self._lines.append(
             Line(
                 self._clock.now(),
@@ -94,7 +95,7 @@ class RunLog:
                 level,
                 step=step,
                 name=name,
-                key=key,
+                key=shown,
                 logger=logger,
                 position=self._journal.position,
             )

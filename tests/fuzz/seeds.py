@@ -54,6 +54,7 @@ REQUESTS = [
     b"GET /runs/RUN/events?after=3\nLast-Event-ID: 12",
     b"GET /runs/RUN/events\nlast-event-id: " + b"9" * 5000,
     b"GET /runs/RUN/watch?since=1.5&timeout_sec=1&include=all",
+    b"GET /runs/RUN/watch?since=x&a\xff=1",
     b"GET /runs/RUN/items?cursor=eyJwIjoxfQ&status=failed&error=x",
     b"GET /runs/RUN/items/1",
     b"GET /dlq?cursor=1&limit=2",

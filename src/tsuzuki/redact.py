@@ -62,6 +62,8 @@ _MOST_TRACE_OF_A_LINE: Final = 6144
 
 def redact(text: str) -> str:
     """Gives the text with everything that looks like a secret hidden."""
+    if not suspicious(text):
+        return text
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
@@ -104,7 +106,7 @@ def hidden(body: bytes) -> bytes:
 def without_secrets(value: Any) -> Any:
     """Does the same with a value."""
     if isinstance(value, str):
-        return redact(value) if suspicious(value) else value
+        return redact(value)
     if isinstance(value, list):
         return _listed(value)
     if not isinstance(value, dict):

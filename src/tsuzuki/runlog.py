@@ -11,7 +11,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.context import FRAME, sayable
 from tsuzuki.errors import StoreError
 from tsuzuki.journal import Journal
-from tsuzuki.redact import redact, suspicious
+from tsuzuki.redact import redact
 
 MOST_WAITING: Final = 2000
 FOR_TROUBLE: Final = 200
@@ -87,7 +87,7 @@ class RunLog:
             self._dropped += 1
             return
         said = redact(_text(text))
-        shown = redact(key) if suspicious(key) else key  # an item may be its own key, and have a token in its address
+        shown = redact(key)  # an item may be its own key, and have a token in its address
         self._lines.append(
             Line(
                 self._clock.now(),

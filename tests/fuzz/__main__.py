@@ -48,7 +48,8 @@ def main(arguments: list[str]) -> int:
     worst = 0
     for name in names or TARGETS:
         executed, found = fuzz(name, int(seconds))
-        print(f"{name:<13} {executed:>9,} executions, {len(found)} findings", *found, flush=True)  # noqa: T201 - its table
+        why = [] if executed else [FOLDER / name / "log"]
+        print(f"{name:<13} {executed:>9,} executions, {len(found)} findings", *found, *why, flush=True)  # noqa: T201 - its table
         worst = max(worst, bool(found or not executed))
     return worst
 

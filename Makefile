@@ -25,7 +25,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots moving-picture browser servers-of-peers without-apps clean
+.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots moving-picture browser servers-of-peers without-apps wheel clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -46,6 +46,7 @@ help:
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
 	@echo "make moving-picture   the picture of the README: a worker is killed, and its run goes on"
 	@echo "make without-apps   the engine's tests on a copy from which the applications are deleted"
+	@echo "make wheel   the wheel for other machines, in dist/"
 	@echo "make clean   remove the environment and all caches"
 
 up: $(RUNTIME)
@@ -143,6 +144,10 @@ without-apps: $(DEV)
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/without-apps
 	cd build/without-apps && rm -rf src/tsuzuki/apps tests/apps tests/chaos tests/fuzz tests/security
 	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --ignore=tests/house $(ARGS)
+
+wheel: $(RUNTIME)
+	@$(BIN)/python -m pip wheel -qq --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 clean:
 	rm -rf .venv node_modules screenshots build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pygal
 from pygal.style import CleanStyle
+from pygal.view import LogView
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +16,27 @@ class Curve:
     points: Sequence[tuple[float, float]]
 
 
-def drawn(title: str, curves: Sequence[Curve], *, x: str, y: str, logarithmic: bool = False) -> bytes:
-    """Draws curves as an SVG that loads nothing from elsewhere; `logarithmic` has powers of ten along both sides."""
+class Steep(pygal.XY):  # type: ignore[misc] # pygal has no types
+    """Powers of ten along the left side alone, which pygal has for other charts than this."""
+
+    def _set_view(self) -> None:
+        self.view = LogView(self.width - self.margin_box.x, self.height - self.margin_box.y, self._box)
+
+    def _compute_x_labels(self) -> None:
+        self.logarithmic = False
+        super()._compute_x_labels()
+        self.logarithmic = True
+
+
+def drawn(
+    title: str, curves: Sequence[Curve], *, x: str, y: str, logarithmic: bool = False, steep: bool = False
+) -> bytes:
+    """Draws curves as an SVG that loads nothing from elsewhere; `logarithmic` has powers of ten along both sides.
+
+    A `steep` picture has them along the left side.
+    """
     style = CleanStyle(background="white", plot_background="white")
-    chart = pygal.XY(
+    chart = (Steep if steep else pygal.XY)(
         js=[],
         style=style,
         title=title,
@@ -26,7 +44,7 @@ def drawn(title: str, curves: Sequence[Curve], *, x: str, y: str, logarithmic: b
         y_title=y,
         width=900,
         height=380,
-        logarithmic=logarithmic,
+        logarithmic=logarithmic or steep,
         xrange=None,
         legend_at_bottom=True,
         legend_at_bottom_columns=2,

@@ -76,8 +76,8 @@ def main() -> None:
     seen: dict[tuple[str, int], list[Figures]] = {}
     ys = []
     for _ in range(options.rounds):
-        ys.append(measure("bench.yardsticks:commits", 1000)["rate"])
         for scale in SCALES:
+            ys.append(measure("bench.yardsticks:commits", 1000)["rate"])
             for count in scale.counts:
                 _take(scale, count, seen.setdefault((scale.name, count), []))
     text = "\n\n".join([*(_table(scale, seen) for scale in SCALES), noise(ys)])
@@ -92,7 +92,12 @@ def main() -> None:
         logarithmic=True,
     )
     (IMAGES / "scaling.svg").write_bytes(picture)
-    written("scaling", f"![Cost of one more](images/scaling.svg)\n\n{text}", "make bench-scaling", facts)
+    written(
+        "scaling",
+        f"![Cost of one more](images/scaling.svg)\n\n{text}",
+        f"make bench-scaling ROUNDS={options.rounds}",
+        facts,
+    )
 
 
 def _take(scale: Scale, count: int, into: list[Figures]) -> None:

@@ -56,7 +56,7 @@ def main() -> None:
     if options.print:
         return
     pictures = {
-        "load-latency": drawn("Answer to a submission", looks.latencies(), x="seconds", y="ms"),
+        "load-latency": drawn("Answer to a submission", looks.latencies(), x="seconds", y="ms", steep=True),
         "load-memory": drawn("Memory", looks.memory(), x="seconds", y="MB"),
         "load-files": drawn("Files of the store", looks.files(), x="seconds", y="MB"),
     }
@@ -159,7 +159,7 @@ INTRODUCTION: Final = """\
 {runs:,} runs submitted one by one over {lanes} connections; beside them one run with a map over {items:,} items, which
 {watchers} watchers follow. One gateway and two workers on SQLite; {cycles} times, with `tsuzuki purge` after each.
 
-| cycle | accepted | accepted and ended | watchers that saw the end | after the purge: file | gateway | workers |
+| cycle | accepted | accepted and ended | watchers at the end | purged: file, of it the log | gateway | workers |
 |---:|---:|---:|---:|---:|---:|---:|
 """
 
@@ -182,7 +182,7 @@ def _cycle_line(load: Load, looks: Looks, number: int, look: Look) -> str:
         f"{looks.rates[number]:,.0f}/s",
         f"{looks.ended[number]:,.0f}/s",
         f"{looks.watched[number]} of {load.watchers}",
-        f"{look.file:,.0f} MB",
+        f"{look.file:,.0f} MB, {look.log:,.0f} MB",
         f"{look.memory['gateway']:.0f} MB",
         f"{workers} MB",
     ]

@@ -19,7 +19,9 @@ class Look:
     at: float
     memory: dict[str, float]
     file: float
-    """The database with its log and its blobs (MB)."""
+    """The database with its log and its locks (MB)."""
+    log: float
+    """How much of that is the write-ahead log (MB)."""
     what: str = ""
 
 
@@ -43,8 +45,9 @@ class Looks:
     def take(self, told: dict[str, Part], folder: Path, what: str = "") -> Look:
         """Looks at the processes and the files."""
         memory = {name: part.resident() for name, part in told.items()}
-        size = sum(path.stat().st_size for path in folder.glob("tsuzuki.db*") if path.is_file())
-        look = Look(perf_counter() - self._began, memory, size / MB, what)
+        sizes = {path.name: path.stat().st_size / MB for path in folder.glob("tsuzuki.db*") if path.is_file()}
+        log = sizes.get("tsuzuki.db-wal", 0.0)
+        look = Look(perf_counter() - self._began, memory, sum(sizes.values()), log, what)
         self._seen.append(look)
         return look
 
@@ -68,7 +71,10 @@ class Looks:
 
     def files(self) -> list[Curve]:
         """Draws the size of the store."""
-        return [Curve("database and its log", [(look.at, look.file) for look in self._seen])]
+        return [
+            Curve("database and its log", [(look.at, look.file) for look in self._seen]),
+            Curve("its write-ahead log", [(look.at, look.log) for look in self._seen]),
+        ]
 
 
 def parts(gateway: Part, workers: Sequence[Part]) -> dict[str, Part]:

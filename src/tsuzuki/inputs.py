@@ -234,7 +234,5 @@ def _fewer(elements: list[bytes], most: int) -> bytes:
 
 def _beginning(text: str, most: int) -> str:
     """Gives the beginning of a text; a secret that goes through the cut is hidden before."""
-    window = text[: most + _MARGIN]
-    if suspicious(window):
-        window = redact(window)
+    window = redact(text[: most + _MARGIN])
     return window.encode()[:most].decode(errors="ignore") + ELLIPSIS

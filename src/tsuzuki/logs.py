@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 from tsuzuki import settings
 from tsuzuki.context import FRAME
-from tsuzuki.redact import redact
+from tsuzuki.redact import redact, without_secrets
 
 WORKER: Final = "tsuzuki-server:worker"
 GATEWAY: Final = "tsuzuki-server:http"
@@ -66,7 +66,7 @@ class JsonLines(logging.Formatter):
 def _context(record: logging.LogRecord) -> dict[str, str]:
     row = getattr(getattr(getattr(FRAME.get(), "run", None), "claim", None), "run", None)
     inside = {} if row is None else {"run_id": row.id, "flow_name": row.flow, "tag": row.tag}
-    given = {name: str(value) for name in CONTEXT if (value := getattr(record, name, None)) not in (None, "")}
+    given = {name: redact(str(value)) for name in CONTEXT if (value := getattr(record, name, None)) not in (None, "")}
     if "err_id" in given:
         given.setdefault("msg_id", given["err_id"].replace("ERR-", "MSG-", 1))
     return inside | _trace() | given
@@ -75,7 +75,7 @@ def _context(record: logging.LogRecord) -> dict[str, str]:
 def _details(record: logging.LogRecord) -> dict[str, Any]:
     """Gives what a part of Tsuzuki tells beside its message in a form of its own: `extra={"details": …}`."""
     details = getattr(record, "details", None)
-    return details if isinstance(details, dict) else {}
+    return without_secrets(details) if isinstance(details, dict) else {}
 
 
 def _trace() -> dict[str, str]:

@@ -3,6 +3,7 @@
 import re
 import traceback
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,10 @@ _OURS: Final = str(Path(__file__).parent)
 # Every repetition is bounded or begins at a fixed word, so that no text takes more than linear time.
 _SAYS: Final = r"\\{0,3}(?:['\"]\s{0,9},\s{0,9}b?['\"]|['\"]?\s{0,9}[:=]\s{0,9}(?:b(?=['\"]))?\\{0,3})"
 """Between a name and its value: in a header, a query, JSON (also inside of a text), a dict or a list of pairs."""
-_NAMES: Final = r"(?:api[_-]?key|secret|passw(?:or)?d|passphrase|token)"
+_NAMES: Final = (
+    r"(?:(?:api|access|account|private|signing)[_-]?key|secret|passw(?:or)?d|passphrase|token|"
+    r"pwd(?!['\"]?\s{0,9}[:=]\s{0,9}['\"]?/))"  # a folder is no password
+)
 _PATTERNS: Final = (
     (
         re.compile(
@@ -26,15 +30,31 @@ _PATTERNS: Final = (
     (re.compile(r"(?i)\b(bearer\s{1,9})[A-Za-z0-9._~+/=-]{8,}"), r"\1" + _HIDDEN),
     (re.compile(rf"(?i)({_NAMES}{_SAYS}(['\"]))[^'\"\n\\]{{1,500}}(?=\\{{0,3}}\2)"), r"\1" + _HIDDEN),
     (re.compile(rf"(?i)({_NAMES}{_SAYS}['\"]?)[^\s'\"&,;)}}\\]+"), r"\1" + _HIDDEN),
+    (re.compile(rf"(?i)(--[a-z-]{{0,40}}{_NAMES}\s{{1,9}}['\"]?)[^\s'\"-][^\s'\"]*"), r"\1" + _HIDDEN),
+    (
+        re.compile(rf"(?i)\b((?:set-)?cookie{_SAYS}['\"]?)[\w!#$%&*+.^`|~-]{{1,100}}=[^'\"\n\\}}]{{1,4000}}"),
+        r"\1" + _HIDDEN,
+    ),
     (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}"), _HIDDEN),
-    (re.compile(r"\b(?:glpat-|ghp_|gho_|ghs_|github_pat_|xox[abp]-|AIza|AKIA|tsz_)[A-Za-z0-9_-]{10,}"), _HIDDEN),
+    (re.compile(r"\b(?:glpat-|gh[oprsu]_|github_pat_|xox[abeprs]-|AIza|AKIA|tsz_)[A-Za-z0-9_-]{10,}"), _HIDDEN),
+    (re.compile(r"\b(?:(?:[spr]k_(?:live|test)_|gsk_|hf_|npm_)[A-Za-z0-9]{16,}|pypi-AgE[A-Za-z0-9_-]{10,})"), _HIDDEN),
+    (re.compile(r"\bASIA[A-Z0-9]{12,}|\bya29\.[A-Za-z0-9_-]{10,}"), _HIDDEN),
     (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"), _HIDDEN),
     (re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]{1,16384}"), r"\1" + _HIDDEN),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:)[^\s/@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),
     (re.compile(r"(\b(?:nats|tls)://)[^\s/:@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),  # a token in a user's place
 )
-_DASHED: Final = re.compile(r"\b(?:[spr]k|glpat|xox[abp])-[a-z0-9_-]{10}")
-_SECRET_ENDINGS: Final = ("token", "credential", "credentials", "secret", "secrets")
+_DASHED: Final = re.compile(r"\b(?:(?:[spr]k|glpat|xox[abeprs])-[a-z0-9_-]{10}|pypi-age)")
+_UNDERSCORED: Final = (
+    *("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"),
+    *("tsz_", "k_live_", "k_test_", "gsk_", "hf_", "npm_"),
+)
+_KEYED: Final = re.compile("(?:api|access|account|private|signing)[_-]?key")
+_SECRET_ENDINGS: Final = (
+    *("token", "credential", "credentials", "secret", "secrets", "passwords"),
+    *("pwd", "cookie", "cookies"),
+)
+_LONGEST_NAME: Final = 64
 _MOST: Final = 4096
 _MOST_TRACE: Final = 16384
 _MOST_TRACE_OF_A_LINE: Final = 6144
@@ -42,6 +62,8 @@ _MOST_TRACE_OF_A_LINE: Final = 6144
 
 def redact(text: str) -> str:
     """Gives the text with everything that looks like a secret hidden."""
+    if not suspicious(text):
+        return text
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
@@ -63,31 +85,46 @@ def suspicious(text: str) -> bool:
         or "credential" in low
         or "aiza" in low
         or "akia" in low
+        or "asia" in low
+        or "ya29." in low
         or "eyj" in low
+        or "pwd" in low
+        or "cookie" in low
         or "private key" in low
-        or ("key" in low and any(map(low.__contains__, ("apikey", "api_key", "api-key"))))
+        or ("key" in low and _KEYED.search(low) is not None)
         or ("-" in low and _DASHED.search(low) is not None)
-        or ("_" in low and any(map(low.__contains__, ("ghp_", "gho_", "ghs_", "github_pat_", "tsz_"))))
+        or ("_" in low and any(map(low.__contains__, _UNDERSCORED)))
         or ("@" in low and "://" in low)
     )
 
 
 def hidden(body: bytes) -> bytes:
     """Gives JSON with every value hidden that looks like a secret, or whose name says that it is one."""
-    return msgspec.json.encode(_without_secrets(msgspec.json.decode(body)))
+    return msgspec.json.encode(without_secrets(msgspec.json.decode(body)))
 
 
-def _without_secrets(value: Any) -> Any:
+def without_secrets(value: Any) -> Any:
+    """Does the same with a value."""
     if isinstance(value, str):
-        return redact(value) if suspicious(value) else value
+        return redact(value)
     if isinstance(value, list):
-        return [_without_secrets(part) for part in value]
+        return _listed(value)
     if not isinstance(value, dict):
         return value
     return {
-        name: _HIDDEN if part not in (None, "") and _names_a_secret(name) else _without_secrets(part)
+        name: _HIDDEN if part not in (None, "") and _names_a_secret(name) else without_secrets(part)
         for name, part in value.items()
     }
+
+
+def _listed(parts: list[Any]) -> list[Any]:
+    """Hides what follows a name in a command line (`--password`, `x`) and in a list of two (`password`, `x`)."""
+    told = [without_secrets(part) for part in parts]
+    for place, (name, part) in enumerate(pairwise(parts), 1):
+        named = isinstance(name, str) and len(name) <= _LONGEST_NAME and (name.startswith("-") or len(parts) == 2)  # noqa: PLR2004 - a name and its value
+        if named and isinstance(part, str) and part and _names_a_secret(name.lstrip("-")):
+            told[place] = _HIDDEN
+    return told
 
 
 @lru_cache(maxsize=4096)

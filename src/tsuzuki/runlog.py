@@ -87,6 +87,7 @@ class RunLog:
             self._dropped += 1
             return
         said = redact(_text(text))
+        shown = redact(key)  # an item may be its own key, and have a token in its address
         self._lines.append(
             Line(
                 self._clock.now(),
@@ -94,7 +95,7 @@ class RunLog:
                 level,
                 step=step,
                 name=name,
-                key=key,
+                key=shown,
                 logger=logger,
                 position=self._journal.position,
             )

@@ -52,6 +52,9 @@ def test_every_command_that_needs_nats_says_so(tmp_path: Path) -> None:
 def test_a_gateway_says_what_it_needs_and_the_rest_goes_without_it(tmp_path: Path) -> None:
     needed = "error: the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]' [ERR-TSUZUKI-0018]"
     assert said_without("gateway", tmp_path, "list", "serve --port 0")[-3:] == ["0", needed, "1"]
+    other_server = "import sys; sys.modules['fastapi'] = None; import tsuzuki.gateway"
+    told = subprocess.run([sys.executable, "-c", other_server], capture_output=True, text=True, check=False).stderr
+    assert told.splitlines()[-1].endswith("the gateway needs the extra `gateway`: pip install 'tsuzuki[gateway]'")
 
 
 def test_a_glossary_of_japanese_documents_says_what_would_know_their_words(tmp_path: Path) -> None:

@@ -104,6 +104,14 @@ def test_whatever_is_logged_is_one_line_of_json(written: io.StringIO) -> None:
     assert second["exc_message"] == "<its str() raised ValueError>"
 
 
+def test_what_is_told_beside_a_message_has_no_secrets_either(written: io.StringIO) -> None:
+    logs.configure(logs.WORKER, stream=written)
+    more = {"reason": "password=abc123", "details": {"job": {"api_key": "abc123"}, "tokens": 3}}
+    logging.getLogger("shop").warning("no", extra=more)
+    told = json.loads(written.getvalue())
+    assert (told["reason"], told["job"], told["tokens"]) == ("password=***", {"api_key": "***"}, 3)
+
+
 def test_the_ids_of_a_trace_are_told_where_there_is_one(written: io.StringIO) -> None:
     logs.configure(logs.WORKER, stream=written)
     place = trace.SpanContext(trace_id=10, span_id=11, is_remote=False)

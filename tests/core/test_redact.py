@@ -1,8 +1,9 @@
 """Secrets are hidden, and hiding them takes no longer than the text is long."""
 
+import msgspec
 import pytest
 
-from tsuzuki.redact import redact, suspicious
+from tsuzuki.redact import hidden, redact, suspicious
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,16 @@ from tsuzuki.redact import redact, suspicious
         ("key tsz_0123456789ab_secretsecret", "key ***"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln is it", "*** is it"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END", "-----BEGIN RSA PRIVATE KEY-----***-----END"),
+        ("AWS_SECRET_ACCESS_KEY=abc", "AWS_SECRET_ACCESS_KEY=***"),
+        ("AccountKey=abc==;Endpoint=x", "AccountKey=***;Endpoint=x"),
+        ("Server=x;Pwd=abc", "Server=x;Pwd=***"),
+        ("mysql --password abc -h x", "mysql --password *** -h x"),
+        ("Cookie: sid=abc; other=d\nAccept: x", "Cookie: ***\nAccept: x"),
+        ("{'set-cookie': 'sid=abc; HttpOnly'}", "{'set-cookie': '***'}"),
+        ("sk_live_" + "a" * 20, "***"),
+        ("hf_" + "a" * 20, "***"),
+        ("ghu_" + "a" * 20, "***"),
+        ("ASIA" + "A" * 16, "***"),
         ("nothing to hide", "nothing to hide"),
     ],
 )
@@ -31,8 +42,48 @@ def test_what_looks_like_a_secret_is_hidden(text: str, shown: str) -> None:
     assert suspicious(text) == (text != shown), "whoever asks first must not pass over it"
 
 
+def test_a_value_is_hidden_by_the_name_before_it() -> None:
+    given = {
+        "run": ["mysql", "--password", "abc", "-h", "x"],
+        "headers": [["x-api-key", "abc"], ["accept", "x"]],
+        "Cookie": "abc",
+        "words": ["token", "of", "love"],
+        "PWD": "",
+    }
+    assert msgspec.json.decode(hidden(msgspec.json.encode(given))) == {
+        "run": ["mysql", "--password", "***", "-h", "x"],
+        "headers": [["x-api-key", "***"], ["accept", "x"]],
+        "Cookie": "***",
+        "words": ["token", "of", "love"],
+        "PWD": "",
+    }
+
+
 @pytest.mark.parametrize(
-    "piece", ["x", "a.", "a-", "secret ", "://a:", "nats://", "a://", "password='", "'\"", " ", "eyJ"]
+    "text", ["PWD=/srv/x", "hf_hub_download_of_a_file", "the cookie: a cake", "ASIA-PACIFIC-NORTH-1"]
+)
+def test_what_only_begins_like_a_secret_is_shown(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "--",
+        "--password ",
+        "cookie: a",
+        "x",
+        "a.",
+        "a-",
+        "secret ",
+        "://a:",
+        "nats://",
+        "a://",
+        "password='",
+        "'\"",
+        " ",
+        "eyJ",
+    ],
 )
 def test_a_text_that_goes_on_for_ever_is_soon_done(piece: str) -> None:
     """Where each character costs as much as all before it, this would take hours."""

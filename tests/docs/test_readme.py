@@ -40,3 +40,23 @@ def test_both_have_the_same_parts_in_the_same_order() -> None:
         re.findall(r"\]\(((?!README)[^)]*?)(?:\.ja)?(?:\.png|\.gif)?\)", text)[1:] for text in (english, japanese)
     ]
     assert sorted(places[0]) == sorted(places[1])
+
+
+def rows(name: str) -> dict[str, list[str]]:
+    """Gives the cells of the tables of a page, by the first of each row."""
+    lines = [line for line in (ROOT / name).read_text().splitlines() if line.startswith("|")]
+    return {
+        first.strip(): [cell.strip() for cell in cells] for line in lines for first, *cells in [line[1:-1].split("|")]
+    }
+
+
+def test_both_have_the_figures_of_the_page_they_point_to() -> None:
+    measured = rows("docs/performance.md")
+    ratios = [
+        ["".join(re.findall(r"\(([\d.]+) Y\)", cell)) for cell in measured[peer]]
+        for peer in ("**Tsuzuki** on SQLite", "dbos", "huey")
+    ]
+    for name in READMES:
+        shown = [cells for first, cells in rows(name).items() if re.search(r"\d,000", first)]
+        told = [[cell if cell[0].isdigit() else "" for cell in cells] for cells in shown]
+        assert told == [list(works) for works in zip(*ratios, strict=True)], name

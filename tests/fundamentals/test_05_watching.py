@@ -48,12 +48,21 @@ async def test_secrets_do_not_reach_the_log_or_the_error(runs: Runs, run: RunFlo
         current().log("Authorization: Bearer abcdef123456 and api_key=s3cr3t")
         raise RuntimeError("https://ann:hunter2@example.org/ refused sk-ABCDEFGH12345678")
 
+    @task
+    async def named(address: str) -> int:
+        current().log("asks")
+        return len(address)
+
     @flow
     async def leaking() -> int:
+        await named.map(["https://example.org/?token=k3ykey"])
         return await careless()
 
     ended = await run(leaking)
-    shown = "".join([line.text async for line in runs.log(ended.id)])
+    lines = [line async for line in runs.log(ended.id)]
+    assert [line.key for line in lines if line.text == "asks"] == ["https://example.org/?token=***"]
+    shown = "".join(f"{line.key} {line.text}" for line in lines)
+    assert "k3ykey" not in shown
     shown += "".join([str(record) async for record in runs.export(ended.id)])
     for secret in ("abcdef123456", "s3cr3t", "hunter2", "sk-ABCDEFGH12345678"):
         assert secret not in shown

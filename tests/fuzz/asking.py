@@ -14,8 +14,9 @@ from tsuzuki.gateway import create_app
 from tsuzuki.gateway.options import Options
 from tsuzuki.runs import Runs
 
-SOON = 2.0
-"""What is not answered after so long (seconds) hangs; a stream that stays open has answered."""
+SOON = 30.0
+"""What is not answered after so long (seconds, of a machine that may have other work) hangs; a stream that stays open
+has answered."""
 
 
 class Asked:

@@ -54,6 +54,7 @@ REQUESTS = [
     b"GET /runs/RUN/events?after=3\nLast-Event-ID: 12",
     b"GET /runs/RUN/events\nlast-event-id: " + b"9" * 5000,
     b"GET /runs/RUN/watch?since=1.5&timeout_sec=1&include=all",
+    b"GET /runs/RUN/watch?since=x&a\xff=1",
     b"GET /runs/RUN/items?cursor=eyJwIjoxfQ&status=failed&error=x",
     b"GET /runs/RUN/items/1",
     b"GET /dlq?cursor=1&limit=2",
@@ -71,6 +72,15 @@ REQUESTS = [
     b'POST /api/notes/uploads\ncontent-type: application/json\n\n{"name": "a.zip"}',
     b"POST /runs/RUN/cancel\norigin: http://evil.example\nhost: localhost\n\n",
 ]
+
+
+def beheaded(archive: bytes) -> list[bytes]:
+    """Gives a ZIP whose first file has a name before it that is no UTF-8, and one where it begins at the very end."""
+    misnamed, misplaced = bytearray(archive), bytearray(archive)
+    misnamed[6:8], misnamed[30] = (0x800).to_bytes(2, "little"), 0xFF
+    listed = archive.index(b"PK\x01\x02")
+    misplaced[listed + 42 : listed + 46] = (len(archive) - 10).to_bytes(4, "little")
+    return [bytes(misnamed), bytes(misplaced)]
 
 
 @cache
@@ -96,8 +106,8 @@ def seeds() -> dict[str, list[bytes]]:
         "workflow": [WORKFLOW, b"flow: {graph: a}\ntasks: {a: {callable: f}}\n"],
         "cursor": [b"", cursors.after_position(7).encode(), b"eyJ1IjoxLjAsInIiOiJhIn0"],
         "wheel-name": [NAME.encode(), b">=3.11,<4", b"x[a]>=1; python_version > '3'", b"a,b", b">=" + b"9" * 5000],
-        "wheel": wheels,
-        "export-zip": archives,
+        "wheel": [*wheels, *beheaded(wheels[0])],
+        "export-zip": [*archives, *beheaded(archives[0])],
         "export-json": [of_chatgpt, of_claude],
         "export-jsonl": [lines, lines + b"[" * 3000],
         "export-text": [DOCUMENT.encode()],

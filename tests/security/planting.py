@@ -25,8 +25,23 @@ async def says(note: str) -> int:
 async def breaks(note: str) -> int:
     raise RuntimeError("the server refused it: " + " | ".join(TEXTS))
 
+@task
+async def takes(given: dict, argv: list[str], password: str) -> int:
+    return len(given)
+
+@task
+async def opens(address: str) -> int:
+    current().log.info("opens it")
+    return len(address)
+
 @flow
 async def talks(note: str) -> int:
+    hidden = os.environ["HIDDEN"]
+    given = {"headers": {"Cookie": "sid=" + hidden, "X-Api-Key": hidden}, "db": {"user": "app", "pwd": hidden}}
+    argv = ["mysql", "--password", hidden, f"--token={hidden}"]
+    await takes(given, argv, hidden)
+    await takes.map([given], argv=argv, password=hidden, key=lambda one: "one")
+    await opens.map(["https://example.org/?token=" + os.environ["KEY"]])
     return await says(note)
 
 @flow
@@ -52,6 +67,7 @@ def plants() -> dict[str, str]:
         "github",
         "header",
         "signed",
+        "hidden",
     )
     made = {name: secrets.token_hex(12) for name in names}
     return made | {

@@ -11,6 +11,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
+from tests.apps.commits.gitlab_double import TOKEN, GitLabDouble
+from tests.apps.commits.repositories import Repository
 from tests.apps.notes.exports import claude
 from tests.gateway.conftest import House, Serve
 from tests.gateway.test_auth import OPEN, key_of
@@ -91,7 +93,19 @@ def unnamed(answer: Answer, things: dict[str, Any]) -> Answer:
 
 
 @pytest.fixture
-async def ours(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[House, dict[str, str], dict]:
+def gitlab(tmp_path: Path) -> Iterator[GitLabDouble]:
+    """A server with a repository of ours."""
+    repository = Repository(tmp_path / "repository")
+    repository.commit("2026-01-02T03:04:05Z", {"a": "1"})
+    with GitLabDouble() as double:
+        double.host(repository.path, f"team/{MARK}")
+        yield double
+
+
+@pytest.fixture
+async def ours(
+    serve: Serve, gitlab: GitLabDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[House, dict[str, str], dict]:
     """A gateway with keys, and things of a tenant in every corner of it."""
     monkeypatch.setenv("TSUZUKI_DATA_DIR", str(tmp_path / "files"))
     house = await serve(Options(auth=True))
@@ -118,6 +132,11 @@ async def ours(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     piece = {"piece": (f"export-{MARK}.json", export)}
     assert (await house.client.post(f"/api/notes/uploads/{sent['upload_id']}", files=piece, headers=key)).is_success
     session = await made("/api/notes/sessions", {"upload": sent["upload_id"], "llm": "offline"})
+    connected = await made("/api/commits/connections", {"base_url": gitlab.url, "token": TOKEN})
+    [hosted] = await made(f"/api/commits/connections/{connected['connection_id']}/sync", {})
+    await made("/api/commits/collect", {"project_id": hosted["project_id"], "branches": ["main"]})
+    assert (connected["connection_id"], hosted["project_id"]) == (1, 1), "asked for by these numbers below"
+    assert str(MARK) in json.dumps(hosted)
     for name in key:
         del house.client.headers[name]
     things = {"run_id": run["run_id"], "letter_id": letter["id"], "upload_id": upload["upload_id"], "project_id": 1}

@@ -169,7 +169,7 @@ def _shown(problem: Mapping[str, Any]) -> dict[str, Any]:
 
 def refused_fields(request: Request, error: RequestValidationError) -> TsuzukiError:
     """Says which of our errors a request is whose fields do not fit: lists and workers have their own."""
-    path, found = request.url.path, [dict(one) for one in error.errors()]
+    path, found = request.scope["path"], [dict(one) for one in error.errors()]
     kind: type[BadRequest] = BadRequest
     if path.rstrip("/") == "/runs" and request.method == "GET":
         kind = BadListQuery
@@ -198,7 +198,7 @@ def refused_by_protocol(request: Request, error: HTTPException) -> Response:
 def _allowed(request: Request) -> set[str]:
     """Gives the methods of a path: those of the routes that name it, or else of those that have a place for it."""
     routes = [route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
-    exact = [route for route in routes if getattr(route, "path", "") == request.url.path]
+    exact = [route for route in routes if getattr(route, "path", "") == request.scope["path"]]
     return {method for route in exact or routes for method in getattr(route, "methods", None) or ()}
 
 
@@ -212,7 +212,7 @@ def install(app: FastAPI) -> None:
     async def ours(request: Request, error: TsuzukiError) -> Response:
         refused = isinstance(error, TooBusy)  # as many as come: a line for each would fill the disk
         if not refused and (isinstance(error, StoreError) or error.http_status >= TsuzukiError.http_status):
-            logger.error("%s %s: %s", request.method, request.url.path, error, extra={"err_id": error.error_id})
+            logger.error("%s %s: %s", request.method, request.scope["path"], error, extra={"err_id": error.error_id})
         if isinstance(error, StoreUnavailable) and request.method not in READING:
             request.app.state.gateway.writes_refused = True
         return answer_of(error, nats=nats(request))
@@ -227,7 +227,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:
-        logger.error("%s %s", request.method, request.url.path, exc_info=error, extra={"err_id": INTERNAL})
+        logger.error("%s %s", request.method, request.scope["path"], exc_info=error, extra={"err_id": INTERNAL})
         told = problem(500, "internal server error", INTERNAL)
         told.raw_headers = with_security(told.raw_headers)  # this is answered outside of everything else of ours
         return told

@@ -107,7 +107,7 @@ async def _taken(form: Form, request: Request, session: Session) -> Wheel:
 
 def _who(request: Request, session: Session) -> dict[str, Any]:
     source = {name.replace("-", "_"): request.headers[name][:LONGEST] for name in HEADERS if name in request.headers}
-    source |= {"scheme": request.url.scheme} | ({"remote_addr": request.client.host} if request.client else {})
+    source |= {"scheme": request.scope["scheme"]} | ({"remote_addr": request.client.host} if request.client else {})
     return {"tenant": session.tenant or "", "api_key": session.key_id, "source": source}
 
 

@@ -94,7 +94,7 @@ class Archive:
             raise self._refused(f"{name} is encrypted")
         try:
             return _Counted(self._archive.open(member), member, self._label)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+        except Exception as error:  # whatever zipfile makes of a header that says what it likes
             raise self._refused(f"{name} cannot be opened ({error})") from error
 
     def _refused(self, why: str) -> BadExport:

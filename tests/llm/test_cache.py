@@ -1,5 +1,7 @@
 """The cache: off unless asked for, keyed by everything, without errors, bounded in age and size."""
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from tests.llm.double import Double
 from tsuzuki import llm
 from tsuzuki.errors import LLMError
+from tsuzuki.llm import cached
 from tsuzuki.llm.cached import Cache, key_of
 from tsuzuki.llm.prices import with_cost
 from tsuzuki.llm.questions import Question, Reply, Usage
@@ -81,3 +84,22 @@ def test_prices_come_from_the_list_and_are_never_guessed() -> None:
     assert with_cost("openai", reply, batch=True).cost == pytest.approx(0.105)
     assert with_cost("openai", Reply(usage=Usage(5, 5), model="nobody-knows")).cost is None
     assert with_cost("ollama", reply).cost == 0
+
+
+async def test_how_much_is_kept_is_known_without_adding_it_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "cache.db"
+    before = {1: (Path(cached.__file__).parent / "migrations/0001_answers.sql").read_text()}
+    with monkeypatch.context() as patched:
+        patched.setattr("tsuzuki.llm.database.steps", lambda folder: before)
+        async with Cache(file):
+            pass
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as older:
+        older.execute("INSERT INTO answers VALUES ('old', x'00', 7, 9e9, 9e9, 0)")
+    monkeypatch.setenv("TSUZUKI_LLM_CACHE_MAX_BYTES", "2000")
+    async with Cache(file) as cache:
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as looked:
+            for number in (1, 2, 1, 3, 4, 5, 5):  # some again; the old ones make room
+                await cache.put(f"k{number}", Reply("x" * 100 * number))
+                assert looked.execute(cached.SQL["size"]).fetchone() == ((await cache.stats()).bytes,)
+            assert await cache.clear() > 0
+            assert looked.execute(cached.SQL["size"]).fetchone() == (0,)

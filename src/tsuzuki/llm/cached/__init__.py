@@ -76,7 +76,7 @@ class Cache:
         def work(db: sqlite3.Connection) -> None:
             db.execute(SQL["put"], (key, kept, len(kept), now, now))
             db.execute(SQL["expire"], (oldest,))
-            while (db.execute(SQL["size"]).fetchone()[0] or 0) > most:
+            while db.execute(SQL["size"]).fetchone()[0] > most:
                 db.execute(SQL["evict"])
 
         await self._database.write(work)

@@ -5,13 +5,15 @@ SELECT reply FROM answers WHERE key = ? AND created_at >= ?;
 UPDATE answers SET used_at = ?, hits = hits + 1 WHERE key = ?;
 
 -- put: an answer is kept
-INSERT OR REPLACE INTO answers (key, reply, bytes, created_at, used_at, hits) VALUES (?, ?, ?, ?, ?, 0);
+INSERT INTO answers (key, reply, bytes, created_at, used_at, hits) VALUES (?, ?, ?, ?, ?, 0)
+ON CONFLICT (key) DO UPDATE SET reply = excluded.reply, bytes = excluded.bytes, created_at = excluded.created_at,
+  used_at = excluded.used_at, hits = 0;
 
 -- expire: what is too old goes
 DELETE FROM answers WHERE created_at < ?;
 
 -- size: how much there is
-SELECT sum(bytes) FROM answers;
+SELECT bytes FROM kept;
 
 -- evict: what was used longest ago goes, some at a time
 DELETE FROM answers WHERE key IN (SELECT key FROM answers ORDER BY used_at LIMIT 16);

@@ -18,6 +18,7 @@ _SAYS: Final = r"\\{0,3}(?:['\"]\s{0,9},\s{0,9}b?['\"]|['\"]?\s{0,9}[:=]\s{0,9}(
 """Between a name and its value: in a header, a query, JSON (also inside of a text), a dict or a list of pairs."""
 _NAMES: Final = (
     r"(?:(?:api|access|account|private|signing)[_-]?key|secret|passw(?:or)?d|passphrase|token|"
+    r"(?:db|smtp|imap|mail|ftp|ssh|proxy|redis|mysql|pg|postgres|user|admin|root|login|auth)_pass|"
     r"pwd(?!['\"]?\s{0,9}[:=]\s{0,9}['\"]?/))"  # a folder is no password
 )
 _PATTERNS: Final = (
@@ -35,6 +36,11 @@ _PATTERNS: Final = (
         re.compile(rf"(?i)\b((?:set-)?cookie{_SAYS}['\"]?)[\w!#$%&*+.^`|~-]{{1,100}}=[^'\"\n\\}}]{{1,4000}}"),
         r"\1" + _HIDDEN,
     ),
+    (  # a user of a command line, who is no pair of numbers
+        re.compile(r"((?:\s|^)(?:-u|--user)[\s=]\s{0,9}['\"]?[^\s'\":]{1,200}:)(?!\d+(?:\s|$))[^\s'\"]{1,500}"),
+        r"\1" + _HIDDEN,
+    ),
+    (re.compile(r"(?i)([?&](?:x-(?:amz|goog)-)?sig(?:nature)?=)[^\s'\"&]{1,2000}"), r"\1" + _HIDDEN),
     (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}"), _HIDDEN),
     (re.compile(r"\b(?:glpat-|gh[oprsu]_|github_pat_|xox[abeprs]-|AIza|AKIA|tsz_)[A-Za-z0-9_-]{10,}"), _HIDDEN),
     (re.compile(r"\b(?:(?:[spr]k_(?:live|test)_|gsk_|hf_|npm_)[A-Za-z0-9]{16,}|pypi-AgE[A-Za-z0-9_-]{10,})"), _HIDDEN),
@@ -45,6 +51,8 @@ _PATTERNS: Final = (
     (re.compile(r"(\b(?:nats|tls)://)[^\s/:@]{1,500}(@)"), r"\1" + _HIDDEN + r"\2"),  # a token in a user's place
 )
 _DASHED: Final = re.compile(r"\b(?:(?:[spr]k|glpat|xox[abeprs])-[a-z0-9_-]{10}|pypi-age)")
+_USER: Final = ("-u", "--user")
+_NAMED_USER: Final = re.compile(r"(?:[\s\"]|^)(?:-u|--user)[\s=\"]")
 _UNDERSCORED: Final = (
     *("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"),
     *("tsz_", "k_live_", "k_test_", "gsk_", "hf_", "npm_"),
@@ -91,7 +99,11 @@ def suspicious(text: str) -> bool:
         or "pwd" in low
         or "cookie" in low
         or "private key" in low
+        or "_pass" in low
+        or "sig=" in low
+        or "signature=" in low
         or ("key" in low and _KEYED.search(low) is not None)
+        or ("-u" in low and _NAMED_USER.search(low) is not None)
         or ("-" in low and _DASHED.search(low) is not None)
         or ("_" in low and any(map(low.__contains__, _UNDERSCORED)))
         or ("@" in low and "://" in low)
@@ -118,12 +130,14 @@ def without_secrets(value: Any) -> Any:
 
 
 def _listed(parts: list[Any]) -> list[Any]:
-    """Hides what follows a name in a command line (`--password`, `x`) and in a list of two (`password`, `x`)."""
+    """Hides what follows a name in a command line (`--password`, `x`; `-u`, `me:x`) and in a list of two."""
     told = [without_secrets(part) for part in parts]
     for place, (name, part) in enumerate(pairwise(parts), 1):
         named = isinstance(name, str) and len(name) <= _LONGEST_NAME and (name.startswith("-") or len(parts) == 2)  # noqa: PLR2004 - a name and its value
         if named and isinstance(part, str) and part and _names_a_secret(name.lstrip("-")):
             told[place] = _HIDDEN
+        elif name in _USER and isinstance(part, str):
+            told[place] = redact(f"{name} {part}").removeprefix(f"{name} ")
     return told
 
 

@@ -30,6 +30,11 @@ from tsuzuki.redact import hidden, redact, suspicious
         ("mysql --password abc -h x", "mysql --password *** -h x"),
         ("Cookie: sid=abc; other=d\nAccept: x", "Cookie: ***\nAccept: x"),
         ("{'set-cookie': 'sid=abc; HttpOnly'}", "{'set-cookie': '***'}"),
+        ("curl -u me:abc http://x", "curl -u me:*** http://x"),
+        ("curl --user='me:abc' http://x", "curl --user='me:***' http://x"),
+        ("https://x/y?se=1&sig=abc%3D&sv=2", "https://x/y?se=1&sig=***&sv=2"),
+        ("https://x/y?X-Amz-Signature=abc", "https://x/y?X-Amz-Signature=***"),
+        ("APP_DB_PASS=abc", "APP_DB_PASS=***"),
         ("sk_live_" + "a" * 20, "***"),
         ("hf_" + "a" * 20, "***"),
         ("ghu_" + "a" * 20, "***"),
@@ -45,6 +50,8 @@ def test_what_looks_like_a_secret_is_hidden(text: str, shown: str) -> None:
 def test_a_value_is_hidden_by_the_name_before_it() -> None:
     given = {
         "run": ["mysql", "--password", "abc", "-h", "x"],
+        "fetch": ["curl", "-u", "me:abc", "http://x"],
+        "start": ["docker", "-u", "1000:1000"],
         "headers": [["x-api-key", "abc"], ["accept", "x"]],
         "Cookie": "abc",
         "words": ["token", "of", "love"],
@@ -52,6 +59,8 @@ def test_a_value_is_hidden_by_the_name_before_it() -> None:
     }
     assert msgspec.json.decode(hidden(msgspec.json.encode(given))) == {
         "run": ["mysql", "--password", "***", "-h", "x"],
+        "fetch": ["curl", "-u", "me:***", "http://x"],
+        "start": ["docker", "-u", "1000:1000"],
         "headers": [["x-api-key", "***"], ["accept", "x"]],
         "Cookie": "***",
         "words": ["token", "of", "love"],
@@ -60,7 +69,11 @@ def test_a_value_is_hidden_by_the_name_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["PWD=/srv/x", "hf_hub_download_of_a_file", "the cookie: a cake", "ASIA-PACIFIC-NORTH-1"]
+    "text",
+    [
+        *("PWD=/srv/x", "hf_hub_download_of_a_file", "the cookie: a cake", "ASIA-PACIFIC-NORTH-1"),
+        *("first_pass=3", "docker run -u 1000:1000", "python -u -m x:y", "design=3"),
+    ],
 )
 def test_what_only_begins_like_a_secret_is_shown(text: str) -> None:
     assert redact(text) == text
@@ -71,6 +84,8 @@ def test_what_only_begins_like_a_secret_is_shown(text: str) -> None:
     [
         "--",
         "--password ",
+        " -u a:",
+        "&sig=",
         "cookie: a",
         "x",
         "a.",

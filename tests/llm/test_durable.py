@@ -89,6 +89,8 @@ async def test_outside_a_run_it_is_a_plain_call(double: Double, tmp_path: Path) 
     assert await llm.ask(str, "c") == "answer to c"
     with pytest.raises(BadUsage, match="strategy"):
         llm.ask_all([], strategy="never")
+    with pytest.raises(BadUsage, match="Request"):
+        llm.ask_all(["a"])  # type: ignore[list-item] # as somebody without types writes it
     assert await llm.ask_all([]) == []
 
 

@@ -102,6 +102,9 @@ def ask_all(
     if strategy is not None and strategy not in STRATEGIES:
         raise BadUsage(f"ask_all(strategy=…) is one of {', '.join(STRATEGIES)}, not {strategy!r}")
     asked = list(requests)
+    for request in asked:
+        if not isinstance(request, Request):
+            raise BadUsage(f"ask_all([…]) takes an llm.Request(…) for each question, not {type(request).__name__}")
     questions = [request.question() for request in asked]
     how = {"strategy": strategy, "deadline": deadline, "concurrency": concurrency}
     how |= {} if cache is None else {"cache": cache}  # a step is known by its arguments: unsaid, it is none

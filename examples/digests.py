@@ -1,6 +1,6 @@
 """Plain functions, no async: every file of a folder is read once, four at a time.
 
-tsuzuki run examples/digests.py -p folder=examples
+tsuzuki run examples/digests.py -p folder=bench
 python examples/digests.py
 """
 
@@ -18,7 +18,7 @@ def digest(path: str) -> str:
 
 
 @flow
-def digests(folder: str = ".", pattern: str = "*.py") -> dict[str, str]:
+def digests(folder: str = str(Path(__file__).parent), pattern: str = "*.py") -> dict[str, str]:
     paths = sorted(str(path) for path in Path(folder).glob(pattern))
     return dict(zip(paths, digest.map(paths, concurrency=4), strict=True))
 

@@ -180,7 +180,8 @@ def test_the_demonstration_ends_well_by_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "params", "code"), [("crawl", ["-p", "pages=98"], 6), ("digests", [], 0)])
 def test_the_examples_run(terminal: Terminal, name: str, params: list[str], code: int) -> None:
-    terminal.tsuzuki("run", str(ROOT / "examples" / f"{name}.py"), *params, code=code)
+    ended = terminal.tsuzuki("run", str(ROOT / "examples" / f"{name}.py"), *params, code=code)
+    assert ("letters" if name == "crawl" else "crawl.py") in ended.stdout, "it has found something to do"
 
 
 def test_durations_read_well() -> None:

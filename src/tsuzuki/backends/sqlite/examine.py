@@ -125,4 +125,4 @@ def _space(path: Path) -> Check:
 
 def _size(path: Path) -> str:
     wal = path.with_name(f"{path.name}-wal")
-    return f"{amount(path.stat().st_size)} and {amount(wal.stat().st_size if wal.exists() else 0)} not yet merged"
+    return f"{amount(path.stat().st_size)} and a log of {amount(wal.stat().st_size if wal.exists() else 0)}"

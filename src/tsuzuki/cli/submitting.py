@@ -66,7 +66,7 @@ def _arguments(ctx: click.Context) -> list[str]:
 @click.option("--tag", help="Route it to workers with this tag.")
 @click.option("--tags", "labels", multiple=True, metavar="LABEL", help="Labels to search by; may be repeated.")
 @click.option("--key", help="At most one active run holds a key.")
-@click.option("--priority", type=int, help="Those with a greater one are claimed first.")
+@click.option("--priority", type=int, help="Those that wait with a greater one are claimed first.")
 @click.option("--not-before", metavar="TIME", help="Wait until then, for example 2026-01-31T08:00:00+00:00.")
 @click.option("--continues", metavar="RUN", help="Skip the items that this run has done.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")

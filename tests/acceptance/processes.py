@@ -69,6 +69,20 @@ class Child:
         if self.running():
             self._process.send_signal(number)
 
+    async def freezes(self) -> None:
+        """Freezes it, and waits until each of its threads stands still: one may first have to come out of the system."""
+        self.send(signal.SIGSTOP)
+        threads = Path(f"/proc/{self.pid}/task")
+
+        def still() -> bool:
+            try:
+                states = [(each / "stat").read_text().rpartition(")")[2].split()[0] for each in threads.iterdir()]
+            except OSError:  # a thread ended meanwhile
+                return False
+            return set(states) == {"T"}
+
+        await until(still, "it stands still")
+
     def kill(self) -> None:
         """Ends it as a power cut does, and waits for it."""
         self.send(signal.SIGKILL)

@@ -100,7 +100,7 @@ async def test_a_worker_that_was_only_frozen_can_do_no_harm_when_it_wakes(tmp_pa
 async def freeze_between_writes(worker: Child, runs: Runs) -> None:
     """Freezes a worker, but not in the middle of a write, where all others would have to wait for it."""
     while True:
-        worker.send(signal.SIGSTOP)
+        await worker.freezes()
         line = asyncio.ensure_future(runs.backend.log("nobody", []))
         done, _ = await asyncio.wait({line}, timeout=2)
         if done:

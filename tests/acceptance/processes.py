@@ -70,7 +70,7 @@ class Child:
             self._process.send_signal(number)
 
     async def freezes(self) -> None:
-        """Freezes it, and waits until each of its threads stands still: one may first have to come out of the system."""
+        """Freezes it, and waits until all its threads stand still: one may first have to come out of the system."""
         self.send(signal.SIGSTOP)
         threads = Path(f"/proc/{self.pid}/task")
 

@@ -117,6 +117,19 @@ async def test_what_an_asker_asked_for_that_was_killed_is_done_once(
     assert await let_in(stores[0], run.id) == [int(told)]
 
 
+async def test_what_was_asked_while_nobody_followed_is_done_before_anybody_claims(
+    pair: tuple[NatsBackend, NatsBackend],
+) -> None:
+    """As after a restore, or when all workers were away: a short run would have ended before somebody looked."""
+    one, two = pair
+    runs = [await b.submitted(one) for _ in range(60)]
+    for run in runs:
+        await one._parts.requests.put(run.id, f.CancelAsked(at=one.clock.now() - 3))
+    last = await b.submitted(one)
+    assert [claim.run.id for claim in await two.claim("worker", tags=["default"], limit=100)] == [last.id]
+    assert {(await b.row(one, run.id)).status for run in runs} == {Status.CANCELLED}
+
+
 async def test_a_request_from_before_an_end_does_nothing_after_it(pair: tuple[NatsBackend, NatsBackend]) -> None:
     """Its asker was answered that the run had ended; when it is resumed later, that was not meant."""
     one, _ = pair

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -54,10 +54,12 @@ class Follower:
         projection: Projection,
         news: Callable[[Run], None],
         asked: Callable[[str, int, bytes], None],
+        caught_up: Callable[[], Awaitable[None]],
         subjects: list[str],
     ) -> None:
         self._wire, self._names, self._options, self._clock = wire, names, options, clock
-        self._chain, self._projection, self._news, self._asked = chain, projection, news, asked
+        self._chain, self._projection, self._news = chain, projection, news
+        self._asked, self._caught_up = asked, caught_up
         self._watched: dict[str, Feed] = {}
         self._opening: asyncio.Task[None] | None = None
         self._mending = asyncio.Lock()
@@ -181,6 +183,7 @@ class Follower:
         self._projection.read_again(sparse=not seq)
         self.feed.start(seq)
         await self.feed.loaded.wait()
+        await self._caught_up()
         self._projection.file.loaded()
         for run_id in list(self._watched):
             await self._watched.pop(run_id).close()

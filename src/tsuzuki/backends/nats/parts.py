@@ -148,6 +148,7 @@ class Parts:
             projection=self.projection,
             news=self._ring,
             asked=self.requests.heard,
+            caught_up=self.requests.caught_up,
             subjects=[names.all_chains, *([names.all_requests] if requests else [])],
         )
 

@@ -41,6 +41,8 @@ LEFT: Final = 1.0
 OLD: Final = 600.0
 """Requests that are older are left alone by who hears of them when it starts (seconds)."""
 MOST: Final = 1000
+LONGEST: Final = 5.0
+"""How long one that begins to follow waits for them (seconds)."""
 _LOOKS: Final = (0.0, 0.002, 0.01, 0.05, 0.2)
 
 LetIn = Callable[[str, int, f.Fact], None]
@@ -66,6 +68,7 @@ class Requests:
         self._wire, self._topology, self._clock, self._chain, self._reserve = wire, names, clock, chain, reserve
         self._asked_here: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._found: set[asyncio.Task[None]] = set()
         self.kept = kept
         """Whether the store keeps requests: one of old does once an admin has opened it."""
         self.let_in: LetIn = _nobody
@@ -168,9 +171,22 @@ class Requests:
             task = asyncio.get_running_loop().create_task(self._see_to(run_id, request, fact))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            if self._overdue(fact):
+                self._found.add(task)
+                task.add_done_callback(self._found.discard)
+
+    async def caught_up(self) -> None:
+        """Waits until what was asked before we came is seen to: otherwise we would claim what is to be cancelled."""
+        if self._found:
+            await asyncio.wait(set(self._found), timeout=LONGEST)
+
+    def _overdue(self, fact: f.Fact) -> bool:
+        """Tells whether an asker has had its time, and whoever followed the journal then."""
+        return self._clock.now() - fact.at > 2 * LEFT
 
     async def _see_to(self, run_id: str, request: int, fact: f.Fact) -> None:
-        await asyncio.sleep(LEFT * random.uniform(1.0, 2.0))
+        if not self._overdue(fact):
+            await asyncio.sleep(LEFT * random.uniform(1.0, 2.0))
         try:
             if await self.fate(run_id, request) is Fate.OPEN:
                 await self.settle(run_id, request, fact)

@@ -15,6 +15,7 @@ from tests.apps.notes.test_writing import sheet
 from tests.cli.conftest import Terminal
 from tsuzuki.apps.notes import extractive
 from tsuzuki.apps.notes.presses import Presses
+from tsuzuki.errors import StoreUnavailable
 
 COUNT = 300
 WITH_PRESSES = """
@@ -48,6 +49,17 @@ def alive(process_id: int) -> bool:
         return False
 
 
+def frozen_while_writing(processes: list[int], vault: Path) -> bool:
+    """Freezes processes, unless none of them is writing just then."""
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    if list(vault.glob(".*.part")):
+        return True
+    for process in processes:
+        os.kill(process, signal.SIGCONT)
+    return False
+
+
 def test_what_a_killed_process_was_asked_for_is_done_all_the_same(tmp_path: Path) -> None:
     conversations = [
         (f"T{n}", f"**User**: Why {n}?\n\n**Assistant**: Otters swim. They eat {n} fish.") for n in range(9)
@@ -62,7 +74,7 @@ def test_what_a_killed_process_was_asked_for_is_done_all_the_same(tmp_path: Path
     names = presses.written(tmp_path, [sheet("T", f"i{n}") for n in range(3)])
     assert len({*names, "T.md"}) == 4
     missing = presses.written(tmp_path / "not there", [sheet("T", "i")])
-    assert [type(error) for error in missing] == [FileNotFoundError], "told as it happens here"
+    assert [type(error) for error in missing] == [StoreUnavailable], "a vault that is away is waited for"
     for press in found:
         os.kill(press, signal.SIGKILL)
         assert presses.made(conversations) == expected
@@ -80,10 +92,10 @@ def test_a_large_import_that_is_killed_leaves_no_process_and_goes_on(tmp_path: P
     wait_for(lambda: children(process.pid) or process.poll() is not None)
     found = children(process.pid)
     wait_for(lambda: len(list((tmp_path / "vault").glob("*.md"))) > COUNT // 4)
+    wait_for(lambda: frozen_while_writing(found, tmp_path / "vault"))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert found
-    wait_for(lambda: not any(map(alive, found)))
     log = session_of(terminal) / "import/pipeline_stages.jsonl"
     loaded = len(successes(log, "load"))
     told = terminal.tsuzuki("notes", "resume", "-q").stdout.strip()
@@ -91,5 +103,12 @@ def test_a_large_import_that_is_killed_leaves_no_process_and_goes_on(tmp_path: P
     once = Counter({f"claude-{number:04d}": 1 for number in range(COUNT)})
     assert successes(log, "load") == successes(log, "transform") == once
     assert journalled(tmp_path / ".tsuzuki/tsuzuki.db") == 2 * COUNT
-    assert len(list((tmp_path / "vault").iterdir())) == COUNT, "nothing half written is left either"
+    for note in (tmp_path / "vault").glob("*.md"):
+        note.write_text(note.read_text() + "my own words")
+    for press in found:
+        os.kill(press, signal.SIGCONT)
+    wait_for(lambda: not any(map(alive, found)))
+    left = list((tmp_path / "vault").iterdir())
+    assert len(left) == COUNT, "nothing half written is left either, and nothing comes after the end of a run"
+    assert all(note.read_text().endswith("my own words") for note in left)
     terminal.leave()

@@ -152,6 +152,10 @@ def test_equal_titles_do_not_overwrite_each_other_and_an_item_only_itself(tmp_pa
     assert beside not in (first, second)
     assert (tmp_path / second).read_text() == edited, "a note that somebody has edited is theirs"
     assert write("b", "and again") == beside
+    tagged = (tmp_path / first).read_text().replace("item_id: a", "aliases: [mine]\nitem_id: a")
+    (tmp_path / first).write_text(tagged)
+    assert write("a") != first
+    assert (tmp_path / first).read_text() == tagged, "and so is one whose front matter was edited"
     assert not list(tmp_path.glob(".*"))
 
 
@@ -234,3 +238,29 @@ def test_notes_of_a_batch_share_a_sync_of_their_names_and_fail_alone(
     assert (first, getattr(failed, "errno", None)) == ("A.md", errno.ENOSPC)
     assert seen == [set(), {"A.md"}, {"A.md"}, {"A.md", second}], "each file, and then the folder once, with all names"
     assert {path.name for path in tmp_path.iterdir()} == {"A.md", second}, "and nothing half done beside them"
+
+
+def test_what_is_not_wanted_any_more_or_half_written_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [error] = written(tmp_path, [sheet("A", "a")], lambda: False)
+    assert isinstance(error, InterruptedError)
+
+    def removed(fresh: str, place: str) -> None:
+        raise FileNotFoundError(fresh)
+
+    monkeypatch.setattr(os, "link", removed)
+    [error] = written(tmp_path, [sheet("A", "a")])
+    assert isinstance(error, FileNotFoundError), "whoever has removed the file goes on with the note"
+
+    def unlinkable(fresh: str, place: str) -> None:
+        monkeypatch.setattr(os, "fsync", full)
+        raise PermissionError(place)
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(os, "link", unlinkable)
+    [error] = written(tmp_path, [sheet("A", "a")])
+    assert getattr(error, "errno", None) == errno.ENOSPC
+    assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ _SHORT: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _HEADING: Final = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
 _KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
-_HASH: Final = re.compile(r"^content_hash: ([0-9a-f]{16})$", re.MULTILINE)
+_HASH: Final = "\ncontent_hash: "
 _ITEM: Final = re.compile(r"^item_id: (.+)$", re.MULTILINE)
 _DEEPEST: Final = 6
 ORIGIN: Final[tuple[str, ...]] = ("created", "source_provider", "conversation_id")
@@ -87,9 +87,13 @@ def rendered(item: Described, note: Note, *, created: str) -> str:
     }
     if note.tags:
         about["tags"] = f"[{', '.join(map(scalar, note.tags))}]"
-    about["content_hash"] = digest(body)[:_HASHED]
     front = "\n".join(f"{name}: {value}" for name, value in about.items())
-    return f"---\n{front}\n---\n{body}"
+    return f"---\n{front}{_HASH}{_hash(front, body)}\n---\n{body}"
+
+
+def _hash(front: str, body: str) -> str:
+    """Tells whether anything was edited: people add tags and aliases to the front matter, too."""
+    return digest(f"{front}\n---\n{body}")[:_HASHED]
 
 
 def _body(note: Note) -> str:
@@ -153,6 +157,6 @@ def is_own(text: str, item_id: str) -> bool:
     front, end, body = text.removeprefix("---\n").partition("\n---\n")
     if not end or not text.startswith("---\n"):
         return False
-    item, kept = _ITEM.search(front), _HASH.search(front)
-    same = item is not None and item[1] == scalar(item_id)
-    return same and kept is not None and kept[1] == digest(body)[:_HASHED]
+    about, _, kept = front.rpartition(_HASH)
+    item = _ITEM.search(about)
+    return item is not None and item[1] == scalar(item_id) and kept == _hash(about, body)

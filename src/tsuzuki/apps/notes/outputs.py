@@ -15,6 +15,9 @@ from tsuzuki.apps.notes.stagelog import Lines
 ITEMS: Final = "items.jsonl"
 INDEX: Final = "index.jsonl"
 COMPLETE: Final = "complete.json"
+_MAPPED: Final = 16 * 1024 * 1024
+"""So much of a mapped file may count as our memory: it would be all of it otherwise, as large as the export."""
+_LET_GO: Final = getattr(mmap, "MADV_DONTNEED", None)
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,6 +53,7 @@ class Extracted:
         with (folder / ITEMS).open("rb") as file:  # mapped: to read an item is no call that others wait for
             empty = not os.fstat(file.fileno()).st_size
             self._items = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._read = 0
 
     def item(self, item_id: str) -> ProcessingItem:
         """Reads an item."""
@@ -57,6 +61,10 @@ class Extracted:
         if entry is None:
             raise ItemNotFound(f"{item_id!r} はセッションにありません / {item_id!r} is no item of the session")
         raw = self._items[entry.begins : entry.begins + entry.length]
+        self._read += entry.length
+        if self._read > _MAPPED and _LET_GO is not None and isinstance(self._items, mmap.mmap):
+            self._items.madvise(_LET_GO)
+            self._read = 0
         return ProcessingItem.from_dict(msgspec.json.decode(raw))
 
     def close(self) -> None:

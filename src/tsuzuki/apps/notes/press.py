@@ -1,9 +1,11 @@
 """A process beside the run that makes notes offline and writes them: the interpreter of the run has no time for that.
 
 It reads calls from its input, answers them on its output, and ends when nobody can call any more: a run that was killed
-leaves none behind. What does not succeed here is answered with nothing, and tried again by who has called.
+leaves none behind, and what it still asked for is dropped: by then another run may have written it, and somebody may
+have edited that. What does not succeed here is answered with nothing, and tried again by who has called.
 """
 
+import os
 import signal
 import struct
 import sys
@@ -18,6 +20,7 @@ from tsuzuki.apps.notes.vault import Sheet, written
 
 READY: Final = b""
 """What is said first, once everything is imported."""
+CALLER: Final = os.getppid()
 _LENGTH: Final = struct.Struct(">I")
 
 
@@ -70,7 +73,7 @@ def answered(call: bytes) -> bytes:
     asked = _decode(call)
     if isinstance(asked, Make):
         return encode([extractive.note(title, text) for title, text in asked.conversations])
-    outcomes = written(Path(asked.vault), asked.sheets)
+    outcomes = written(Path(asked.vault), asked.sheets, lambda: os.getppid() == CALLER)
     return encode([None if isinstance(outcome, Exception) else outcome for outcome in outcomes])
 
 

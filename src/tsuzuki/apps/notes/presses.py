@@ -36,6 +36,7 @@ class Presses:
         self.ready = 0
         """How many can be called."""
         self._started: set[int] = set()
+        self._closed = False
         self.processes: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
             with suppress(OSError):
@@ -80,7 +81,9 @@ class Presses:
             press.put(process.stdin, message)  # type: ignore[arg-type] # they are pipes
             answer = press.take(process.stdout)  # type: ignore[arg-type]
         except (OSError, EOFError, ValueError):
-            logger.warning("a process that makes notes has ended (%s): its work is done here", process.poll())
+            process.kill()  # so that it writes nothing that is then written here
+            if not self._closed:
+                logger.warning("a process that makes notes has ended (%s): its work is done here", process.wait())
             with self._turn:
                 self.ready -= 1
                 if not self.ready:
@@ -91,6 +94,7 @@ class Presses:
 
     def close(self) -> None:
         """Ends them: at once those that have not even started, the others after what they do."""
+        self._closed = True
         for process in self.processes:
             process.stdin.close()  # type: ignore[union-attr] # it is a pipe
             if process.pid not in self._started:

@@ -6,7 +6,8 @@ from typing import Final
 
 from tsuzuki.errors import StoreUnavailable
 
-PASSING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+PASSING: Final = FULL | {errno.EIO, errno.EROFS}
 """What a disk says that is full, or not there for a while."""
 
 
@@ -22,4 +23,5 @@ class room:  # noqa: N801 - said as `with room():`
         """Raises that error in place of the disk's."""
         if isinstance(error, OSError) and error.errno in PASSING:
             why = error.strerror or "it cannot be written to"
-            raise StoreUnavailable(f"the disk of the notes: {why}; free some space, and it goes on") from error
+            advice = "free some space" if error.errno in FULL else "make it writable again"
+            raise StoreUnavailable(f"the disk of the notes: {why}; {advice}, and it goes on") from error

@@ -43,9 +43,10 @@ Piece = Annotated[UploadFile, File(description="Some bytes of the export, in a f
 
 
 class Shape(BaseModel):
-    """What a request brings; what is said of each field here is told over HTTP too."""
+    """What a request brings; what is said of each field here is told over HTTP too. A misspelt option is refused:
+    who asks for `chunck` would wait a night for notes that are not there."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid")
 
 
 class NewImport(Shape):

@@ -25,7 +25,7 @@ from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
 from tsuzuki.apps.notes.times import CLOCK
-from tsuzuki.apps.notes.vault import WriteFile
+from tsuzuki.apps.notes.vault import WriteFile, sweep
 from tsuzuki.errors import StoreError
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
@@ -223,4 +223,5 @@ class Workbench:
             for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed):
                 closed.callback(each.close)
             if self._presses is not None:
+                closed.callback(sweep, self.vault, self.session_id)  # one that was killed has left what it wrote
                 closed.callback(self._presses.close)

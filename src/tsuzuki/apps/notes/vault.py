@@ -53,11 +53,14 @@ class WriteFile:
         return item
 
 
-def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
+def written(
+    vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True
+) -> list[str | Exception]:
     """Writes notes, each under the first name that is free or its own; gives the names, or what prevented one.
 
     All are handed to the system before the first is waited for, and the folder is synced once: they share the disk's
-    work. A note without a name on the disk would be lost, so none counts before that.
+    work. A note without a name on the disk would be lost, so none counts before that. What is not wanted any more by
+    the time that it would get its name gets none.
     """
     folder = f"{vault}{os.sep}"  # thousands of notes: paths as texts cost little
     fresh = [f"{folder}.{sheet.session}-{os.getpid()}-{abs(hash(sheet[:2])):x}.part" for sheet in sheets]
@@ -66,7 +69,12 @@ def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
     for file, path, sheet in zip(files, fresh, sheets, strict=True):
         try:
             _synced(file)
+            if not wanted():
+                raise InterruptedError
             outcomes.append(_named(path, folder, sheet))
+        except FileNotFoundError as error:
+            gone = StoreUnavailable(f"the folder {vault} is not there any more: put it back, and it goes on")
+            outcomes.append(error if vault.is_dir() else gone)
         except Exception as error:  # noqa: BLE001 - that of one note; the others are written all the same
             outcomes.append(error)
         finally:
@@ -78,7 +86,7 @@ def written(vault: Path, sheets: Sequence[Sheet]) -> list[str | Exception]:
 
 def sweep(vault: Path, session: str) -> None:
     """Removes what a session that was killed had begun to write; nobody else may be working on it."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):  # nothing is lost where one stays: the next who works on it tries again
         for path in vault.glob(f".{session}-*.part"):
             path.unlink()
 
@@ -133,6 +141,8 @@ def _placed(fresh: str, place: str, sheet: Sheet) -> bool:
         return True
     except FileExistsError:
         pass
+    except FileNotFoundError:  # somebody has removed the one or the other
+        raise
     except OSError:  # a disk that knows no links
         return _created(Path(place), sheet)
     if not _own(Path(place), sheet.item_id):
@@ -150,11 +160,19 @@ def _created(place: Path, sheet: Sheet) -> bool:
             return False
         descriptor = _open(str(place))
     try:
+        _written_out(descriptor, sheet)
+    except BaseException:  # half a note would be taken for somebody's
+        place.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _written_out(descriptor: int, sheet: Sheet) -> None:
+    try:
         _write(descriptor, sheet)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return True
 
 
 def _own(place: Path, item_id: str) -> bool:

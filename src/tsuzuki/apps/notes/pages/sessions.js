@@ -22,6 +22,8 @@ export function Sessions() {
 
 /** How many bytes of an export are sent at a time: well below what the gateway takes. */
 const PIECE = 2 * 1024 * 1024;
+const LANGUAGES = ["ja", "en"];
+const FORMATS = ["chatgpt", "claude", "markdown", "jsonl"];
 const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama"];
 
 /** Sends a file in pieces; gives the id of the upload. @param {File} file @param {(share: number) => void} told */
@@ -39,13 +41,14 @@ async function uploaded(file, told) {
 function Import() {
   const chooser = useRef(/** @type {HTMLInputElement|null} */ (null));
   const [file, setFile] = useState(/** @type {File|null} */ (null));
-  const [asked, setAsked] = useState(/** @type {any} */ ({ export: "", vault: "", llm: "", model: "", chunk: false }));
+  const [asked, setAsked] = useState(/** @type {any} */ ({ export: "", vault: "", provider: "auto", llm: "", model: "", translate: "", chunk: false }));
   const [share, setShare] = useState(/** @type {number|null} */ (null));
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setAsked({ ...asked, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const started = await act(async () => {
-      const body = file ? { ...asked, export: "", upload: await uploaded(file, setShare) } : asked;
+      const chosen = asked.llm === "offline" ? { ...asked, model: "", translate: "" } : asked; // what is not shown is not asked for
+      const body = file ? { ...chosen, export: "", upload: await uploaded(file, setShare) } : chosen;
       return ask(`${API}/sessions`, { method: "POST", body });
     }, t("notes.begun"));
     setShare(null);
@@ -57,8 +60,10 @@ function Import() {
       <input ref=${chooser} type="file" hidden aria-label=${t("notes.file")} accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} />
       ${!file && text("export", true)}
       ${text("vault")}
+      <select aria-label=${t("notes.provider")} value=${asked.provider} onChange=${set("provider")}><option value="auto">${t("notes.anyFormat")}</option>${FORMATS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
       <select aria-label=${t("notes.llm")} value=${asked.llm} onChange=${set("llm")}><option value="">${t("notes.llmAsSet")}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
-      ${asked.llm && asked.llm !== "offline" && text("model")}
+      ${asked.llm !== "offline" && text("model")}
+      ${asked.llm !== "offline" && html`<select aria-label=${t("notes.translate")} value=${asked.translate} onChange=${set("translate")}><option value="">${t("notes.asItIs")}</option>${LANGUAGES.map((name) => html`<option value=${name}>${t(`notes.into.${name}`)}</option>`)}</select>`}
       <label><input type="checkbox" checked=${asked.chunk} onChange=${set("chunk")} /> ${t("notes.chunk")}</label>
       <button class="button primary" disabled=${share !== null}>${share === null ? t("notes.start") : t("notes.sending", { n: Math.round(share * 100) })}</button>
     </form>

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tsuzuki.apps.notes import ProcessingItem, outputs
 from tsuzuki.apps.notes.gathering import Gathering
-from tsuzuki.apps.notes.outputs import Kept
+from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.stagelog import Lines
 
 
@@ -58,3 +59,24 @@ async def test_a_full_disk_fails_those_who_wrote_and_the_next_line_stands_alone(
     assert [json.loads(line)["item_id"] for line in log.path.read_text().splitlines()] == ["i0", "i1", "i2", "k"]
     kept.close()
     log.close()
+
+
+def mapped(path: Path) -> int:
+    """Gives how much of a file counts as memory of this process (kB)."""
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    begins = next(number for number, line in enumerate(lines) if line.endswith(str(path)))
+    return int(next(line for line in lines[begins:] if line.startswith("Rss:")).split()[1])
+
+
+def test_items_that_were_read_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "_MAPPED", 1 << 20)
+    with (tmp_path / outputs.ITEMS).open("wb") as items, (tmp_path / outputs.INDEX).open("w") as index:
+        for number in range(100):
+            item = ProcessingItem(f"i{number}", Path("x"), content="otter " * 20_000)
+            line, begins = json.dumps(item.to_dict()).encode() + b"\n", items.tell()
+            items.write(line)
+            index.write(json.dumps({"item_id": item.item_id, "begins": begins, "length": len(line)}) + "\n")
+    extracted = Extracted(tmp_path)
+    assert all(extracted.item(f"i{number}").content == item.content for number in range(100))
+    assert mapped(tmp_path / outputs.ITEMS) < 4 << 10, "of 12 MB"
+    extracted.close()

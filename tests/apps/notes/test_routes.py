@@ -91,6 +91,8 @@ async def test_what_cannot_be_done_is_a_problem(house: House, model: Double, tmp
     assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
     assert "No input files" in answer.json()["detail"]
     assert (await house.client.post(f"{API}/sessions", json={"export": "here", "vault": "there"})).status_code == 422
+    misspelt = await house.client.post(f"{API}/sessions", json={"export": "/here", "chunck": True})
+    assert (misspelt.status_code, "chunck" in misspelt.text) == (422, True), "no option is passed over in silence"
     model.delay = 20.0
     started = await house.post(f"{API}/sessions", {"export": export(tmp_path, 2), "vault": str(tmp_path)}, 202)
     at = f"{API}/sessions/{started['session_id']}"

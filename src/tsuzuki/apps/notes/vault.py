@@ -53,9 +53,7 @@ class WriteFile:
         return item
 
 
-def written(
-    vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True
-) -> list[str | Exception]:
+def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True) -> list[str | Exception]:
     """Writes notes, each under the first name that is free or its own; gives the names, or what prevented one.
 
     All are handed to the system before the first is waited for, and the folder is synced once: they share the disk's

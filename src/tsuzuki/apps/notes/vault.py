@@ -67,9 +67,7 @@ def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = l
     for file, path, sheet in zip(files, fresh, sheets, strict=True):
         try:
             _synced(file)
-            if not wanted():
-                raise InterruptedError
-            outcomes.append(_named(path, folder, sheet))
+            outcomes.append(_named(path, folder, sheet) if wanted() else InterruptedError())
         except FileNotFoundError as error:
             gone = StoreUnavailable(f"the folder {vault} is not there any more: put it back, and it goes on")
             outcomes.append(error if vault.is_dir() else gone)

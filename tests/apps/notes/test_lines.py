@@ -70,13 +70,14 @@ def mapped(path: Path) -> int:
 
 def test_items_that_were_read_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "_MAPPED", 1 << 20)
+    text = "otter " * 20_000
     with (tmp_path / outputs.ITEMS).open("wb") as items, (tmp_path / outputs.INDEX).open("w") as index:
         for number in range(100):
-            item = ProcessingItem(f"i{number}", Path("x"), content="otter " * 20_000)
+            item = ProcessingItem(f"i{number}", Path("x"), content=text)
             line, begins = json.dumps(item.to_dict()).encode() + b"\n", items.tell()
             items.write(line)
             index.write(json.dumps({"item_id": item.item_id, "begins": begins, "length": len(line)}) + "\n")
     extracted = Extracted(tmp_path)
-    assert all(extracted.item(f"i{number}").content == item.content for number in range(100))
+    assert all(extracted.item(f"i{number}").content == text for number in range(100))
     assert mapped(tmp_path / outputs.ITEMS) < 4 << 10, "of 12 MB"
     extracted.close()

@@ -79,5 +79,6 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_p
     with window.page.expect_request("**/api/notes/sessions") as sent:
         window.page.get_by_role("button", name="取り込む").click()
     body = sent.value.post_data_json
+    assert body is not None
     assert (body["provider"], body["model"], body["translate"]) == ("chatgpt", "qwen", "ja")
     window.expected.append("400")

@@ -13,6 +13,7 @@ from tsuzuki.apps.notes import ProcessingItem, outputs
 from tsuzuki.apps.notes.gathering import Gathering
 from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.stagelog import Lines
+from tsuzuki.errors import StoreClosed
 
 
 def test_many_who_write_at_once_leave_whole_lines_where_they_were_told(tmp_path: Path) -> None:
@@ -81,3 +82,16 @@ def test_items_that_were_read_do_not_stay_in_memory(tmp_path: Path, monkeypatch:
     assert all(extracted.item(f"i{number}").content == text for number in range(100))
     assert mapped(tmp_path / outputs.ITEMS) < 4 << 10, "of 12 MB"
     extracted.close()
+
+
+async def test_what_comes_after_the_end_reaches_no_other_file(tmp_path: Path) -> None:
+    kept, log = Kept(tmp_path / "out.jsonl"), Lines(tmp_path / "log.jsonl")
+    gathering = Gathering(kept, log)
+    kept.close()
+    log.close()
+    with (tmp_path / "other").open("wb"), (tmp_path / "another").open("wb"):  # they get the numbers that are free now
+        with pytest.raises(StoreClosed):
+            await gathering.write("a", {}, {})
+        with pytest.raises(StoreClosed):
+            log.append({})
+    assert not (tmp_path / "other").stat().st_size + (tmp_path / "another").stat().st_size

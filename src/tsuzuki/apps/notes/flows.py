@@ -53,15 +53,17 @@ def plan(session_id: str) -> int:
 @task(name="transform")
 async def transform(item_id: str) -> dict[str, Any]:
     """Makes the note of an item."""
-    with room():
-        return await BENCH.get().transform(item_id)
+    bench = BENCH.get()
+    with room(), bench.at_work():
+        return await bench.transform(item_id)
 
 
 @task(name="load")
 async def load(item_id: str) -> dict[str, Any]:
     """Writes the note of an item."""
-    with room():
-        return await BENCH.get().load(item_id)
+    bench = BENCH.get()
+    with room(), bench.at_work():
+        return await bench.load(item_id)
 
 
 @task(name="conclude")

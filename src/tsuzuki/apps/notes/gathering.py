@@ -9,6 +9,7 @@ import msgspec
 
 from tsuzuki.apps.notes.outputs import Kept
 from tsuzuki.apps.notes.stagelog import Lines
+from tsuzuki.errors import StoreClosed
 
 CALLS: Final = 2
 """How many calls are under way at once: one computes while the other waits for the disk."""
@@ -41,11 +42,11 @@ class Gathering:
     def _written(self) -> None:
         outputs, records, waiting = self._outputs, self._records, self._waiting
         self._outputs, self._records, self._waiting = [], [], []
-        error: OSError | None = None
+        error: OSError | StoreClosed | None = None
         try:
             self._kept.put_all(outputs)
             self._log.extend(records)
-        except OSError as raised:
+        except (OSError, StoreClosed) as raised:
             error = raised
         for done in waiting:
             if done.done():

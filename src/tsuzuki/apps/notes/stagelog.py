@@ -13,7 +13,7 @@ import msgspec
 
 from tsuzuki.apps.notes.items import ProcessingItem, StageType
 from tsuzuki.apps.notes.times import CLOCK, now
-from tsuzuki.errors import StepFailure
+from tsuzuki.errors import StepFailure, StoreClosed
 from tsuzuki.redact import redact
 
 SYNC_EVERY: Final = 0.5
@@ -116,7 +116,7 @@ class _Line:
 
     def __init__(self, text: bytes) -> None:
         self.text, self.begins = text, -1
-        self.error: OSError | None = None
+        self.error: OSError | StoreClosed | None = None
 
 
 def type_of(error: Exception) -> str:
@@ -184,7 +184,7 @@ class Lines:
         text = b"".join(line.text for line in group)
         try:
             self._write(b"\n" + text if self._torn else text)
-        except OSError as error:
+        except (OSError, StoreClosed) as error:
             self._torn = True
             for line in group:
                 line.error = error
@@ -195,12 +195,18 @@ class Lines:
 
     def read(self, begins: int, length: int) -> bytes:
         """Reads a line."""
-        return os.pread(self._descriptor, length, begins)
+        return os.pread(self._opened(), length, begins)
+
+    def _opened(self) -> int:
+        """Gives the file. Once closed, its number may be that of another, which nothing of ours may reach."""
+        if self._descriptor < 0:
+            raise StoreClosed(f"{self.path.name} is closed: whoever works on the session has stopped")
+        return self._descriptor
 
     def _write(self, line: bytes) -> None:
         left = memoryview(line)
         while left:
-            written = os.write(self._descriptor, left)
+            written = os.write(self._opened(), left)
             self.size += written
             left = left[written:]
         self._dirty = True
@@ -208,7 +214,7 @@ class Lines:
     def _sync(self) -> None:
         """Syncs what was written before; who writes need not wait for it."""
         self._dirty = False
-        os.fsync(self._descriptor)
+        os.fsync(self._opened())
         self._synced = CLOCK.monotonic()
 
     def sync(self) -> None:
@@ -222,4 +228,7 @@ class Lines:
         try:
             self.sync()
         finally:
-            os.close(self._descriptor)
+            with self._turn, self._syncing:
+                descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)

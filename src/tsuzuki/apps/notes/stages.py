@@ -26,7 +26,7 @@ from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.apps.notes.vault import WriteFile, sweep
-from tsuzuki.errors import StoreError
+from tsuzuki.errors import StoreClosed, StoreError
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
 """The session that the run around this code works on."""
@@ -59,6 +59,7 @@ class Workbench:
         self._merge = MergeChunks(self._part)
         self._failed_before = failed_before(session, StageType.TRANSFORM)
         self._presses: Presses | None = None
+        self._closed = False
         self.settled = 0
         """How many items of this run have ended."""
         self.cost: float | None = None
@@ -178,6 +179,16 @@ class Workbench:
             raise
         item.status = ItemStatus.COMPLETED
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Lets an item be worked on. What a closed session refuses has not failed: the run has stopped, and goes on."""
+        try:
+            yield
+        except Exception as error:
+            if self._closed and not isinstance(error, StoreError):
+                raise StoreClosed("the session is closed: the run has stopped, and goes on") from error
+            raise
+
     def _recorded(self, context: StageContext, record: dict[str, Any]) -> None:
         """Writes the line of a success; its output is there already."""
         self.log.append(record)
@@ -219,6 +230,7 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
+        self._closed = True
         with ExitStack() as closed:  # the last is the first; one that cannot be synced keeps no other open
             for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed):
                 closed.callback(each.close)

@@ -1,9 +1,9 @@
 """The flow: extract as one step, then transform and load as two maps, the second fed by the first."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from typing import Any, Final, cast
 
 from tsuzuki import current, flow, settings, task
 from tsuzuki.apps.notes.extracting import completed
@@ -27,6 +27,7 @@ GROUP: Final = 1000
 WRITERS: Final = 64
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
+Outcomes = AsyncGenerator[Any, None]
 
 
 @task(name="extract")
@@ -130,29 +131,38 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         for ids in (*_groups(parts, bench.options), parents):
             if in_batches(bench.options) and ids is not parents:
                 await bench.batched(ids, until)
-            written = load.stream(_made(bench, ids, total, patience), concurrency=WRITERS, on_error="collect")
-            async for file in written:
-                patience.failed(file)
-                if isinstance(file, dict):
-                    bench.ensure(StageType.LOAD, file)
+            await _written(bench, ids, total, patience)
         _tell(bench, total, total)
         # Each attempt counts anew: one that tries again what failed has other figures.
         told: dict[str, Any] = await conclude.keyed(f"conclude {current().attempt}")([*parts, *parents])  # type: ignore[misc] # awaited in an async flow
         return told
 
 
-async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncIterator[str]:
+async def _written(bench: Workbench, ids: list[str], total: int, patience: Patience) -> None:
+    """Has notes made and written; where it stops midway, both stages have ended before the session is closed."""
+    async with aclosing(_made(bench, ids, total, patience)) as made:
+        files = load.stream(made, concurrency=WRITERS, on_error="collect")
+        async with aclosing(cast("Outcomes", files)):
+            async for file in files:
+                patience.failed(file)
+                if isinstance(file, dict):
+                    bench.ensure(StageType.LOAD, file)
+
+
+async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncGenerator[str, None]:
     """Gives the items whose notes are made, in order; what failed is left out."""
-    async for made in transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect"):
-        bench.settled += 1
-        patience.transformed(made)
-        if isinstance(made, dict):
-            bench.ensure(StageType.TRANSFORM, made)
-            cost = made["note"].get("cost")
-            bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
-            bench.ready[made["item_id"]] = made
-            yield made["item_id"]
-        _tell(bench, bench.settled, total)
+    notes = transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect")
+    async with aclosing(cast("Outcomes", notes)):
+        async for made in notes:
+            bench.settled += 1
+            patience.transformed(made)
+            if isinstance(made, dict):
+                bench.ensure(StageType.TRANSFORM, made)
+                cost = made["note"].get("cost")
+                bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
+                bench.ready[made["item_id"]] = made
+                yield made["item_id"]
+            _tell(bench, bench.settled, total)
 
 
 def in_batches(options: dict[str, Any]) -> bool:

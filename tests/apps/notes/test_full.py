@@ -13,7 +13,6 @@ from tests.apps.notes.exports import claude, written
 from tsuzuki import stumbles
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.stagelog import Lines
-from tsuzuki.apps.notes.stages import Workbench
 from tsuzuki.apps.notes.vault import WriteFile
 from tsuzuki.errors import StoreUnavailable
 
@@ -44,38 +43,6 @@ async def test_an_import_waits_for_room_and_records_no_failure(
     assert len(refused) == 2
     assert {record["status"] for record in records(session)} == {"success"}
     assert sum(study.model.prompts.values()) == 5, "notes that were made are not asked for again"
-
-
-async def test_nothing_is_under_way_any_more_when_the_session_is_closed(
-    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    export = written(tmp_path / "export/conversations.json", [claude(number) for number in range(40)])
-    write, make, close = WriteFile.run, Workbench.transform, Workbench.close
-    refused, busy, seen = list[str](), set[str](), list[int]()
-
-    async def run(self: WriteFile, item: ProcessingItem, note: Any) -> ProcessingItem:
-        if not refused:
-            refused.append(item.item_id)
-            raise FULL
-        return await write(self, item, note)
-
-    async def transform(self: Workbench, item_id: str) -> dict[str, Any]:
-        busy.add(item_id)
-        try:
-            return await make(self, item_id)
-        finally:
-            busy.discard(item_id)
-
-    def closed(self: Workbench) -> None:
-        seen.append(len(busy))
-        close(self)
-
-    monkeypatch.setattr(WriteFile, "run", run)
-    monkeypatch.setattr(Workbench, "transform", transform)
-    monkeypatch.setattr(Workbench, "close", closed)
-    _, told = await study.imported(export)
-    assert (told["success"], told["failed"]) == (40, 0)
-    assert seen == [0, 0], "the disk was full once"
 
 
 async def test_a_session_that_finds_no_room_is_refused_and_leaves_nothing(

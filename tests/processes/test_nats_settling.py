@@ -1,7 +1,7 @@
 """Servers that catch up for a moment are not called unwell."""
 
 from tsuzuki.servers.examining import examined
-from tsuzuki.servers.looking import LOOKS, Seen, SeenServer, settled
+from tsuzuki.servers.looking import LOOKS, Seen, SeenServer, SeenStream, _servers, settled
 
 
 def seen(state: str) -> Seen:
@@ -37,3 +37,12 @@ async def test_a_server_that_is_offline_is_told_of_at_once() -> None:
     looks = Looks("offline")
     assert not all(check.ok for check in examined(await settled(looks, pause=0)))
     assert looks.count == 1
+
+
+def test_what_one_that_does_not_lead_has_not_heard_of_others_does_not_count_against_their_streams() -> None:
+    told = {"leader": "two", "replicas": [{"name": "three", "current": False}, {"name": "one", "current": True}]}
+    holds = tuple(SeenServer(name=name) for name in ("one", "two", "three"))
+    stream = SeenStream(name="s", leader="one", replicas=3, servers=holds, messages=0, bytes=0, max_bytes=-1)
+    assert {server.name: server.state for server in _servers(told, [stream], None)}["three"] == "up"
+    told["replicas"] = [{"name": "three", "current": False, "lag": 3}]
+    assert {server.name: server.state for server in _servers(told, [stream], None)}["three"] == "behind"

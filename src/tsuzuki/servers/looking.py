@@ -144,8 +144,11 @@ def _servers(meta: dict[str, Any], streams: Iterable[SeenStream], told: Told | N
         named = {name: told.called if told and only and not told.cluster else name for name in seen}
         return [msgspec.structs.replace(server, name=named[name], leads=only) for name, server in sorted(seen.items())]
     leader = str(meta.get("leader") or "")
-    for peer in meta.get("replicas") or ():
-        seen[str(peer["name"])] = _peer(peer)
+    for server in map(_peer, meta.get("replicas") or ()):
+        heard = seen.get(server.name)
+        # One that does not lead hears little of the others, and calls who has everything behind: streams know better.
+        if not (server.state == "behind" and not server.lag and heard and heard.state == "up"):
+            seen[server.name] = server
     if told and told.called not in seen:
         seen[told.called] = SeenServer(name=told.called)
     if leader:

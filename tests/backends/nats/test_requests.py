@@ -172,3 +172,24 @@ async def test_a_store_of_old_is_widened_by_who_may_and_works_before(
     full = await opened(own_server.url)
     assert full._parts.requests.kept
     await full.ask((await b.submitted(full)).id, b.cancel())
+
+
+async def test_a_cancel_of_a_dead_holders_run_is_settled_also_where_another_let_it_in(
+    pair: tuple[NatsBackend, NatsBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    claim = await b.claimed(one)
+    put, requests = two._parts.requests.put, two._parts.requests
+
+    async def slowly(run_id: str, fact: f.Fact) -> int:
+        seq = await put(run_id, fact)
+        while await requests.fate(run_id, seq) is not Fate.LET_IN:
+            await asyncio.sleep(0.01)
+        return seq
+
+    monkeypatch.setattr(requests, "put", slowly)
+    result, row = await two.ask(claim.run.id, b.cancel(), dead=frozenset({claim.run.holder or ""}))
+    assert row is not None
+    assert (result, row.status) == (RunUpdateResult.UPDATED, Status.CANCELLED)
+    assert (await b.kinds(two, claim.run.id))[-2:] == ["CancelAsked", "RunCancelled"]
+    assert len(await let_in(two, claim.run.id)) == 1

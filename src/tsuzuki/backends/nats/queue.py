@@ -24,7 +24,7 @@ from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import Conflict, StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Run, RunUpdateResult, refold, request_facts
+from tsuzuki.lifecycle import Run, RunUpdateResult, cancel_facts, refold, request_facts
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -180,10 +180,12 @@ class Queue:
                 tip = await self._last(run_id)
                 if tip is None or tip.run is None:
                     return RunUpdateResult.NOT_FOUND, None
-                if 0 < request < tip.seq and await self._requests.fate(run_id, request) is Fate.LET_IN:
-                    return RunUpdateResult.UPDATED, tip.run
-                run = tip.run
-                facts = request_facts(run, fact, dead)
+                run, let_in = tip.run, False
+                if 0 < request < tip.seq:
+                    let_in = await self._requests.fate(run_id, request) is Fate.LET_IN
+                facts = _left(run, fact, dead) if let_in else request_facts(run, fact, dead)
+                if let_in and not facts:
+                    return RunUpdateResult.UPDATED, run
                 if not facts:
                     ended = run.status.terminal
                     return (RunUpdateResult.ALREADY_TERMINAL if ended else RunUpdateResult.UPDATED), run
@@ -192,7 +194,7 @@ class Queue:
                     if row is not None:
                         return RunUpdateResult.UPDATED, row
                 try:
-                    return RunUpdateResult.UPDATED, await self._let_in(tip, run, facts, request)
+                    return RunUpdateResult.UPDATED, await self._let_in(tip, run, facts, 0 if let_in else request)
                 except Passed:
                     continue
         finally:
@@ -255,3 +257,10 @@ class Queue:
             return await self._chain.last(run_id)
         except (Unclear, ApiError) as error:
             raise fault(error, self._options.url) from error
+
+
+def _left(run: Run, fact: f.Fact, dead: frozenset[str]) -> list[f.Fact]:
+    """Says what is left of a cancel that another let in, who did not know that the holder is dead."""
+    if not isinstance(fact, f.CancelAsked) or run.holder not in dead:
+        return []
+    return [each for each in cancel_facts(run, fact, dead) if each is not fact]

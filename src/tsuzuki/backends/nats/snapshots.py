@@ -73,11 +73,13 @@ async def _piece(wire: Wire, stream: str, pieces: "asyncio.Queue[Msg]") -> bytes
 async def load(wire: Wire, source: Path, copied: Copied) -> None:
     """Makes a stream of a file; the server refuses one that is there."""
     stream = copied.config["name"]
-    told = await wire.api(administration.restore_stream(stream), SILENCE, config=copied.config, state=copied.state)
+    told = await wire.api(
+        administration.restore_stream(stream), SILENCE, True, config=copied.config, state=copied.state
+    )
     with source.open("rb") as file:
         while data := file.read(CHUNK):
-            _accepted((await wire.ask(told["deliver_subject"], data, timeout=SILENCE)).data)
-    _accepted((await wire.ask(told["deliver_subject"], b"", timeout=SILENCE)).data)
+            _accepted((await wire.ask(told["deliver_subject"], data, timeout=SILENCE, again=True)).data)
+    _accepted((await wire.ask(told["deliver_subject"], b"", timeout=SILENCE, again=True)).data)
 
 
 def _accepted(answer: bytes) -> None:

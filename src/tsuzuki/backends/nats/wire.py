@@ -170,14 +170,20 @@ class Wire:
     # Asking
 
     async def ask(
-        self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, timeout: float | None = None
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        *,
+        again: bool = False,
     ) -> Msg:
         """Asks, and gives the one answer.
 
         Where nobody listens nothing was done: a cluster that is electing a leader, or has just made the stream, is
-        asked again.
+        asked again; with a timeout of its own only where that is wanted (`again`).
         """
-        tries = int(self._options.timeout / _SOON) if timeout is None and self.has_jetstream else 0
+        tries = int(self._options.timeout / _SOON) if (timeout is None or again) and self.has_jetstream else 0
         while True:
             answer = (await self._request(subject, data, headers, timeout, many=False))[0]
             if not answer.headers or answer.headers.get(_STATUS) != "503":
@@ -205,9 +211,11 @@ class Wire:
         finally:
             self._reading.release()
 
-    async def api(self, subject: str, timeout: float | None = None, /, **request: Any) -> dict[str, Any]:
+    async def api(
+        self, subject: str, timeout: float | None = None, again: bool = False, /, **request: Any
+    ) -> dict[str, Any]:
         """Asks the server's API; what it refuses is raised."""
-        answer = await self.ask(subject, msgspec.json.encode(request) if request else b"", timeout=timeout)
+        answer = await self.ask(subject, msgspec.json.encode(request) if request else b"", timeout=timeout, again=again)
         told: dict[str, Any] = msgspec.json.decode(answer.data)
         if error := told.get("error"):
             raise refusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))

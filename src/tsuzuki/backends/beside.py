@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tsuzuki import privacy
+from tsuzuki import privacy, wholefile
 from tsuzuki.backends import disk, manifest
 from tsuzuki.backends.manifest import Piece
 from tsuzuki.backends.sqlite.file import copy_all
@@ -48,7 +48,7 @@ class Beside:
                 target = part.joinpath(*Path(piece.name).parts[2:])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(backup / piece.name, target)
-                disk.sync_file(target)
+                wholefile.sync_file(target)
             part.replace(self.folder / name)
         return left
 
@@ -73,7 +73,7 @@ def _copied(source: Path, target: Path) -> bool:
             shutil.copyfile(source, target)
     except FileNotFoundError:  # removed meanwhile
         return False
-    disk.sync_file(target)
+    wholefile.sync_file(target)
     return True
 
 

@@ -1,28 +1,8 @@
-"""Files and folders on a disk that others use too: made durable, measured, removed."""
+"""Files and folders on a disk that others use too: measured, removed."""
 
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-
-
-def sync_file(path: Path) -> None:
-    """Makes what a file holds durable."""
-    _sync(path, os.O_RDONLY)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
-        _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def _sync(path: Path, how: int) -> None:
-    handle = os.open(path, how)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def size(files: Iterable[Path]) -> int:

@@ -5,14 +5,13 @@ The manifest is written last: a folder without one is no backup, however much li
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from tsuzuki import privacy
+from tsuzuki import privacy, wholefile
 from tsuzuki.backends import disk
 from tsuzuki.errors import NotABackup, PlaceTaken
 
@@ -112,12 +111,8 @@ def piece(folder: Path, name: str) -> Piece:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Writes the manifest, once everything else is on the disk."""
-    part = folder / _PART
-    with part.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / NAME)
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    wholefile.write(folder / NAME, content, aside=folder / _PART)
 
 
 def read(folder: Path, kind: str = "") -> Manifest:

@@ -1,7 +1,6 @@
 """The folder of a server: what it was told, its configuration, its files, its log and its pid file."""
 
 import json
-import os
 import platform
 import secrets
 import shutil
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki import extras, privacy
+from tsuzuki import extras, privacy, wholefile
 from tsuzuki.errors import BadUsage
 
 PID_FILE: Final = "nats-server.pid"
@@ -168,8 +167,4 @@ def _bracketed(host: str) -> str:
 
 
 def _write_private(path: Path, text: str) -> None:
-    part = path.with_name(f"{path.name}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
+    wholefile.write(path, text.encode(), mode=0o600)

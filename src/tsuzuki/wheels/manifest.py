@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki import privacy
+from tsuzuki import privacy, wholefile
 from tsuzuki.backends.shelf import Wheel
 from tsuzuki.wheelerrors import WheelSyncFailed
 
@@ -79,10 +79,8 @@ class Place:
         return (self.folder / each.folder).is_dir()
 
     def write(self, wheels: dict[str, Installed]) -> None:
-        """Writes down what is installed; aside first, so that it is never half there."""
-        part = self.folder / f"{FILE}.part"
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(_Manifest(wheels))))
-        part.replace(self.folder / FILE)
+        """Writes down what is installed."""
+        wholefile.write(self.folder / FILE, msgspec.json.format(msgspec.json.encode(_Manifest(wheels))))
 
     def paths(self, wheels: dict[str, Installed]) -> list[str]:
         """Gives the folders that Python looks for modules in."""

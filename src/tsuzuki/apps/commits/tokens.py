@@ -1,14 +1,12 @@
 """Tokens: in the environment, or in a file that only its owner can read; never in the database, never shown."""
 
-import contextlib
 import json
-import os
-import tempfile
 import threading
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
-from tsuzuki import privacy, settings
+from tsuzuki import privacy, settings, wholefile
 from tsuzuki.apps.commits.records import Connection
 from tsuzuki.errors import BadUsage, StoreUnavailable
 
@@ -92,15 +90,7 @@ class Tokens:
         return {str(name): str(token) for name, token in kept.items()}
 
     def _write(self, kept: dict[str, str]) -> None:
-        """Replaces the file as a whole; it is readable for its owner alone before a byte is in it (mkstemp)."""
+        """Replaces the file as a whole; it is readable for its owner alone before a byte is in it."""
         privacy.make_folder(self._file.parent)
-        handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(kept, file)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._file)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                Path(name).unlink()
+        aside = self._file.with_name(f"{FILE}.{uuid4().hex}.part")  # other processes may keep tokens too
+        wholefile.write(self._file, json.dumps(kept).encode(), mode=0o600, aside=aside)

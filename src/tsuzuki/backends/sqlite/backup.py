@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from tsuzuki import privacy
+from tsuzuki import privacy, wholefile
 from tsuzuki.backends import disk, manifest
 from tsuzuki.backends.manifest import Manifest
 from tsuzuki.backends.sqlite import wheels
@@ -240,7 +240,7 @@ def _copy(source: Path, target: Path, *, gone: bool) -> None:
         if not gone:
             raise
         return
-    disk.sync_file(target)
+    wholefile.sync_file(target)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """Large values in a folder beside the file: written whole and synced before the fact that refers to them."""
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from tsuzuki import privacy
+from tsuzuki import privacy, wholefile
 from tsuzuki.backends import disk
 from tsuzuki.backends.sqlite.faults import file_fault
 from tsuzuki.errors import StoreError
@@ -31,14 +30,11 @@ class Blobs:
         blob = _digest(data)
         folder = self._of(run_id)
         target = folder / blob
-        part = folder / f"{PART}{uuid4().hex}"
+        part = folder / f"{PART}{uuid4().hex}"  # which `sweep` finds after a crash
         try:
             _make(folder)
-            _write(part, data)
-            part.replace(target)  # a crash before this line leaves a part, which `sweep` finds
-            disk.sync_folder(folder)
+            wholefile.write(target, data, aside=part)
         except OSError as error:
-            part.unlink(missing_ok=True)
             raise file_fault(error, target) from error
         return blob
 
@@ -102,12 +98,5 @@ def _make(folder: Path) -> None:
         return
     privacy.make_folder(folder.parent)
     privacy.make_folder(folder)
-    disk.sync_folder(folder.parent)
-    disk.sync_folder(folder.parent.parent)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    wholefile.sync_folder(folder.parent)
+    wholefile.sync_folder(folder.parent.parent)

@@ -1,18 +1,17 @@
 """Wheels beside the file: each in a file of its own, written aside and synced before the record that refers to it."""
 
 import asyncio
-import os
 import sqlite3
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from tsuzuki import privacy, settings
+from tsuzuki import privacy, settings, wholefile
 from tsuzuki.backends import disk
 from tsuzuki.backends.shelf import Admit, Wheel, WheelEvent, key_since
 from tsuzuki.backends.sqlite.blobs import ABANDONED, PART
@@ -79,8 +78,8 @@ class SqliteWheels:
         with await _on_disk(path, partial(part.open, "wb")) as file:
             async for piece in pieces:
                 await _on_disk(path, file.write, piece)
-            await _on_disk(path, _sync, file)
-        await _on_disk(path, _name, part, path)
+            await _on_disk(path, wholefile.sync, file)
+        await _on_disk(path, wholefile.name, part, path)
 
     async def all(self) -> list[Wheel]:
         return [_wheel(body) for _, body in self._rows("records", KIND)]
@@ -179,14 +178,4 @@ def _tell(transaction: Transaction, event: WheelEvent, wheel: Wheel) -> None:
 def _make(folder: Path) -> None:
     if not folder.is_dir():
         privacy.make_folder(folder)
-        disk.sync_folder(folder.parent)
-
-
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _name(part: Path, path: Path) -> None:
-    part.replace(path)
-    disk.sync_folder(path.parent)
+        wholefile.sync_folder(folder.parent)

@@ -17,6 +17,7 @@ from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, PipelineScope
 from tsuzuki.apps.glossary.refining import GlossaryRefiner
 from tsuzuki.apps.glossary.refusals import PipelineCancelledException
 from tsuzuki.apps.glossary.reviewing import REVIEW_BATCH_SIZE, GlossaryReviewer
+from tsuzuki.apps.saving import saved
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -117,7 +118,7 @@ class PipelineExecutor:
             lambda done, total: tell(done, total, ""),
         )
         check_cancellation(context)
-        terms.become(found.terms, found.common_nouns, context.run_id)
+        await saved(terms.become, found.terms, found.common_nouns, context.run_id)
         count, common = len(found.terms), len(found.common_nouns)
         found_out = f"用語 {count} 件（一般名詞 {common} 件を除外） / {count} terms, {common} common nouns left out"
         self._log(context, "info", found_out)
@@ -148,8 +149,8 @@ class PipelineExecutor:
         theirs = project.provisional.by_person()
         glossary = await generator.generate(subjects, context.cancel_event, tell, theirs)
         check_cancellation(context)
-        # From here to the end of the step nothing is awaited: finished work is saved, whatever is asked meanwhile.
-        project.provisional.become(glossary.entries, context.run_id)
+        # From here on only the write is awaited: finished work is saved, whatever is asked meanwhile.
+        await saved(project.provisional.become, glossary.entries, context.run_id)
         count = glossary.term_count
         self._log(context, "info", f"定義 {count} 件 / {count} definitions")
         return Glossary(project.provisional.list())
@@ -170,7 +171,7 @@ class PipelineExecutor:
         if issues is None:
             self._log(context, "info", "Review cancelled")
             raise PipelineCancelledException
-        project.issues.become(issues, context.run_id)
+        await saved(project.issues.become, issues, context.run_id)
         self._log(context, "info", f"指摘 {len(issues)} 件 / {len(issues)} issues")
         return issues
 
@@ -191,7 +192,7 @@ class PipelineExecutor:
             check_cancellation(context)
         else:
             tell(glossary.term_count, glossary.term_count, "")
-        project.refined.become(refined.entries, context.run_id)
+        await saved(project.refined.become, refined.entries, context.run_id)
         count = refined.term_count
         self._log(context, "info", f"最終用語集 {count} 件 / {count} refined entries")
 

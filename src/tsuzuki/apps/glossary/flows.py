@@ -8,12 +8,15 @@ from tsuzuki.apps.glossary import (
     loglines,
     offline,  # its rules answer where no model does
 )
+from tsuzuki.apps.glossary.asking import told
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.project import ProjectFile
-from tsuzuki.apps.glossary.records import PipelineScope
+from tsuzuki.apps.glossary.records import Origin, PipelineScope
 from tsuzuki.apps.glossary.refusals import PipelineCancelledException
 from tsuzuki.apps.glossary.registry import Registry, folder_of
+from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.apps.glossary.times import CLOCK
+from tsuzuki.apps.saving import begun, ended, saved
 
 __all__ = ["flows", "glossary", "offline"]
 
@@ -30,7 +33,7 @@ class Stopping:
 
 
 class Notes:
-    """Takes what a run tells: lines for its log, and now and then a note in its row."""
+    """Takes what a run tells: lines for its log, and now and then a note in its row, one at a time."""
 
     def __init__(self, project: ProjectFile, number: int) -> None:
         self._project = project
@@ -38,6 +41,7 @@ class Notes:
         self._step = ""
         self._noted = 0.0
         self._waiting: tuple[int, int, str] | None = None
+        self._writing: asyncio.Task[None] | None = None
 
     def take(self, entry: dict[str, Any]) -> None:
         """Takes an entry."""
@@ -49,13 +53,22 @@ class Notes:
         now = CLOCK.monotonic()
         if step != self._step or done >= total or now - self._noted >= NOTED:
             self._step, self._noted = step, now
-            self.settle()
+            if self._writing is None or self._writing.done():  # otherwise a later one says more
+                self._writing = begun(self._try_to_note)
 
-    def settle(self) -> None:
+    async def settle(self) -> None:
         """Notes what was told last."""
+        if self._writing is not None:
+            await ended(self._writing)
+        await saved(self._note)
+
+    def _try_to_note(self) -> None:
+        told(self._note)
+
+    def _note(self) -> None:
         if self._waiting is not None:
-            self._project.progress(self._number, *self._waiting)
-            self._waiting = None
+            last, self._waiting = self._waiting, None
+            self._project.progress(self._number, *last)
 
 
 @flow(name="glossary", key="glossary:{project_id}")
@@ -69,13 +82,10 @@ async def glossary(
     """Carries out a scope (full, extract, generate, review, refine) over the documents of a project."""
     wanted = PipelineScope(scope)
     registry = Registry(folder_of(current().tenant))
-    project = ProjectFile(registry, project_id)
-    # Where the one who started it has died meanwhile, nobody has written the row: whoever comes first does.
     chosen: dict[str, bool | int] = {"llm_debug": llm_debug}
     if review_batch_size is not None:
         chosen["review_batch_size"] = review_batch_size
-    opened = project.open_run(wanted, triggered_by, project.origin(current().run_id, **chosen))
-    row, origin = project.begin(opened.id)
+    project, row, origin = await saved(_begin, registry, project_id, wanted, triggered_by, chosen)
     notes = Notes(project, row.id)
     context = ExecutionContext(row.id, notes.take, Stopping())
     debug = str(registry.debug_folder(project_id) / f"run-{row.id}") if origin.llm_debug else ""
@@ -85,10 +95,20 @@ async def glossary(
     except PipelineCancelledException:  # the run is being stopped: the engine knows whether for good
         raise asyncio.CancelledError from None
     finally:
-        notes.settle()
-    # Nothing is awaited from here on, so that a run whose work is done is completed, whatever is asked now.
-    project.complete(row.id)
+        await notes.settle()
+    # Only writes are awaited from here on, so that a run whose work is done is completed, whatever is asked now.
+    await saved(project.complete, row.id)
     return {"run_id": row.id}
+
+
+def _begin(
+    registry: Registry, project_id: int, scope: PipelineScope, triggered_by: str, chosen: dict[str, bool | int]
+) -> tuple[ProjectFile, RunRow, Origin]:
+    """Lets the row of this run be running."""
+    project = ProjectFile(registry, project_id)
+    # Where the one who started it has died meanwhile, nobody has written the row: whoever comes first does.
+    opened = project.open_run(scope, triggered_by, project.origin(current().run_id, **chosen))
+    return project, *project.begin(opened.id)
 
 
 def flows() -> list[Any]:

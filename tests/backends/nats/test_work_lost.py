@@ -21,8 +21,11 @@ from tests.backends.nats.test_work import (
 )
 from tsuzuki import Status
 from tsuzuki import facts as f
+from tsuzuki.backends import WorkerRecord
+from tsuzuki.backends.nats import topology
 from tsuzuki.backends.nats.faults import Unclear
 from tsuzuki.backends.nats.work import group_of
+from tsuzuki.errors import ClaimLost
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
 
@@ -181,6 +184,52 @@ async def test_a_dead_letter_that_cannot_be_written_changes_nothing_and_is_writt
     assert await store.dead_letters() == []
     await store.examine()
     assert [letter.run_id for letter in await store.dead_letters()] == [claim.run.id]
+
+
+async def test_a_dead_letter_that_somebody_has_dropped_is_not_written_again(url: str, opened: Open) -> None:
+    store = await opened(url)
+    first, second = await b.claimed(store), await b.claimed(store)
+    for claim in (first, second):
+        await store.append(claim, [b.ending(Status.FAILED)])
+    (kept,) = [letter for letter in await store.dead_letters() if letter.run_id == second.run.id]
+    for letter in await store.dead_letters():
+        if letter != kept:
+            assert await store.drop_letter(letter.id)
+            assert not await store.drop_letter(letter.id)
+    await store.examine()
+    assert await store.dead_letters() == [kept]
+    # A later failure is another matter: a crash may have kept its letter back.
+    await store.ask(first.run.id, b.resume())
+    assert await store._parts.letters.dropped() == {first.run.id: 1}
+    again = await b.claim_of(store, first.run.id)
+    await store.append(again, [b.ending(Status.FAILED, attempt=again.attempt)])
+    (late,) = [letter for letter in await store.dead_letters() if letter.run_id == first.run.id]
+    await store._parts.wire.api(topology.delete_message(store._parts.topology.letters), seq=int(late.id), no_erase=True)
+    await store.examine()
+    assert [letter.run_id for letter in await store.dead_letters()] == [first.run.id, second.run.id]
+    await store.purge([first.run.id])
+    await store.examine()
+    assert await store._parts.letters.dropped() == {}
+
+
+async def test_nothing_is_kept_of_claims_that_others_have_by_now(url: str, opened: Open) -> None:
+    one, two = await opened(url), await opened(url)
+    idle, used, held = await b.claimed(one), await b.claimed(one), await b.claimed(one)
+    await one.append(used, [b.item("a")])
+    for claim in (idle, used):
+        await b.claim_of(two, claim.run.id, "another", dead="worker")
+
+    async def alone() -> bool:
+        await one.beat(WorkerRecord(id="worker"))
+        return not one._pens.holds(idle) and not one._pens.holds(used)
+
+    await until(alone, 10)
+    assert one._pens.holds(held)
+    with pytest.raises(ClaimLost):
+        await one.append(used, [b.item("b")])
+    assert not one._pens.holds(used)
+    await one.append(held, [b.item("a"), b.ending(Status.COMPLETED)])
+    assert not one._pens.holds(held)
 
 
 # Tickets that make no sense

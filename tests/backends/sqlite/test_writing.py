@@ -11,8 +11,9 @@ import pytest
 
 from tests.backends.sqlite.conftest import Start, answer
 from tsuzuki import facts as f
-from tsuzuki.backends import Claim, Query
+from tsuzuki.backends import Claim, Query, WorkerRecord
 from tsuzuki.backends.sqlite import SqliteBackend, writer
+from tsuzuki.backends.sqlite.writer import Job
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Status, stamp
 from tsuzuki.testing import builders as b
@@ -38,6 +39,31 @@ async def test_a_lost_claim_does_not_hurt_the_others_in_its_group(backend: Sqlit
     assert [type(each) for each in done] == [int, ClaimLost, int, ClaimLost, int]
     assert [mark.key for mark in await backend.outcomes(good.run.id)] == ["a", "b"]
     assert [mark.key for mark in await backend.outcomes(bad.run.id)] == ["c"]
+
+
+async def test_after_claims_are_lost_the_next_holder_is_alone_again(
+    backend: SqliteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of claims that are over would make a long-lived worker write everything the longer way."""
+    lost, quiet = await b.claimed(backend), await b.claimed(backend)
+    for claim in (lost, quiet):
+        await backend.append(claim, [b.item("a")])
+        await b.claim_of(backend, claim.run.id, "another", dead="worker")
+    with pytest.raises(ClaimLost):
+        await backend.append(lost, [b.item("b")])
+    kept, told = await b.claimed(backend), list[bool]()
+    put = backend._writer.put  # noqa: SLF001 - whether it writes at once also depends on how busy the machine is
+
+    def putting(job: Job, *, alone: bool = False) -> None:
+        told.append(alone)
+        put(job, alone=alone)
+
+    monkeypatch.setattr(backend._writer, "put", putting)  # noqa: SLF001 - the same
+    await backend.append(kept, [b.item("a")], alone=True)
+    await backend.beat(WorkerRecord(id="worker"))
+    await backend.append(kept, [b.item("b")], alone=True)
+    assert told == [False, False, True]  # a heartbeat never is
+    assert await positions(backend, kept.run.id) == [1, 2, 3, 4]
 
 
 async def test_a_fact_that_cannot_be_stored_fails_only_itself(backend: SqliteBackend) -> None:

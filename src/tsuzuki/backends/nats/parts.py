@@ -83,7 +83,7 @@ class Parts:
         self.logs = Logs(wire, names)
         self.workers = Workers(wire, names, self.records, self.reserve)
         self.limits = Limits(wire, names, self.records, clock, options.patience)
-        self.letters = Letters(wire, names, self.reserve)
+        self.letters = Letters(wire, names, self.records, self.reserve)
         self.wheels = NatsWheels(wire, names, options, clock, self.reserve)
         self.work = Work(wire, names, options, clock, self.projection.row)
         self.inspector = Inspector(
@@ -332,11 +332,7 @@ class Parts:
     async def sweep(self) -> list[Check]:
         """Makes up for what a crash left undone: blobs of unknown runs, dead letters that were not written."""
         swept = await self.blobs.sweep(self.projection, self._fenced, self._over)
-        known = {letter.run_id for letter in await self.letters.read(100_000)}
-        missing = [run for run in self.projection.failed() if run.id not in known and run.error is not None]
-        for run in missing:
-            fact = f.RunFailed(at=run.updated_at, attempt=run.attempt, error=run.error or f.Problem("", ""))
-            await self._write_letters(run, [fact])
+        kept, late = await self._sweep_letters()
         refused = await self.inspector.all()
         return [
             await self.work.sweep(self.projection.unclaimed(), self._ended),
@@ -345,8 +341,19 @@ class Parts:
             Check("blobs", ok=True, text=swept.text),
             Check("wheels", ok=True, text=f"pieces of {await self.wheels.sweep()} uploads that never ended swept"),
             await self.keys.given_back(self._active()),
-            Check("letters", ok=True, text=f"{len(known)} kept, {len(missing)} that a crash kept back written now"),
+            Check("letters", ok=True, text=f"{kept} kept, {late} that a crash kept back written now"),
         ]
+
+    async def _sweep_letters(self) -> tuple[int, int]:
+        """Writes the dead letters that are missing and that nobody has dropped; counts those before, and these."""
+        failed, dropped = self.projection.failed(), await self.letters.dropped()
+        known = {letter.run_id for letter in await self.letters.read(100_000)}
+        missing = [run for run in failed if run.id not in known and run.attempt > dropped.get(run.id, -1)]
+        told = [(run, run.error) for run in missing if run.error is not None]
+        for run, error in told:
+            await self._write_letters(run, [f.RunFailed(at=run.updated_at, attempt=run.attempt, error=error)])
+        await self.letters.forget_dropped(dropped.keys() - {run.id for run in failed})
+        return len(known), len(told)
 
     def _active(self) -> list[Run]:
         tips = self.projection.search(Query(status=tuple(sorted(ACTIVE)), limit=sys.maxsize))

@@ -229,6 +229,10 @@ class Pen:
             if isinstance(fact, f.Outcome):
                 self._recorded.put(_step((fact.attempt, fact.step, fact.key)), fact.key, 1)
 
+    def lost(self, run: Run | None) -> bool:
+        """Tells whether a row, which may be an old one, says that another has the run by now, or nobody."""
+        return run is None or (run.position > self.claim.run.position and not self._holds(run))
+
     def _holds(self, run: Run | None) -> bool:
         return run is not None and (run.holder, run.attempt) == (self.claim.worker, self.claim.attempt)
 
@@ -245,6 +249,63 @@ class Pen:
         if isinstance(error, Unclear | ApiError):
             return fault(error, self._desk.url)
         return error if isinstance(error, ClaimLost | StoreError) else StoreError(f"a fault of ours: {error!r}")
+
+
+class Pens:
+    """The pens of this process, by the claims that they write for."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._pens: dict[tuple[str, str, int], Pen] = {}
+
+    def append(self, claim: Claim, facts: Sequence[f.Fact]) -> Settled:
+        """Writes the facts of a holder; await what it gives to know that they are kept."""
+        pen = self._pens.get(_name(claim))
+        return (self._taken(claim, None) if pen is None else pen).append(facts)
+
+    def holds(self, claim: Claim) -> bool:
+        """Tells whether something is kept of a claim."""
+        return _name(claim) in self._pens
+
+    def take(self, claim: Claim, tip: Tip | None) -> None:
+        """Makes ready to write for a new claim, where its chain ends as it is known here."""
+        if tip is not None and tip.run is not None and tip.run.position == claim.run.position:
+            self._taken(claim, msgspec.structs.replace(tip, run=claim.run))
+
+    def _taken(self, claim: Claim, tip: Tip | None) -> Pen:
+        pen = self._pens[_name(claim)] = Pen(self._desk, claim, tip, self._put_away)
+        return pen
+
+    def _put_away(self, pen: Pen) -> None:
+        self._pens.pop(_name(pen.claim), None)
+
+    def put_away_lost(self, worker: str, tip: Callable[[str], Tip | None]) -> None:
+        """Puts the pens of a worker away whose runs others have by now: nobody will write with them."""
+        for pen in [pen for pen in self._pens.values() if pen.claim.worker == worker and pen.task is None]:
+            known = tip(pen.claim.run.id)
+            if known is not None and pen.lost(known.run):
+                self._put_away(pen)
+
+    def let_in(self, run_id: str, request: int, fact: f.Fact) -> None:
+        """Lets the request of somebody else in, if the run is held here; the chain shows whether it got in."""
+        for pen in [pen for pen in self._of(run_id) if pen.since < request]:
+            pen.append([], fact, request).add_done_callback(Settled.exception)
+
+    def held_since(self, run_id: str) -> int | None:
+        """Tells which message was the claim of a run that is held here."""
+        return min((pen.since for pen in self._of(run_id)), default=None)
+
+    def _of(self, run_id: str) -> list[Pen]:
+        return [pen for (held, _, _), pen in self._pens.items() if held == run_id]
+
+    @property
+    def under_way(self) -> "list[asyncio.Task[None]]":
+        """What is being written."""
+        return [pen.task for pen in self._pens.values() if pen.task is not None]
+
+
+def _name(claim: Claim) -> tuple[str, str, int]:
+    return claim.run.id, claim.worker, claim.attempt
 
 
 def _is_urgent(packed: Sequence[Batch]) -> bool:

@@ -1,6 +1,6 @@
 """What workers share: who is there, rates and places, dead letters, and the time of the server."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -12,11 +12,13 @@ from tsuzuki.backends.nats.faults import NO_MESSAGE_AT, ApiError
 from tsuzuki.backends.nats.records import Records, Value
 from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import AGREED, seconds
-from tsuzuki.backends.nats.topology import Topology
+from tsuzuki.backends.nats.topology import Topology, last_token, unescaped
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 
 MOST: Final = 1000
+DROPPED: Final = "dropped-letter"
+"""The kind of the documents that tell which dead letters people have dropped."""
 
 
 class Hidden(msgspec.Struct):
@@ -167,8 +169,8 @@ class Limits:
 class Letters:
     """Dead letters: runs that failed, for those who look after the system."""
 
-    def __init__(self, wire: Wire, topology_: Topology, reserve: Reserve) -> None:
-        self._wire, self._topology, self._reserve = wire, topology_, reserve
+    def __init__(self, wire: Wire, topology_: Topology, records: Records, reserve: Reserve) -> None:
+        self._wire, self._topology, self._records, self._reserve = wire, topology_, records, reserve
 
     async def write(self, letter: DeadLetter, once: str = "") -> None:
         """Keeps a letter; one that bears a name is kept once."""
@@ -221,9 +223,11 @@ class Letters:
         return found[0] if found else None
 
     async def drop(self, letter: int) -> bool:
-        """Removes a letter; tells whether there was one."""
-        if not letter:
+        """Removes a letter; tells whether there was one. It is noted before: otherwise it would be made up for."""
+        if (found := await self.get(letter)) is None:
             return False
+        note, attempt = self._topology.document(DROPPED, found.run_id), msgspec.json.encode(found.attempt)
+        await self._reserve.urgently(lambda: self._wire.publish(note, attempt))
         try:
             await self._wire.api(topology.delete_message(self._topology.letters), seq=letter, no_erase=True)
         except ApiError as error:
@@ -231,6 +235,16 @@ class Letters:
                 return False
             raise
         return True
+
+    async def dropped(self) -> dict[str, int]:
+        """Gives the runs whose letters were dropped, and which attempt the last one told of."""
+        found = await self._records.all(self._topology.documents(DROPPED))
+        return {unescaped(last_token(subject)): msgspec.json.decode(body, type=int) for subject, body in found}
+
+    async def forget_dropped(self, run_ids: Iterable[str]) -> None:
+        """Forgets that letters were dropped, of runs that are gone or go on."""
+        for run_id in run_ids:
+            await self._records.drop(self._topology.document(DROPPED, run_id))
 
 
 def _letter_in(message: Msg) -> DeadLetter:

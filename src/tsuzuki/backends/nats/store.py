@@ -28,14 +28,13 @@ from tsuzuki.backends.nats.claims import Wanted
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.parts import Parts
-from tsuzuki.backends.nats.pen import Pen
+from tsuzuki.backends.nats.pen import Pens
 from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.topology import last_token, unescaped
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreClosed, StoreError
 from tsuzuki.lifecycle import Run, RunUpdateResult
-from tsuzuki.settled import Settled
 from tsuzuki.tallies import Histogram
 
 _fact: Final = f.decode
@@ -49,7 +48,7 @@ class NatsBackend:
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._clock = parts, parts.clock
-        self._pens: dict[tuple[str, str, int], Pen] = {}
+        self._pens = Pens(parts.desk)
         self._forgot_at, self._closed = 0.0, False
         self.wheels = parts.wheels
         self.wheels.faults = self._faults
@@ -66,7 +65,7 @@ class NatsBackend:
         try:
             parts = await Parts.assemble(wire, chosen, clock)
             store = cls(parts)
-            await parts.start(store._let_in, store._held_since)
+            await parts.start(store._pens.let_in, store._pens.held_since)
         except BaseException as error:
             await wire.close()
             if isinstance(error, Unclear | ApiError):
@@ -95,14 +94,7 @@ class NatsBackend:
 
     def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool = False) -> Awaitable[int]:
         del alone  # the first message of a run goes at once, and what comes meanwhile is packed
-        name = claim.run.id, claim.worker, claim.attempt
-        pen = self._pens.get(name)
-        if pen is None:
-            pen = self._pens[name] = Pen(self._parts.desk, claim, None, self._put_away)
-        return pen.append(facts)
-
-    def _put_away(self, pen: Pen) -> None:
-        self._pens.pop((pen.claim.run.id, pen.claim.worker, pen.claim.attempt), None)
+        return self._pens.append(claim, facts)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 2000) -> list[Entry]:
         with self._faults():
@@ -159,7 +151,7 @@ class NatsBackend:
         with self._faults():
             row = await self._parts.queue.submit(run, [fact] if claimed is None else [fact, claimed])
         if claimed is not None and row.id == run.id:
-            self._take_pen(Claim(row, claimed.worker, row.attempt))
+            self._pens.take(Claim(row, claimed.worker, row.attempt), self._parts.projection.tip(row.id))
         return row
 
     async def claim(
@@ -183,30 +175,14 @@ class NatsBackend:
                 await self._parts.follower.asked(self._parts.projection.begin_to_claim, lists=False)
                 claims = await self._parts.claims.claim(wanted)
         for claim in claims:
-            self._take_pen(claim)
+            self._pens.take(claim, self._parts.projection.tip(claim.run.id))
         return claims
-
-    def _take_pen(self, claim: Claim) -> None:
-        """Makes ready to write for a new claim, whose chain ends as it is known here."""
-        tip = self._parts.projection.tip(claim.run.id)
-        if tip is not None and tip.run is not None and tip.run.position == claim.run.position:
-            pen = Pen(self._parts.desk, claim, msgspec.structs.replace(tip, run=claim.run), self._put_away)
-            self._pens[claim.run.id, claim.worker, claim.attempt] = pen
 
     async def ask(
         self, run_id: str, fact: f.Fact, *, dead: frozenset[str] = frozenset()
     ) -> tuple[RunUpdateResult, Run | None]:
         with self._faults():
             return await self._parts.queue.ask(run_id, fact, dead)
-
-    def _let_in(self, run_id: str, request: int, fact: f.Fact) -> None:
-        """Lets the request of somebody else in, if the run is held here; the chain shows whether it got in."""
-        for pen in [pen for (held, _, _), pen in self._pens.items() if held == run_id and pen.since < request]:
-            pen.append([], fact, request).add_done_callback(Settled.exception)
-
-    def _held_since(self, run_id: str) -> int | None:
-        """Tells which message was the claim of a run that is held here."""
-        return min((pen.since for (held, _, _), pen in self._pens.items() if held == run_id), default=None)
 
     async def work(self, timeout: float) -> None:
         self._parts.follower.start()
@@ -227,7 +203,9 @@ class NatsBackend:
             await self._forget_workers(beaten.id)
         with self._faults():  # what a worker of this name held before a restart is told too
             held = partial(self._parts.projection.held, worker.id)
-            return await self._parts.follower.asked(held, lists=False)
+            holds = await self._parts.follower.asked(held, lists=False)
+        self._pens.put_away_lost(worker.id, self._parts.projection.tip)
+        return holds
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         with self._faults():
@@ -371,7 +349,7 @@ class NatsBackend:
         if self._closed:
             return
         self._closed = True
-        under_way = [pen.task for pen in self._pens.values() if pen.task is not None]
+        under_way = self._pens.under_way
         if under_way and await self._parts.wire.connected(0):
             await asyncio.wait(under_way, timeout=self._parts.options.timeout)
         await self._parts.close()

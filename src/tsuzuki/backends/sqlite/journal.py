@@ -5,7 +5,7 @@ does so before the job has written anything, since the transaction goes on with 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -74,13 +74,13 @@ class Holders:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._loop = asyncio.get_running_loop()
-        self._ends: dict[tuple[str, int], int] = {}
+        self._ends: dict[tuple[str, str, int], int] = {}
         """Where the journals ended of the claims under which something was appended; 0 where that is not known yet."""
 
     def append(self, claim: Claim, facts: Sequence[f.Fact], *, alone: bool) -> asyncio.Future[int]:
         """Writes facts; where the holder is alone, at once."""
         future = futures.Settled(loop=self._loop)
-        name = (claim.run.id, claim.attempt)
+        name = (claim.worker, claim.run.id, claim.attempt)
         try:
             job = Append(claim, facts, future, end=self._ends.get(name))
         except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
@@ -94,6 +94,11 @@ class Holders:
         if job.only_outcomes and future.done() and future.exception() is None:
             self._ends[name] = future.result()
         return future
+
+    def forget_lost(self, worker: str, held: Collection[tuple[str, int]]) -> None:
+        """Forgets the journals that a worker does not hold any more: nobody would be alone again."""
+        for name in [name for name in self._ends if name[0] == worker and name[1:] not in held]:
+            del self._ends[name]
 
 
 def perform(transaction: Transaction, jobs: Sequence[Job]) -> list[Settled]:

@@ -164,7 +164,9 @@ class SqliteBackend:
             rows = transaction.execute(SQL["holdings"], (worker.id,)).fetchall()
             return [Holding(run_id, attempt, bool(cancelling)) for run_id, attempt, cancelling in rows]
 
-        return await self._write(record)
+        held: list[Holding] = await self._write(record)
+        self._holders.forget_lost(worker.id, {(each.run_id, each.attempt) for each in held})
+        return held
 
     async def workers(self, *, holding: bool = False) -> list[WorkerRecord]:
         return [_worker_from(row) for row in self._rows("holders" if holding else "workers")]

@@ -19,6 +19,7 @@ from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from time import sleep
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote
@@ -39,6 +40,9 @@ except ImportError:  # no advisory locks on this system: heartbeats decide alone
 
 _LONGEST: Final = 180
 """How much of a worker's name stands in that of its file, for people."""
+_TRIES: Final = 5
+_PAUSE: Final = 0.01
+"""How often a lock that another has is tried, and how far apart (seconds)."""
 
 
 @cache
@@ -71,14 +75,9 @@ class Presence:
         if folder.stat(follow_symlinks=False).st_uid != os.getuid():
             return  # whoever put it there could take our lock away: let heartbeats alone tell that we live
         self.path = str(folder / f"{_file_name(worker)}-{hashlib.sha256(store.encode()).hexdigest()[:8]}.alive")
-        self._file = Path(self.path).open("a", encoding="ascii")  # noqa: SIM115 - held open for life: that is its purpose
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise Conflict(
-                f"a worker called {worker!r} is at work here already; give every worker its own name"
-            ) from None
+        self._file = _locked(Path(self.path), fcntl)
+        if self._file is None:
+            raise Conflict(f"a worker called {worker!r} is at work here already; give every worker its own name")
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")  # for people: nobody decides by it
         self._file.flush()
@@ -90,6 +89,29 @@ class Presence:
                 Path(self.path).unlink()
             self._file.close()
             self._file = None
+
+
+def _locked(path: Path, locks: ModuleType) -> Any:
+    """Opens a file and locks it, for life; None: another has it."""
+    for _ in range(_TRIES):
+        file = path.open("a", encoding="ascii")
+        try:
+            locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+        except OSError:  # whoever just looks whether it is free holds it too, for a moment
+            file.close()
+            sleep(_PAUSE)
+            continue
+        if _is_at(path, file):
+            return file
+        file.close()  # one who left has removed it since it was opened: nobody would find this lock
+    return None
+
+
+def _is_at(path: Path, file: Any) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def is_gone(record: WorkerRecord, *, one_machine: bool) -> bool:

@@ -1,9 +1,13 @@
-"""Makes workflows out of graphs in a line."""
+"""Makes workflows out of graphs in a line, and runs them."""
 
+import asyncio
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+from tsuzuki import Status
+from tsuzuki import facts as f
+from tsuzuki.testing import FinishedRun, run_flow
 from tsuzuki.yamlflow import Callables, Workflow, parse, workflow_flow
 from tsuzuki.yamlflow.walk import WorkflowFlow
 
@@ -30,3 +34,29 @@ def nodes(graph: str, names: str) -> WorkflowFlow:
 
 def graph_of(graph: str, names: str = "a b c d e f s x y z") -> Workflow:
     return parse(nodes_text(graph, names.split()))
+
+
+def steps(run: FinishedRun) -> dict[str, str]:
+    """How each step ended, by its name."""
+    return {fact.name: type(fact).__name__ for fact in run.facts if isinstance(fact, f.StepDone | f.StepFailed)}
+
+
+async def result(text: str, **params: Any) -> Any:
+    run = await run_flow(flow_of(text), **params)
+    assert run.status is Status.COMPLETED, run.error
+    return run.result
+
+
+async def failure(text: str, **params: Any) -> str:
+    run = await run_flow(flow_of(text), **params)
+    assert run.status is Status.FAILED
+    assert run.error is not None
+    return run.error.message
+
+
+async def until(condition: Any) -> None:
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it did not come to that")

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.yamlflow import functions
-from tests.yamlflow.making import LOADED, flow_of, nodes, nodes_text
+from tests.yamlflow.making import LOADED, flow_of, nodes, nodes_text, steps, until
 from tests.yamlflow.test_graph import NAMES, graphs
-from tests.yamlflow.test_walking import MAPPED, steps, until
+from tests.yamlflow.test_walking import MAPPED
 from tsuzuki import Runs, Status, Worker
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend

@@ -80,6 +80,14 @@ def test_every_fact_of_a_journal_has_words() -> None:
     assert {f"events.{kind}" for kind in kinds} <= words("en").keys()
 
 
+def test_every_reason_of_a_dead_letter_has_words() -> None:
+    source = Path(facts.__file__).parent
+    said = "\n".join((source / name).read_text(encoding="utf-8") for name in ("facts.py", "lifecycle.py", "runner.py"))
+    reasons = set(re.findall(r'reason(?:: str)? ?= ?"(\w+)"', said)) | set(re.findall(r'_failed\(.*, "(\w+)"\)', said))
+    assert reasons >= {"execution_error", "flow_not_found", "invalid_job", "max_claims"}
+    assert {f"reason.{reason}" for reason in reasons} <= words("en").keys()
+
+
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_no_screen_shows_a_key_instead_of_words(scene: Scene, opened: Open, stage: Stage, language: str) -> None:
     number = scene.submit("crawl", site="words", pages=8)

@@ -37,7 +37,7 @@ async function aStream() {
   return null;
 }
 
-export class WatchedRun {
+class WatchedRun {
   /** @param {string} reference */
   constructor(reference) {
     this.reference = reference;

@@ -6,6 +6,7 @@ import { copy } from "./command.js";
 import { tell } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { Empty } from "./states.js";
+import { useWindow } from "./window.js";
 
 const LINE = 22;
 const BEYOND = 30;
@@ -76,17 +77,8 @@ const source = (line) => (line.name ? `${line.name}${line.key ? `[${line.key}]` 
 
 /** @param {{lines: Api.LogLine[], size: number, follows: boolean, live: boolean, jump: number, label: string, pause: () => void}} props */
 function Lines({ lines, size, follows, live, jump, label, pause }) {
-  const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
-  const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(480);
+  const { frame, height, first, last, scrolled } = useWindow(LINE, BEYOND, 480);
   const rows = useMemo(() => lines.flatMap((line) => line.text.split("\n").map((text, part) => ({ line, text, part }))), [lines]);
-  useLayoutEffect(() => {
-    const element = frame.current;
-    if (!element) return undefined;
-    const watch = new ResizeObserver(() => setHeight(element.clientHeight));
-    watch.observe(element);
-    return () => watch.disconnect();
-  }, []);
   useLayoutEffect(() => {
     if (follows && frame.current) frame.current.scrollTop = frame.current.scrollHeight;
   }, [live ? rows : size, follows]);
@@ -94,10 +86,6 @@ function Lines({ lines, size, follows, live, jump, label, pause }) {
     const place = rows.findIndex((row) => row.line === lines[jump]);
     if (place >= 0 && frame.current) frame.current.scrollTop = Math.max(place * LINE - height / 3, 0);
   }, [jump]);
-  const first = Math.max(Math.floor(top / LINE) - BEYOND, 0);
-  const last = Math.min(Math.ceil((top + height) / LINE) + BEYOND, rows.length);
-  /** @param {any} event */
-  const scrolled = (event) => setTop(event.currentTarget.scrollTop);
   /** Whoever scrolls up wants to read. @param {WheelEvent} event */
   const wheel = (event) => live && follows && event.deltaY < 0 && pause();
   return html`<div class="log-frame" ref=${frame} tabindex="0" role="log" aria-live="off" aria-label=${label} onScroll=${scrolled} onWheel=${wheel}>

@@ -21,13 +21,13 @@ export function Loading({ rows = 5 }) {
 }
 
 /** Says what went wrong, in words of what to do. @param {Problem} problem */
-export function problemText(problem) {
+function problemText(problem) {
   if (problem.status === 0) return t("problem.unreachable");
   return word(`error.${problem.errorId.slice(-4)}`) ?? problem.message;
 }
 
 /** What the gateway itself says, where that says more. @param {Problem} problem */
-export const detailOf = (problem) => (problem.status && problemText(problem) !== problem.message ? problem.message : "");
+const detailOf = (problem) => (problem.status && problemText(problem) !== problem.message ? problem.message : "");
 
 /** What went wrong and what to do, and below it what the gateway says. @param {{problem: Problem, listed?: boolean, children?: any}} props `listed`: the children say it, one by one */
 export function Explained({ problem, listed = false, children }) {

@@ -1,6 +1,7 @@
 // Tables: a plain one that becomes cards on a narrow screen, and one that shows a window of a hundred thousand rows.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../core/view.js";
+import { html, useEffect, useState } from "../core/view.js";
 import { number, t } from "../core/words.js";
+import { useWindow } from "./window.js";
 
 /**
  * @template T
@@ -48,21 +49,12 @@ const BEYOND = 12; // rows above and below what is seen
  *   narrow?: string, need?: (rows: number) => void, open?: (row: T) => void, selected?: string|number|null}} props
  */
 export function LongTable({ columns, rows, size, total, label, rowKey, need, open, selected, narrow }) {
-  const frame = useRef(/** @type {HTMLDivElement|null} */ (null));
-  const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
+  const shown = useWindow(ROW, BEYOND, 600);
+  const { frame, height, first } = shown;
   const [active, setActive] = useState(0);
-  useLayoutEffect(() => {
-    const element = frame.current;
-    if (!element) return undefined;
-    const watch = new ResizeObserver(() => setHeight(element.clientHeight));
-    watch.observe(element);
-    return () => watch.disconnect();
-  }, []);
-  const first = Math.max(Math.floor(top / ROW) - BEYOND, 0);
   const whole = Math.max(total ?? size, size);
-  const last = Math.min(Math.ceil((top + height) / ROW) + BEYOND, whole);
-  useEffect(() => need?.(Math.ceil((top + height) / ROW) + 200), [top, height, size]);
+  const last = Math.min(shown.last, whole);
+  useEffect(() => need?.(shown.end + 200), [shown.end, size]);
   const layout = { gridTemplateColumns: columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ") };
   const seen = rows.slice(first, Math.min(last, size));
   const missing = Array.from({ length: Math.max(last - Math.max(first, size), 0) }, (_, place) => Math.max(first, size) + place);
@@ -91,7 +83,7 @@ export function LongTable({ columns, rows, size, total, label, rowKey, need, ope
       ${columns.map((column) => html`<span key=${column.name} role="columnheader" class=${column.class}>${column.title}</span>`)}
     </div></div>
     <div class="long-frame" ref=${frame} tabindex="0" role="rowgroup" aria-label=${label}
-      onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)} onKeyDown=${press}>
+      onScroll=${shown.scrolled} onKeyDown=${press}>
       <div class="long-space" role="presentation" style=${{ height: `${whole * ROW}px` }}>
         ${seen.map((row, place) => html`<div key=${rowKey(row)} role="row" aria-rowindex=${first + place + 1}
           class=${`long-row${open ? " opens" : ""}${first + place === active ? " active" : ""}${selected === rowKey(row) ? " selected" : ""}`}

@@ -392,6 +392,7 @@ export default {
   "reason.execution_error": "The flow failed",
   "reason.flow_not_found": "No such flow",
   "reason.invalid_job": "Does not fit",
+  "reason.max_claims": "Its workers died",
   "llm.model": "Model",
   "llm.requests": "Requests",
   "llm.input_tokens": "Tokens in",

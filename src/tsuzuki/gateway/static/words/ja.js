@@ -392,6 +392,7 @@ export default {
   "reason.execution_error": "フローの失敗",
   "reason.flow_not_found": "フローが見つからない",
   "reason.invalid_job": "内容の誤り",
+  "reason.max_claims": "ワーカーの異常終了が続いた",
   "llm.model": "モデル",
   "llm.requests": "リクエスト",
   "llm.input_tokens": "入力トークン",

@@ -1,4 +1,7 @@
-"""The client for programs that wait: every call returns when it is done."""
+"""The client for programs that wait: every call returns when it is done.
+
+Made of awaiting.py by `python -m tests.house.references`; a test compares them.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
-from pydantic import BaseModel
 
+from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
 from tests.llm.test_batches import BOTH, PATHS
 from tsuzuki import Runs, Status, flow, llm, task
@@ -23,18 +23,8 @@ from tsuzuki.script import carry_on, run_here
 from tsuzuki.testing import Crash, FaultyBackend, run_flow
 
 
-class Fact(BaseModel):
-    """What is asked for."""
-
-    text: str
-
-
 @pytest.fixture(autouse=True)
-def asked_there(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
-    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", f"{double.url}/v1")
-    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
-    monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+def short(asked_there: None, double: Double) -> None:
     double.plan = Plan(polls=1)
 
 

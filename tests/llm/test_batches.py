@@ -4,9 +4,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -29,18 +27,7 @@ from tsuzuki.testing import FakeClock
 
 PATHS = {"openai": "/v1", "anthropic": ""}
 BOTH = pytest.mark.parametrize("name", PATHS)
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
-    monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
-
-
-@pytest.fixture
-async def queue(tmp_path: Path) -> AsyncIterator[JobQueue]:
-    async with JobQueue(tmp_path / "llm_jobs.db") as queue:
-        yield queue
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def address(double: Double, name: str = "openai") -> Address:

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,18 +27,7 @@ from tsuzuki.testing import FakeClock
 
 OLDER = Path(__file__).with_name("older")
 MIGRATIONS = Path(looking.__file__).with_name("migrations")
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
-    monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
-
-
-@pytest.fixture
-async def queue(tmp_path: Path) -> AsyncIterator[JobQueue]:
-    async with JobQueue(tmp_path / "llm_jobs.db") as queue:
-        yield queue
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 async def begun(queue: JobQueue, double: Double, count: int) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
+from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
 from tests.llm.test_queue import rows
 from tsuzuki import Runs, flow, llm, task
@@ -20,19 +20,7 @@ from tsuzuki.lifecycle import Status
 from tsuzuki.llm.providers import offline
 from tsuzuki.testing import Crash, FaultyBackend, run_flow
 
-
-class Fact(BaseModel):
-    """What is asked for."""
-
-    text: str
-
-
-@pytest.fixture(autouse=True)
-def asked_there(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
-    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", f"{double.url}/v1")
-    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
-    monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+pytestmark = pytest.mark.usefixtures("asked_there")
 
 
 @flow

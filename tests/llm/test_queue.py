@@ -7,7 +7,6 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +45,6 @@ class Heard:
 
     def on_progress(self, event: ProgressEvent) -> None:
         self.events.append(event)
-
-
-@pytest.fixture
-async def queue(tmp_path: Path) -> AsyncIterator[JobQueue]:
-    async with JobQueue(tmp_path / "llm_jobs.db") as queue:
-        yield queue
 
 
 def process() -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pydantic import BaseModel
 
+from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
 from tsuzuki import Runs, flow, llm
 from tsuzuki.backends.memory import MemoryBackend
@@ -20,18 +20,9 @@ from tsuzuki.testing import Crash, FaultyBackend, run_flow
 MODEL = "gpt-4o-mini"
 
 
-class Fact(BaseModel):
-    """What is asked for."""
-
-    text: str
-
-
 @pytest.fixture(autouse=True)
-def asked_there(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
-    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", f"{double.url}/v1")
+def priced(asked_there: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_MODEL", MODEL)
-    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
 
 
 @flow

@@ -288,9 +288,10 @@ COMMITS: Final = (
     ),
     Setting(
         "TSUZUKI_COMMITS_TAG",
-        "default",
+        "",
         "the tag of collections started over HTTP: that of a worker beside the files",
         tag,
+        otherwise="`TSUZUKI_DEFAULT_TAG`",
     ),
 )
 """The application commits."""
@@ -298,9 +299,10 @@ COMMITS: Final = (
 GLOSSARY: Final = (
     Setting(
         "TSUZUKI_GLOSSARY_TAG",
-        "default",
+        "",
         "the tag of glossary runs started over HTTP: that of a worker beside the files",
         tag,
+        otherwise="`TSUZUKI_DEFAULT_TAG`",
     ),
     Setting(
         "TSUZUKI_GLOSSARY_LLM_DEBUG",
@@ -314,9 +316,10 @@ GLOSSARY: Final = (
 NOTES: Final = (
     Setting(
         "TSUZUKI_NOTES_TAG",
-        "default",
+        "",
         "the tag of imports started over HTTP: that of a worker beside the session folders",
         tag,
+        otherwise="`TSUZUKI_DEFAULT_TAG`",
     ),
     Setting(
         "TSUZUKI_NOTES_MAX_UPLOAD_BYTES",

@@ -356,8 +356,7 @@ def _said_by(
     else:
         data, own = flow.params.encode(params), flow.tag
         key = flow.key_for(flow.params.decode(data)) if key is None else key
-    tag = tag or own
-    return data, settings.default_tag() if tag == "default" else tag, key
+    return data, tag or (settings.default_tag() if own == "default" else own), key
 
 
 def _claimed(flow: Flow[..., Any] | str, worker: str, at: float) -> f.Claimed | None:

@@ -51,7 +51,7 @@ class RemoteRuns(Runs):
             data = flow.params.encode(params or {})
             params = msgspec.json.decode(data)
             said.setdefault("key", flow.key_for(flow.params.decode(data)))
-            said.setdefault("tag", flow.tag)
+            said.setdefault("tag", None if flow.tag == "default" else flow.tag)
         name = flow if isinstance(flow, str) else flow.name
         with_labels = {**said, "tags": list(said.get("tags", ()))}
         try:

@@ -95,6 +95,7 @@ async def test_a_worker_takes_the_runs_of_the_default_tag(runs: Runs, monkeypatc
 
     rows = [await runs.submit(one), await runs.submit("one")]
     assert {row.tag for row in rows} == {"lab"}
+    assert (await runs.submit("one", tag="default")).tag == "default"  # who names a tag gets it
     async with Worker(runs.backend, [one]) as worker:
         working = asyncio.create_task(worker.run())
         assert {(await runs.wait(row.id)).status for row in rows} == {Status.COMPLETED}

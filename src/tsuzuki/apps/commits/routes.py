@@ -38,7 +38,7 @@ async def desk(visit: Visiting) -> Desk:
     """Gives the desk of the caller's tenant; what it starts is carried out by workers."""
 
     async def submit(flow: Any, params: dict[str, Any]) -> Run:
-        return await visit.submit(flow, params, tag=str(settings.value("TSUZUKI_COMMITS_TAG")))
+        return await visit.submit(flow, params, tag=settings.value("TSUZUKI_COMMITS_TAG"))
 
     return Desk(visit.runs, submit, tenant=visit.tenant, folder=visit.data_dir)
 

@@ -3,7 +3,7 @@
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -134,8 +134,39 @@ def test_conditional_updates_say_what_became_of_them(conn: sqlite3.Connection) -
     for update in (rows.cancel_run, rows.complete_run_if_not_cancelled):
         assert update(conn, 99) is RunUpdateResult.NOT_FOUND
     assert rows.fail_run_if_not_terminal(conn, 99, "x") is RunUpdateResult.NOT_FOUND
+    never = rows.create_run(conn, "full")
+    assert rows.update_run_status_if_active(conn, never, "completed") is RunUpdateResult.ALREADY_TERMINAL
+    assert (row(conn, never).status, row(conn, never).finished_at) == ("pending", None)
     with pytest.raises(sqlite3.IntegrityError):  # nothing is completed that never began
-        rows.update_run_status(conn, rows.create_run(conn, "full"), "completed")
+        rows.update_run_status(conn, never, "completed")
+
+
+@pytest.mark.parametrize(
+    "complete",
+    [
+        rows.complete_run_if_not_cancelled,
+        lambda conn, number: rows.update_run_status_if_active(conn, number, "completed"),
+        lambda conn, number: rows.update_run_status(conn, number, "completed"),
+    ],
+)
+def test_what_ran_since_nobody_said_when_can_be_completed(
+    conn: sqlite3.Connection, complete: Callable[[sqlite3.Connection, int], object]
+) -> None:
+    number = rows.create_run(conn, "full")
+    rows.update_run_status(conn, number, "running")
+    assert row(conn, number).started_at is None
+    assert complete(conn, number) in {RunUpdateResult.UPDATED, None}
+    assert row(conn, number).status == "completed"
+    assert row(conn, number).started_at is not None
+
+
+def test_a_row_gives_its_columns_by_name(conn: sqlite3.Connection) -> None:
+    found = row(conn, rows.create_run(conn, "review", "auto"))
+    assert (found["id"], found["scope"], found["triggered_by"]) == (found.id, "review", "auto")
+    columns = [each[1] for each in conn.execute("PRAGMA table_info(runs)")]
+    assert dict(found) == {name: getattr(found, name) for name in columns}
+    with pytest.raises(IndexError):
+        found["nothing"]
 
 
 def test_naive_times_are_refused_by_name(conn: sqlite3.Connection) -> None:

@@ -187,18 +187,21 @@ SELECT {run_columns} FROM runs ORDER BY status IN ('pending', 'running') DESC, c
 -- runs: All runs, the newest first.
 SELECT {run_columns} FROM runs ORDER BY created_at DESC, id DESC;
 
--- run_status: Sets a status; times are changed where they are given, an error goes when a run goes on.
-UPDATE runs SET status = :status, started_at = coalesce(:started_at, started_at),
+-- run_status: Sets a status; times are changed where they are given, an error goes when a run goes on; what ran since nobody knows when had begun by its end.
+UPDATE runs SET status = :status,
+  started_at = coalesce(:started_at, started_at, CASE WHEN status <> 'pending' THEN :completed_at END),
   finished_at = coalesce(:finished_at, finished_at),
   error_message = CASE WHEN :goes_on THEN NULL ELSE coalesce(:error_message, error_message) END
 WHERE id = :id;
 
--- run_end_active: Ends a run that waits or runs.
-UPDATE runs SET status = :status, finished_at = :finished_at, error_message = coalesce(:error_message, error_message)
-WHERE id = :id AND status IN ('pending', 'running');
+-- run_end_active: Ends a run that waits or runs; what only waits cannot be completed.
+UPDATE runs SET status = :status, finished_at = :finished_at, started_at = coalesce(started_at, :completed_at),
+  error_message = coalesce(:error_message, error_message)
+WHERE id = :id AND (status = 'running' OR (status = 'pending' AND :status <> 'completed'));
 
 -- run_end_running: Ends a run that runs.
-UPDATE runs SET status = :status, finished_at = :finished_at WHERE id = :id AND status = 'running';
+UPDATE runs SET status = :status, finished_at = :finished_at, started_at = coalesce(started_at, :completed_at)
+WHERE id = :id AND status = 'running';
 
 -- run_begin: Lets a run be running; one that goes on loses its end.
 UPDATE runs SET status = 'running', started_at = coalesce(started_at, :started_at), finished_at = NULL,

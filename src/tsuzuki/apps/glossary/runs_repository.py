@@ -34,6 +34,18 @@ class RunRow:
     current_step: str | None
     created_at: str
 
+    def __getitem__(self, column: str) -> str | int | None:
+        """Gives a column by its name, as a row of SQLite does."""
+        if column not in self.keys():
+            raise IndexError(f"a run has no column {column!r}")
+        value: str | int | None = getattr(self, column)
+        return value
+
+    @staticmethod
+    def keys() -> list[str]:
+        """Lists the columns."""
+        return list(RunRow.__slots__)
+
     @property
     def active(self) -> bool:
         """Whether it has not ended."""
@@ -84,11 +96,13 @@ def update_run_status(  # noqa: PLR0917 - the arguments of the requirement, in i
 ) -> None:
     """Sets a status; a run that goes on loses its error, a time is changed only where it is given."""
     validate_status(status)
+    ended = to_iso_string(finished_at, "finished_at")
     values = {
         "id": run_id,
         "status": status,
         "started_at": to_iso_string(started_at, "started_at"),
-        "finished_at": to_iso_string(finished_at, "finished_at"),
+        "finished_at": ended,
+        "completed_at": ended or current_utc_iso() if status == "completed" else None,
         "error_message": error_message,
         "goes_on": status not in TERMINAL_STATUSES,
     }
@@ -104,7 +118,7 @@ def update_run_status_if_active(
 ) -> RunUpdateResult:
     """Ends a run that is pending or running."""
     validate_status(status, TERMINAL_STATUSES)
-    values = {"id": run_id, "status": status, "error_message": error_message, "finished_at": _ended(finished_at)}
+    values = {"id": run_id, "error_message": error_message, **_end(status, finished_at)}
     return _result(conn, run_id, conn.execute(SQL["run_end_active"], values).rowcount)
 
 
@@ -113,7 +127,7 @@ def update_run_status_if_running(
 ) -> RunUpdateResult:
     """Ends a run that is running; one that is pending has not begun and stays."""
     validate_status(status, TERMINAL_STATUSES)
-    values = {"id": run_id, "status": status, "finished_at": _ended(finished_at)}
+    values = {"id": run_id, **_end(status, finished_at)}
     return _result(conn, run_id, conn.execute(SQL["run_end_running"], values).rowcount)
 
 
@@ -161,8 +175,9 @@ def origin_of(conn: sqlite3.Connection, run_id: int) -> Origin | None:
     return None if found is None else Origin(*found[1:])
 
 
-def _ended(finished_at: datetime | None) -> str:
-    return to_iso_string(finished_at, "finished_at") or current_utc_iso()
+def _end(status: str, finished_at: datetime | None) -> dict[str, str | None]:
+    ended = to_iso_string(finished_at, "finished_at") or current_utc_iso()
+    return {"status": status, "finished_at": ended, "completed_at": ended if status == "completed" else None}
 
 
 def _result(conn: sqlite3.Connection, run_id: int, changed: int) -> RunUpdateResult:

@@ -317,5 +317,8 @@ async def test_what_is_logged_has_slice_trace_arguments_and_no_prompts(
     assert leave["result"]["elapsed"].endswith("ms")
     worked = [line for line in lines if line["msg"] in ("ENTER Enqueue", "ENTER Process", "EXIT ExecuteBulkSync")]
     assert {line["trace_id"] for line in worked} == {"abc123"}
+    assert enter["span_id"] == leave["span_id"]  # a span is one call
+    assert len({line["span_id"] for line in worked}) == len(worked)
+    assert all(len(line["span_id"]) == 16 for line in worked)
     assert "secret prompt" not in caplog.text
     assert KEY not in caplog.text

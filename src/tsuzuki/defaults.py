@@ -10,25 +10,33 @@ _MOST_KEPT: Final = 65_536
 
 def above_zero(text: str) -> float:
     """Reads a number above 0."""
-    value = float(text)
+    refusal = "it must be a number above 0"
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(refusal) from None
     if not 0 < value < float("inf"):
-        raise ValueError("it must be a number above 0")
+        raise ValueError(refusal)
     return value
 
 
 def counted(text: str) -> int:
     """Reads a whole number above 0."""
-    value = int(text)
-    if value < 1:
-        raise ValueError("it must be a whole number above 0")
-    return value
+    return _whole(text, 1, None, "it must be a whole number above 0")
 
 
 def kept(text: str) -> int:
     """Reads how many bytes are kept: none, or up to 64 KiB."""
-    value = int(text)
-    if not 0 <= value <= _MOST_KEPT:
-        raise ValueError(f"it must be a whole number from 0 to {_MOST_KEPT}")
+    return _whole(text, 0, _MOST_KEPT, f"it must be a whole number from 0 to {_MOST_KEPT}")
+
+
+def _whole(text: str, least: int, most: int | None, refusal: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError(refusal) from None
+    if value < least or (most is not None and value > most):
+        raise ValueError(refusal)
     return value
 
 

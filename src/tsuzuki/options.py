@@ -145,6 +145,13 @@ def worker(tags: Any, concurrency: Any, name: Any, lease: Any, grace: Any) -> No
     seconds("Worker(grace=…)", grace, "for the default")
 
 
+def connected(tags: Any) -> Any:
+    """Gives the tags of a worker that takes one run after another; refuses none at all: it would wait for ever."""
+    if tags is not None and not texts("Worker.connect(tags=…)", tags):
+        raise BadTag(str(wrong("Worker.connect(tags=…)", 'a list of tags, for example ["nightly"], or None', tags)))
+    return tags
+
+
 def submission(tag_of_run: Any, tags: Any, priority: Any, key: Any, idempotency_key: Any) -> None:
     """Refuses options that not every store could keep of a run."""
     if tag_of_run is not None and tag_of_run != "":

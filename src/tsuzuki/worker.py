@@ -103,7 +103,7 @@ class Worker:
         given = None if backend is None or isinstance(backend, str) else backend
         opened = given or await open_backend(settings.backend_url(backend if isinstance(backend, str) else None))
         try:
-            worker = cls(opened, known, tags=tags, name=worker_id, workflows=workflows)
+            worker = cls(opened, known, tags=options.connected(tags), name=worker_id, workflows=workflows)
             await worker.__aenter__()
         except BaseException:
             if given is None:

@@ -190,6 +190,11 @@ def test_a_worker_says_which_option_is_wrong(option: str, given: Any) -> None:
     assert repr(given) in str(refused.value)
 
 
+async def test_a_worker_that_asks_for_one_run_after_another_has_a_tag_to_ask_for() -> None:
+    with pytest.raises(ValueError, match=r"Worker\.connect\(tags=…\) is a list of tags"):
+        await Worker.connect(MemoryBackend(), tags=[])
+
+
 @pytest.mark.parametrize("given", ["", "a b", "a.b", "ä"])
 def test_a_worker_takes_only_tags_that_a_run_can_have(given: str) -> None:
     with pytest.raises(BadUsage, match=r"a tag of Worker\(tags=…\) is a text of letters, digits, _ and -"):

@@ -76,6 +76,7 @@ def test_a_value_that_makes_no_sense_is_told_of_and_its_default_holds(
     with caplog.at_level(logging.WARNING, "tsuzuki.settings"):
         assert settings.work_queue() == {}
     assert f"TSUZUKI_{name}={value!r} is ignored" in caplog.text
+    assert "holds: it must be " in caplog.text
 
 
 def test_a_bad_default_tag_or_timeout_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,8 @@ def test_what_cannot_be_asked_is_refused_with_its_place(client: Client) -> None:
         client.submit_run("quick", tag="a.b")
     assert refused.value.status_code == 422
     assert refused.value.errors[0]["loc"] == ["body", "tag"]
+    assert refused.value.response is not None
+    assert refused.value.response.json()["detail"] == refused.value.detail
     with pytest.raises(HTTPStatusError, match="run not found"):
         list(client.watch_run("no such run *>"))
 

@@ -29,7 +29,7 @@ def parsed(place: Place, *arguments: str) -> Any:
 
 
 def test_params_come_from_files_objects_and_single_values_and_the_later_wins(place: Place) -> None:
-    (place.room.folder / "base.json").write_text('{"number": 1}')
+    (place.room.folder / "base.json").write_text('{"number": 1}', encoding="utf-8-sig")  # as Windows writes it
     for arguments, number in (
         (("--params-file", "base.json", "--params", '{"number": 2}', "--param", "number=3"), 3),
         (("--param", "number=3", "--params", '{"number": 2}'), 2),
@@ -141,7 +141,7 @@ def test_items_are_found_by_how_they_ended_and_the_log_is_followed_over_http_as_
 
 def test_many_runs_are_submitted_and_one_is_removed(place: Place) -> None:
     asked = [{"flow_name": "quick", "params": {"number": number}} for number in (1, 2)] + [{"flow_name": ""}]
-    (place.room.folder / "many.jsonl").write_text("\n\n".join(map(json.dumps, asked)))
+    (place.room.folder / "many.jsonl").write_text("\n\n".join(map(json.dumps, asked)), encoding="utf-8-sig")
     process = ended(place, "submit-batch", "many.jsonl", "--idempotency-key", "night", code=1)
     first, second = process.out.read_text().split()
     assert "line 5: invalid request" in process.said

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from tsuzuki.cli import render
-from tsuzuki.cli.params import read_file
+from tsuzuki.cli.params import read_file, unmarked
 from tsuzuki.cli.remote import output_option, over_http
 from tsuzuki.errors import BadUsage
 
@@ -55,7 +55,7 @@ def submit_batch(client: "Client", *, file: str, idempotency_key: str | None, ou
 
 
 def _asked(text: bytes, file: str) -> Iterator[Asked]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(unmarked(text).splitlines(), start=1):
         if not line.strip():
             continue
         try:

@@ -1,6 +1,7 @@
 """Reads what is typed: params (`-p key=value`, `-p @params.json`, `--params FILE`), files or stdin, lists of words."""
 
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,14 @@ def _from_file(name: str) -> dict[str, Any]:
 def object_of(data: bytes, where: str) -> dict[str, Any]:
     """Reads params that are one JSON object."""
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
+        return msgspec.json.decode(unmarked(data), type=dict[str, Any])
     except ValueError as error:
         raise BadUsage(f"{where} must be one JSON object, for example '{{\"pages\": 500}}': {error}") from error
+
+
+def unmarked(data: bytes) -> bytes:
+    """Leaves out the mark that editors on Windows put before text in UTF-8."""
+    return data.removeprefix(BOM_UTF8)
 
 
 def read_file(name: str) -> bytes:

@@ -15,7 +15,14 @@ PASSING: tuple[int, ...] = (502, 503, 504)
 class HTTPStatusError(TsuzukiError):
     """The gateway answered with an error."""
 
-    def __init__(self, status_code: int, detail: str, problem: Mapping[str, Any], url: str = "") -> None:
+    def __init__(
+        self,
+        status_code: int,
+        detail: str,
+        problem: Mapping[str, Any],
+        url: str = "",
+        response: httpx2.Response | None = None,
+    ) -> None:
         self.errors: Sequence[Mapping[str, Any]] = problem.get("errors") or ()
         super().__init__(f"{_told(detail, self.errors)} (HTTP {status_code})")
         self.status_code = status_code
@@ -23,6 +30,8 @@ class HTTPStatusError(TsuzukiError):
         self.error_id = str(problem.get("error_id") or type(self).error_id)  # type: ignore[misc] # the gateway's own
         self.problem = problem
         self.url = url
+        self.response = response
+        """The whole answer, as clients of httpx know it from its error of this name."""
 
 
 class ServerUnreachable(TsuzukiError):
@@ -39,7 +48,7 @@ def failure(response: httpx2.Response) -> HTTPStatusError:
     except msgspec.MsgspecError:
         problem = {}
     detail = str(problem.get("detail") or response.reason_phrase or "the gateway refused")
-    return HTTPStatusError(response.status_code, detail, problem, str(response.url))
+    return HTTPStatusError(response.status_code, detail, problem, str(response.url), response)
 
 
 def _told(detail: str, flaws: Sequence[Mapping[str, Any]]) -> str:

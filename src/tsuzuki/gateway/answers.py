@@ -50,9 +50,9 @@ async def body_of(request: Request, most: int) -> bytes:
                 if len(data) > most:
                     raise TooLarge(too_large(most))
     except TimeoutError:
-        raise BadRequest("the body did not arrive in time") from None
+        raise BadRequest("invalid request: the body did not arrive in time") from None
     except ClientDisconnect:
-        raise BadRequest("the client left before its request was complete") from None
+        raise BadRequest("invalid request: the client left before its request was complete") from None
     return bytes(data)
 
 

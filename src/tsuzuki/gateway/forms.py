@@ -126,7 +126,7 @@ async def form_of(request: Request, wanted: str, most: int, folder: Path) -> Asy
             try:
                 await _fill(form, form.parser(options[b"boundary"]), request)
             except (FormParserError, UnicodeError, KeyError, LookupError, ValueError) as error:
-                raise BadRequest(f"the form cannot be read: {error}") from None
+                raise BadRequest(f"invalid request: the form cannot be read: {error}") from None
         yield form
 
 
@@ -146,9 +146,9 @@ async def _fill(form: Form, parser: MultipartParser, request: Request) -> None:
             parser.write(piece)
             await form.write()
     except TimeoutError:
-        raise BadRequest("the body did not arrive in time") from None
+        raise BadRequest("invalid request: the body did not arrive in time") from None
     except ClientDisconnect:
-        raise BadRequest("the client left before its request was complete") from None
+        raise BadRequest("invalid request: the client left before its request was complete") from None
     if not form.over:
-        raise BadRequest("the form cannot be read: its end is missing")
+        raise BadRequest("invalid request: the form cannot be read: its end is missing")
     await form.write(1)

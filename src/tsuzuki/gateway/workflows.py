@@ -124,7 +124,7 @@ async def _form(request: Request, most: int) -> FormData:
         if kind == "application/x-www-form-urlencoded":
             return await FormParser(request.headers, stream()).parse()
     except (MultiPartException, FormParserError, UnicodeError, KeyError, LookupError, ValueError) as error:
-        raise BadRequest(f"the form cannot be read: {error}") from None
+        raise BadRequest(f"invalid request: the form cannot be read: {error}") from None
     return FormData()
 
 

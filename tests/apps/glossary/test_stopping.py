@@ -217,6 +217,8 @@ async def test_the_parts_of_the_pipeline_stop_when_they_are_told(study: Study, m
     assert await GlossaryReviewer(asked).review(some) == []
     with pytest.raises(ValueError, match="review_batch_size"):
         GlossaryReviewer(asked, review_batch_size=0)
+    with pytest.raises(ValueError, match="review_batch_size"):
+        PipelineExecutor(review_batch_size=0)
     told: list[dict[str, Any]] = []
     context = ExecutionContext(7, told.append, stop)
     with pytest.raises(PipelineCancelledException):

@@ -46,6 +46,17 @@ def test_a_name_keeps_its_capitals_inside_so_that_it_is_found_again() -> None:
     assert "von frisch" not in found
 
 
+def test_a_word_that_only_looks_like_a_plural_keeps_its_end() -> None:
+    text = (
+        "The Kubernetes is a system. In Kubernetes the pods wait. A Jenkins is a server, and Jenkins builds. "
+        "The time series is a list, and the time series grows. The wax cell is small; the wax cells are many. "
+        "The APIs are old, and the APIs grow."
+    )
+    found = {each.text for each in find_candidates([Document("a.md", text)])}
+    assert {"Kubernetes", "Jenkins", "time series", "wax cell", "API"} <= found
+    assert not {"kubernete", "Kubernete", "Jenkin", "time sery", "wax cells", "APIs"} & found
+
+
 def test_code_and_addresses_have_no_terms() -> None:
     text = (
         "```\nfetch_everything fetch_everything\n```\nThe `secret_name` is at https://host.example/secret/place.\n" * 5

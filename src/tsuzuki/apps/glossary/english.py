@@ -27,9 +27,9 @@ _SHORTEST: Final = 3
 
 
 def singular(word: str) -> str:
-    """Gives the singular of a word in small letters, by its ending; an acronym keeps its S."""
-    acronym = word.isupper()
-    word = word.lower()
+    """Gives the singular of a word in small letters, by its ending; an acronym keeps its S, and loses a small one."""
+    acronym = word.isupper() or bool(_ACRONYM.fullmatch(word))
+    word = (word.removesuffix("s") if acronym else word).lower()
     if (
         acronym
         or len(word) <= _SHORTEST
@@ -72,6 +72,10 @@ class Phrases:
     cased: Counter[str] = field(default_factory=Counter)
     forms: dict[str, str] = field(default_factory=dict)
     """How a phrase is spelled where it is not at the beginning of a sentence."""
+    plural: Counter[str] = field(default_factory=Counter)
+    """How often it ends as plurals do."""
+    plurals: dict[str, str] = field(default_factory=dict)
+    """How its last word is spelled there."""
     _read: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
     """What was read and not yet counted: texts repeat themselves, so each distinct phrase is looked at once."""
 
@@ -123,6 +127,9 @@ class Phrases:
                 part = words[at : at + size]
                 key = key_of(part)
                 self.counts[key] += times
+                if not key.endswith(read := part[-1].lower()):
+                    self.plural[key] += times
+                    self.plurals.setdefault(key, read)
                 inside = part[1:] if begins and at == 0 else part
                 if any(word != word.lower() for word in inside) or any(map(special, part)):
                     self.cased[key] += times
@@ -131,10 +138,11 @@ class Phrases:
     def prune(self) -> None:
         """Forgets what was seen once, so that memory stays bounded."""
         self.settle()
-        for counter in (self.counts, self.alone, self.as_noun, self.as_verb, self.cased):
+        for counter in (self.counts, self.alone, self.as_noun, self.as_verb, self.cased, self.plural):
             for key in [key for key, count in counter.items() if count < _OFTEN]:
                 del counter[key]
         self.forms = {key: form for key, form in self.forms.items() if key in self.cased}
+        self.plurals = {key: form for key, form in self.plurals.items() if key in self.plural}
 
     def weighed(
         self, marks: Counter[str], meant: AbstractSet[str], least: int = _OFTEN
@@ -149,12 +157,15 @@ class Phrases:
                 yield self.form(key, count), count, len(words), weight
 
     def form(self, key: str, count: int) -> str:
-        """Gives the spelling of a phrase: with capitals where it mostly has them."""
-        cased = self.cased.get(key, 0)
-        if cased * 2 < count or key not in self.forms:
-            return key
-        *head, last = self.forms[key].split(" ")
-        return " ".join((*head, _singular_form(last, key.rsplit(" ", 1)[-1])))
+        """Gives the spelling of a phrase: with capitals where it mostly has them.
+
+        What stands only as plurals do stays so: Kubernetes, physics and series have no singular.
+        """
+        cased = self.cased.get(key, 0) * 2 >= count and key in self.forms
+        *head, last = (self.forms[key] if cased else key).split(" ")
+        if self.plural.get(key, 0) < count or special(last):
+            return " ".join((*head, _singular_form(last, key.rsplit(" ", 1)[-1])))
+        return " ".join((*head, last if cased else self.plurals[key]))
 
     def _weight(self, key: str, words: list[str], count: int, marks: float) -> float:
         last, form = words[-1], self.form(key, count)

@@ -16,7 +16,7 @@ from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, PipelineScope
 from tsuzuki.apps.glossary.refining import GlossaryRefiner
 from tsuzuki.apps.glossary.refusals import PipelineCancelledException
-from tsuzuki.apps.glossary.reviewing import REVIEW_BATCH_SIZE, GlossaryReviewer
+from tsuzuki.apps.glossary.reviewing import REVIEW_BATCH_SIZE, GlossaryReviewer, batch_size
 from tsuzuki.apps.saving import saved
 
 P = ParamSpec("P")
@@ -63,7 +63,7 @@ class PipelineExecutor:
         debug_dir: str = "",
     ) -> None:
         self._asked = Asked.of(address or llm.Address())
-        self._size = review_batch_size
+        self._size = batch_size(review_batch_size)  # refused here, before anything is asked and paid for
         self._debug = debug_dir
 
     async def execute(

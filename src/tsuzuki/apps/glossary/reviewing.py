@@ -22,6 +22,13 @@ async def review_batch(batch: Any, asked: Asked, debug: str = "") -> list[dict[s
     return [each.model_dump() for each in given.issues]
 
 
+def batch_size(given: int) -> int:
+    """Gives how many entries are asked about at once; refuses what is no such number."""
+    if given < 1:
+        raise ValueError(f"review_batch_size must be at least 1, not {given}")
+    return given
+
+
 class GlossaryReviewer:
     """Reviews a glossary."""
 
@@ -33,10 +40,8 @@ class GlossaryReviewer:
         notes: Mapping[str, str] | None = None,
         debug: str = "",
     ) -> None:
-        if review_batch_size < 1:
-            raise ValueError(f"review_batch_size must be at least 1, not {review_batch_size}")
         self._asked = asked
-        self._size = review_batch_size
+        self._size = batch_size(review_batch_size)
         self._notes = notes or {}
         self._debug = debug
 

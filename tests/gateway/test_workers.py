@@ -173,6 +173,9 @@ async def test_dead_letters_are_paged(house: House) -> None:
         seen += [letter["id"] for letter in page["items"]]
         cursor = page["next_cursor"]
     assert len(set(seen)) == len(seen) == 5
+    for nonsense in ("zz", "-1", "1.5", "9" * 30):
+        refused = await house.client.get("/dlq", params={"cursor": nonsense})
+        assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["query", "cursor"])
 
 
 async def test_health_is_open_and_readiness_looks_into_the_store(house: House) -> None:

@@ -17,6 +17,7 @@ from tsuzuki.letters import Letters
 router: Final = APIRouter(tags=["dead letters"])
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_CURSOR: Final = re.compile(r"[0-9]{1,18}")
 LetterId = Annotated[str, Path(max_length=256, description="The id of a dead letter.")]
 
 
@@ -27,7 +28,7 @@ async def list_letters(
     cursor: Annotated[str | None, Query(max_length=256, description="`next_cursor` of the page before.")] = None,
 ) -> Response:
     """Lists dead letters, the newest first."""
-    if cursor and not _ID.fullmatch(cursor):
+    if cursor and not _CURSOR.fullmatch(cursor):
         raise cursors.refused(BadRequest)
     letters = await Letters(session.runs).list(limit=limit + 1, before=cursor or None, tenant=session.tenant)
     page = letters[:limit]

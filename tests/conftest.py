@@ -19,14 +19,11 @@ from hypothesis import HealthCheck, settings
 
 from tests import example_application
 from tests.nats_server import NatsServer
+from tests.order import arrange
 from tsuzuki.testing.stopwatch import Stopwatch
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
-
-# How busy the machine is says nothing about what is tested.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
 
 Thing = TypeVar("Thing")
 
@@ -45,6 +42,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-kills", type=int, default=30, help="how often the crash tests kill their process")
     parser.addoption("--chaos-outages", default="3", help="how long the outages of a server last (seconds, by commas)")
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups next
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Arranges tests that several processes share."""
+    if hasattr(config, "workerinput"):
+        arrange(items)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -38,9 +38,9 @@ def told(folder: Path, *arguments: str, variables: Mapping[str, str]) -> Told | 
     """Carries out a command in a folder, with no other settings than these; nothing where it needs a process."""
     if not QUICK.intersection(arguments[:1]) or _loop_runs():
         return None
-    clean: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name.startswith("TSUZUKI_"))
+    others = dict.fromkeys(name for name in os.environ if name.startswith("TSUZUKI_"))
     with contextlib.chdir(folder):
-        result = CliRunner().invoke(main, arguments, env=clean | variables, catch_exceptions=False)
+        result = CliRunner().invoke(main, arguments, env={**others, **variables}, catch_exceptions=False)
     return Told(result.exit_code, result.stdout, result.stderr)
 
 

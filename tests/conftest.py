@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -37,6 +38,12 @@ settings.load_profile("any machine")
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each core: half of what tests do is waiting for processes, servers and browsers."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_configure() -> None:
+    """Hears Ctrl-C, as do the processes of tests: who is started in the background of a script is deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

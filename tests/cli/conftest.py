@@ -1,4 +1,4 @@
-"""A terminal for tests: a folder of its own with the flows in it, and the real command, as a process where it runs flows."""
+"""A terminal for tests: a folder of its own with the flows in it, and the real command in it."""
 
 import asyncio
 import json

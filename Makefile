@@ -62,7 +62,7 @@ glossary-demo: $(RUNTIME)
 	@head -n 60 build/glossary.md
 
 test: $(DEV) $(NODE) browser
-	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(ARGS)  # the order is that of tests/order.py
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 check: check-format check-lint check-types check-layers check-pages
 
@@ -147,7 +147,7 @@ without-apps: $(DEV)
 	rm -rf build/without-apps && mkdir -p build/without-apps
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/without-apps
 	cd build/without-apps && rm -rf src/tsuzuki/apps tests/apps tests/chaos tests/fuzz tests/security
-	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder --ignore=tests/house $(ARGS)
+	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --ignore=tests/house $(ARGS)
 
 wheel: $(RUNTIME)
 	@$(BIN)/python -m pip wheel -qq --no-deps --wheel-dir dist .

@@ -13,14 +13,14 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import example_application
 from tests.nats_server import NatsServer
-from tests.order import arrange
+from tests.order import Sharing, arrange
 from tsuzuki.testing.stopwatch import Stopwatch
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
@@ -51,7 +51,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-outages", default="3", help="how long the outages of a server last (seconds, by commas)")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups next
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing | None:
+    """Lets groups share a process."""
+    return Sharing(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Arranges tests that several processes share."""
     if hasattr(config, "workerinput"):

@@ -1,8 +1,9 @@
-"""`python -m tests.dashboard.figures`: how long the page computes, beside its goals. A test asserts counts, not times."""
+"""`python -m tests.dashboard.figures`: how long the page computes, beside its goals. Tests assert counts, not times."""
 
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import expect
 
@@ -14,7 +15,7 @@ FIRST_PICTURE = 100.0
 """Script of the first picture on a second visit (milliseconds of processor time)."""
 LONGEST_TASK = 200.0
 """What may keep a person waiting while a run of 20,000 items goes on, and while its items are scrolled through."""
-AS_IT_IS = {"reduced_motion": "no-preference"}
+AS_IT_IS: dict[str, Any] = {"reduced_motion": "no-preference"}
 
 
 def first_picture(stage: Stage, scene: Scene) -> float:

@@ -13,8 +13,6 @@ from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status, Worker, flow, held, task
 from tsuzuki.backends.nats import NatsBackend
 
-pytestmark = pytest.mark.xdist_group("nats cluster")
-
 
 class Counted:
     """A flow that takes a moment, and how often it was called for each number."""

@@ -25,7 +25,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling load chaos chaos-of-everything fuzz audit screenshots moving-picture browser servers-of-peers without-apps wheel clean
+.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling bench-pages load chaos chaos-of-everything fuzz audit screenshots moving-picture browser servers-of-peers without-apps wheel clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -38,6 +38,7 @@ help:
 	@echo "make bench   measure, and print the ratios"
 	@echo "make bench-peers   ours beside what people use today; writes docs/performance.md, as do the next two"
 	@echo "make bench-scaling   what one more item, run, worker and watcher costs"
+	@echo "make bench-pages   how long the dashboard computes: its first picture, and its longest task with 20,000 items"
 	@echo "make load    100,000 runs, a million items and 500 watchers, twice, with a purge after each"
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS, then everything at once"
 	@echo "make chaos-of-everything   gateway, workers, servers and applications, disturbed for SECONDS=$(SECONDS) on each store; SEED=1 repeats"
@@ -96,6 +97,9 @@ bench-peers: $(DEV) servers-of-peers
 bench-scaling: $(DEV)
 	$(BIN)/python -m pip install -qq --group bench
 	$(BIN)/python -m bench.scaling --rounds $(ROUNDS) $(ARGS)
+
+bench-pages: $(DEV) browser
+	$(BIN)/python -m tests.dashboard.figures
 
 load: $(DEV)
 	$(BIN)/python -m pip install -qq --group bench

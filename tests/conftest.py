@@ -7,26 +7,24 @@ import asyncio
 import inspect
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import example_application
 from tests.nats_server import NatsServer
+from tests.order import Sharing, arrange
 from tsuzuki.testing.stopwatch import Stopwatch
 
 # Before anything imports them: the assertions of the shared contract explain themselves when they fail.
 pytest.register_assert_rewrite("tsuzuki.testing.builders", "tsuzuki.testing.contract")
-
-# How busy the machine is says nothing about what is tested.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
 
 Thing = TypeVar("Thing")
 
@@ -42,9 +40,26 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+def pytest_configure() -> None:
+    """Hears Ctrl-C, as do the processes of tests: who is started in the background of a script is deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-kills", type=int, default=30, help="how often the crash tests kill their process")
     parser.addoption("--chaos-outages", default="3", help="how long the outages of a server last (seconds, by commas)")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing | None:
+    """Lets groups share a process."""
+    return Sharing(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Arranges tests that several processes share."""
+    if hasattr(config, "workerinput"):
+        arrange(items)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

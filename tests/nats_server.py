@@ -13,15 +13,21 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
-PORTS = range(10_000, 30_000)
-"""Below those that systems give to whoever asks for any: what is killed comes back to a port that nobody got since."""
+SHARES = 32
+PORTS = range(10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % SHARES, 30_000, SHARES)
+"""Below those that systems give to whoever asks for any: what is killed comes back to a port that nobody got since.
+
+Each process that runs tests has a share of its own: the port of a server that is away is free for everybody.
+"""
+_given: set[int] = set()
 
 
 def free_port() -> int:
     """Gives a port that stays free until a server takes it, and while that server is away."""
     while True:
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port := secrets.choice(PORTS)))
+            probe.bind(("127.0.0.1", port := secrets.choice([port for port in PORTS if port not in _given])))
+            _given.add(port)
             return port
 
 

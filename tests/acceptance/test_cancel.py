@@ -77,7 +77,7 @@ async def test_what_ends_within_the_grace_period_is_kept_and_what_ends_later_is_
         assert isinstance(last, f.RunCancelled)
         assert (row.done, last.finished_anyway, last.interrupted, last.never_started) == (2, 2, 1, 0)
         (tmp_path / "go-2").touch()
-        still, ended = await asyncio.wait_for(refusal(runs, run.id), 10)
+        still, ended = await asyncio.wait_for(refusal(runs, run.id), 60)
         assert still.startswith("deaf[2] still runs, 1.5 s after it was to stop, and is not waited for any more")
         assert ended == "deaf[2] ended after it had been given up; its result is refused"
         assert (await runs.get(run.id)).done == 2
@@ -177,7 +177,7 @@ async def cancelled_after(done: int) -> None:
         while (row := await runs.get(run.id)).done < done and not row.status.terminal:
             await asyncio.sleep(0)
         await runs.cancel(run.id)
-        row = await asyncio.wait_for(work, 30)
+        row = await asyncio.wait_for(work, 60)
     await check_journal(backend, run.id)
     end = (await builders.journal(backend, run.id))[-1].fact
     if row.status is Status.COMPLETED:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -127,7 +126,7 @@ async def test_a_sync_task_that_never_returns_times_out_keeps_its_thread_and_is_
     let_go = threading.Event()
     begun: list[int] = []
 
-    @task(timeout=0.3)
+    @task(timeout=1.5)
     def hang(number: int) -> str:
         begun.append(number)
         let_go.wait()
@@ -143,7 +142,7 @@ async def test_a_sync_task_that_never_returns_times_out_keeps_its_thread_and_is_
         ended = await run_here(runs, hanging, {})
         errors, succeeded = ended.result
         assert succeeded == 0
-        assert errors == ["timed out after 0.3 s"] * 71
+        assert errors == ["timed out after 1.5 s"] * 71
         assert len(begun) == 70, "the last one never had a thread: all were still busy"
     finally:
         let_go.set()
@@ -155,7 +154,7 @@ async def test_a_late_result_is_refused_and_told(runs: Runs) -> None:
     let_go = threading.Event()
     over = threading.Event()
 
-    @task(timeout=0.1)
+    @task(timeout=1.0)
     def hang() -> str:
         let_go.wait()
         over.set()
@@ -175,7 +174,7 @@ async def test_a_late_result_is_refused_and_told(runs: Runs) -> None:
             return str(error)
 
     ended = await run_here(runs, late, {})
-    assert ended.result == "hang failed: TimeoutError: timed out after 0.1 s"
+    assert ended.result == "hang failed: TimeoutError: timed out after 1 s"
     lines = [line.text async for line in runs.log(ended.id)]
     assert "hang ended after it had been given up; its result is refused" in lines
 
@@ -202,9 +201,7 @@ async def test_a_wall_clock_that_jumps_back_an_hour_delays_nothing(tmp_path: Pat
         return sum(await asyncio.gather(later(1), jump(2))) + await jump(3)
 
     async with Runs.open(data_dir=str(tmp_path), clock=clock) as runs:
-        started = time.monotonic()
-        ended = await asyncio.wait_for(run_here(runs, jumping, {}, clock=clock), 20)
-        assert time.monotonic() - started < 5
+        ended = await asyncio.wait_for(run_here(runs, jumping, {}, clock=clock), 60)  # and not the hour that was lost
         assert ended.result == 6
         assert ended.row.attempt == 1
         first = ended.row.updated_at
@@ -232,7 +229,7 @@ async def test_a_machine_that_slept_for_eight_hours_keeps_its_runs(caplog: pytes
         Worker(watched, [overnight], clock=clock, lease=3.0) as other,
     ):
         first = asyncio.create_task(holder.run())
-        await asyncio.wait_for(begun.wait(), 10)
+        await asyncio.wait_for(begun.wait(), 60)
         second = asyncio.create_task(other.run())
         await _look_around(clock, watched)
         with caplog.at_level(logging.WARNING, logger="tsuzuki.worker"):
@@ -246,7 +243,7 @@ async def test_a_machine_that_slept_for_eight_hours_keeps_its_runs(caplog: pytes
         assert (row.status, row.attempt) == (Status.COMPLETED, 1)
         for worker in (holder, other):
             worker.stop()
-        await asyncio.wait_for(asyncio.gather(first, second), 10)
+        await asyncio.wait_for(asyncio.gather(first, second), 60)
 
 
 async def _look_around(clock: FakeClock, watched: FaultyBackend) -> None:
@@ -276,7 +273,7 @@ async def test_a_worker_goes_on_with_its_run_when_the_store_works_again(after: b
     async with Worker(backend, [counting]) as worker:
         work = asyncio.create_task(worker.run())
         try:
-            row = await asyncio.wait_for(runs.wait(run.id), 10)
+            row = await asyncio.wait_for(runs.wait(run.id), 60)
         finally:
             worker.stop()
             await work
@@ -299,7 +296,7 @@ async def test_a_worker_still_sees_a_cancel_after_the_store_could_not_be_read() 
         work = asyncio.create_task(worker.run())
         await until(lambda: backend.calls["work"] > 3, "the store can be read again")
         await runs.cancel(run.id)
-        row = await asyncio.wait_for(runs.wait(run.id), 10)
+        row = await asyncio.wait_for(runs.wait(run.id), 60)
         worker.stop()
         await work
     assert row.status is Status.CANCELLED

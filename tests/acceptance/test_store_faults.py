@@ -95,7 +95,7 @@ async def test_a_store_that_is_closed_under_a_running_flow_stops_it_with_a_clear
         await closing.wait()
         await runs.backend.close()
         with pytest.raises(StoreError, match="closed"):
-            await asyncio.wait_for(work, 10)
+            await asyncio.wait_for(work, 60)
     async with Runs.open(data_dir=str(tmp_path)) as runs:
         ended = await run_here(runs, steps, {})
         assert (ended.result, ended.row.attempt) == (10, 2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.acceptance.flows import catalog
 from tests.acceptance.invariants import calls_in, check_journal, check_nothing_acknowledged_was_called_again
-from tests.acceptance.processes import Child, started, until
+from tests.acceptance.processes import Child, held_after, started, until
 from tsuzuki import Run, Runs, Status
 from tsuzuki import facts as f
 from tsuzuki.backends import Query
@@ -35,11 +35,13 @@ async def ended(runs: Runs, submitted: list[Run]) -> list[Run]:
 async def test_when_a_worker_is_killed_another_one_takes_its_runs_over_at_once(tmp_path: Path) -> None:
     async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
         submitted = [await runs.submit(catalog.small, {"number": number}) for number in range(200)]
+        limit = held_after(tmp_path, 2000)  # so that both are at work when one is killed, and neither is done
         with started("work", folder=tmp_path) as first, started("work", folder=tmp_path) as second:
             [victim, survivor] = await ready(first, second)
-            await until(lambda: made(tmp_path, "part") > 150, "a part of the work is done")
+            await until(lambda: made(tmp_path, "part") > 100, "a part of the work is done")
             held = await frozen_with_runs(first, victim, runs)
             first.kill()
+            limit.unlink()
             with Stopwatch() as since:
                 rows = await ended(runs, submitted)
                 assert since.fair < 10, "it waited for a lease although both were on one host"
@@ -61,7 +63,7 @@ async def test_when_a_worker_is_killed_another_one_takes_its_runs_over_at_once(t
 async def frozen_with_runs(worker: Child, name: str, runs: Runs) -> list[Run]:
     """Freezes a worker in a moment in which it holds runs, so that it holds them still when it is killed."""
     while True:
-        worker.send(signal.SIGSTOP)
+        await worker.freezes()
         if held := await runs.list(Query(holder=name, limit=1000)):
             return held
         worker.send(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""The commands that speak to a gateway, as processes."""
+"""The commands that speak to a gateway."""
 
 import json
 import signal
@@ -8,20 +8,24 @@ import pytest
 from click.testing import CliRunner
 
 from tests.client.conftest import Place
-from tests.rooms import Process
+from tests.commands import Told, told
 from tsuzuki import Client
 from tsuzuki.cli import main
 
 
-def ended(place: Place, *arguments: str, code: int = 0, **variables: str) -> Process:
-    process = place.room.start(*arguments, **({"TSUZUKI_SERVER": place.server} | variables))
-    got = process.ended()
-    assert got == code, f"exit code {got}: {process.said}{process.out.read_text()}"
-    return process
+def ended(place: Place, *arguments: str, code: int = 0, **variables: str) -> Told:
+    """Lets a command come to its end, which must be the expected one."""
+    chosen = {"TSUZUKI_SERVER": place.server} | variables
+    seen = told(place.room.folder, *arguments, variables=chosen)
+    if seen is None:
+        process = place.room.start(*arguments, **chosen)
+        seen = Told(process.ended(), process.out.read_text(), process.said)
+    assert seen.code == code, f"exit code {seen.code}: {seen.err}{seen.out}"
+    return seen
 
 
 def said(place: Place, *arguments: str, code: int = 0) -> str:
-    return ended(place, *arguments, code=code).out.read_text()
+    return ended(place, *arguments, code=code).out
 
 
 def parsed(place: Place, *arguments: str) -> Any:
@@ -41,9 +45,9 @@ def test_params_come_from_files_objects_and_single_values_and_the_later_wins(pla
 
 def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
     process = ended(place, "submit", "quick", "--param", "number=4", "--watch")
-    run_id, status = process.out.read_text().split()
+    run_id, status = process.out.split()
     assert status == "COMPLETED"
-    assert "is COMPLETED" in process.said
+    assert "is COMPLETED" in process.err
     assert said(place, "get", run_id, "-o", "status") == "COMPLETED\n"
     assert "result      8" in said(place, "get", "--run-id", run_id)
     assert parsed(place, "watch", run_id, "-o", "json")["status"] == "COMPLETED"
@@ -53,11 +57,11 @@ def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
     assert run_id in {run["run_id"] for run in parsed(place, "list", "--flow", "quick", "-o", "json")}
     assert parsed(place, "list-vnext", "--limit", "1", "-o", "json").keys() == {"items", "next_cursor"}
     assert parsed(place, "tasks", run_id, "-o", "json")["status"] == "COMPLETED"
-    assert "of quick called no tasks" in ended(place, "tasks", run_id).said
+    assert "of quick called no tasks" in ended(place, "tasks", run_id).err
 
 
 def test_a_failed_run_ends_a_watch_with_its_exit_code_and_is_a_dead_letter(place: Place) -> None:
-    run_id = ended(place, "submit", "fails", "--watch", code=5).out.read_text().split()[0]
+    run_id = ended(place, "submit", "fails", "--watch", code=5).out.split()[0]
     [letter] = [each for each in parsed(place, "dlq", "list", "-o", "json") if each["run_id"] == run_id]
     assert parsed(place, "dlq", "show", letter["id"])["reason"] == "execution_error"
     assert "a worker goes on" in said(place, "dlq", "replay", letter["id"])
@@ -103,7 +107,7 @@ def test_ctrl_c_stops_watching_and_the_run_goes_on(place: Place) -> None:
 
 
 def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
-    run_id = ended(place, "submit", "partly", "--watch", code=6).out.read_text().split()[0]
+    run_id = ended(place, "submit", "partly", "--watch", code=6).out.split()[0]
     failed = [json.loads(line) for line in said(place, "items", run_id, "--failed", "-o", "jsonl").splitlines()]
     assert sorted(item["key"] for item in failed) == ["0", "3", "6"]
     assert said(place, "items", run_id).splitlines()[0].split() == ["KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR"]
@@ -114,7 +118,7 @@ def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
     assert "items       6 done, 3 failed" in said(place, "get", run_id)
     [worker] = parsed(place, "workers", "-o", "json")
     assert "is hidden" in said(place, "workers", "--hide", worker["worker_id"])
-    assert "no workers" in ended(place, "workers").said
+    assert "no workers" in ended(place, "workers").err
     said(place, "workers", "--unhide", worker["worker_id"])
     assert "waits" in said(place, "flows")
     assert "tsuzuki_runs_total" in said(place, "metrics")
@@ -143,13 +147,13 @@ def test_many_runs_are_submitted_and_one_is_removed(place: Place) -> None:
     asked = [{"flow_name": "quick", "params": {"number": number}} for number in (1, 2)] + [{"flow_name": ""}]
     (place.room.folder / "many.jsonl").write_text("\n\n".join(map(json.dumps, asked)), encoding="utf-8-sig")
     process = ended(place, "submit-batch", "many.jsonl", "--idempotency-key", "night", code=1)
-    first, second = process.out.read_text().split()
-    assert "line 5: invalid request" in process.said
+    first, second = process.out.split()
+    assert "line 5: invalid request" in process.err
     assert said(place, "submit-batch", "many.jsonl", "--idempotency-key", "night", code=1).split() == [first, second]
     said(place, "watch", second)
     ended(place, "delete", second, code=1)  # nobody is there to be asked
     assert parsed(place, "delete", second, "--yes", "-o", "json") == {"run_id": second, "deleted": True}
-    assert "tsuzuki list` shows the runs there" in ended(place, "get", second, code=1).said
+    assert "tsuzuki list` shows the runs there" in ended(place, "get", second, code=1).err
     waits = said(place, "submit", "quick", "--not-before", "2999-01-31T08:00:00+00:00", "--priority", "5").strip()
     shown = parsed(place, "get", waits, "-o", "json")
     assert (shown["status"], shown["priority"], shown["not_before"] is not None) == ("PENDING", 5, True)
@@ -161,9 +165,9 @@ def test_a_yaml_flow_is_submitted_or_refused_with_line_and_column(place: Place) 
     )
     (place.room.folder / "bad.yaml").write_text("flow: {graph: one}\ntasks: {}\n")
     assert said(place, "submit-yaml", "good.yaml", "--flow-name", "mine", "--watch").split()[1] == "COMPLETED"
-    assert "run not found (HTTP 404)" in ended(place, "get", "no-such-run", code=1).said
+    assert "run not found (HTTP 404)" in ended(place, "get", "no-such-run", code=1).err
     refused = ended(place, "submit-yaml", "bad.yaml", code=1)
-    assert "line 1, column" in refused.said
+    assert "line 1, column" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -197,4 +201,4 @@ def test_bad_arguments_are_one_line_with_a_hint_and_exit_code_1(arguments: tuple
 
 def test_without_a_server_the_same_commands_look_at_the_store(place: Place) -> None:
     process = ended(place, "list", "--data-dir", "nothing-here")
-    assert "no runs" in process.said
+    assert "no runs" in process.err

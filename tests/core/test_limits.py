@@ -28,7 +28,7 @@ async def test_a_place_that_was_handed_to_a_call_that_gives_up_is_given_back() -
     await limits.leave(fetch)
     await asyncio.gather(waiting, return_exceptions=True)
     assert waiting.cancelled()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await limits.enter(fetch)
 
 
@@ -50,6 +50,6 @@ async def test_a_place_that_the_store_gives_to_a_call_that_gave_up_is_given_back
     await asyncio.wait({giving_up}, timeout=0.01)
     may.set()
     await asyncio.gather(giving_up, return_exceptions=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not await inner.enter("gitlab", places=1, worker="another"):
             await asyncio.sleep(0.01)

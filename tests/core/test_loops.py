@@ -27,7 +27,7 @@ async def test_a_worker_sees_requests_also_after_a_fault_of_ours_in_its_watch(
     async with Worker(store, [endless]) as worker:
         loop = asyncio.create_task(worker.run())
         row = await runs.submit(endless)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while TOLD not in caplog.messages:
                 await asyncio.sleep(0.01)
             await runs.cancel(row.id)

@@ -97,7 +97,7 @@ async def test_a_worker_works_off_what_was_submitted(tmp_path: Path, monkeypatch
         return len(urls)
 
     working = asyncio.create_task(body(the(PAGE, "Worker("), {"crawl": crawl, "urls": ["a", "b"]})())
-    async with asyncio.timeout(30), Runs.open("sqlite:.tsuzuki/tsuzuki.db") as runs:
+    async with asyncio.timeout(60), Runs.open("sqlite:.tsuzuki/tsuzuki.db") as runs:
         while not (rows := await runs.list()):
             await asyncio.sleep(0.01)
         assert (await runs.wait(rows[0].id)).status is Status.COMPLETED

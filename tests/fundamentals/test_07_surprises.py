@@ -99,9 +99,9 @@ async def test_a_keyboard_interrupt_in_a_worker_fails_its_step_and_nobody_elses(
     async with Worker(runs.backend, [interrupted, polite]) as worker:
         working = asyncio.create_task(worker.run())
         first = await runs.submit(interrupted)
-        assert (await asyncio.wait_for(runs.wait(first.id), 30)).status is Status.FAILED
+        assert (await asyncio.wait_for(runs.wait(first.id), 60)).status is Status.FAILED
         second = await runs.submit(polite)
-        assert (await asyncio.wait_for(runs.wait(second.id), 30)).status is Status.COMPLETED
+        assert (await asyncio.wait_for(runs.wait(second.id), 60)).status is Status.COMPLETED
         worker.stop()
         await working
     error = (await runs.get(first.id)).error

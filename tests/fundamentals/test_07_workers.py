@@ -14,7 +14,7 @@ from tsuzuki.presence import state_of
 
 async def seen(runs: Runs, condition: Callable[[WorkerRecord], bool]) -> WorkerRecord:
     """Waits until the only worker shows what is expected of it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             (record,) = await runs.backend.workers()
             if condition(record):
@@ -145,7 +145,7 @@ async def test_what_was_claimed_ahead_is_handed_back_when_runs_take_longer_than_
         for number in range(50):  # so that it learns to claim ahead
             await runs.submit(short, {"number": number})
         working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(executed) < 50:
                 await asyncio.sleep(0.01)
             for _ in range(2):

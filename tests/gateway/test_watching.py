@@ -11,7 +11,7 @@ from tsuzuki.gateway.options import Options
 
 
 async def all_closed(house: House) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while house.app.state.gateway.streams.open:
             await asyncio.sleep(0.01)
 

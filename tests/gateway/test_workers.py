@@ -1,6 +1,7 @@
 """Workers, flows, metrics and health over HTTP."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -35,7 +36,7 @@ async def test_a_worker_tells_of_the_run_that_it_executed_last(house: House) -> 
     await house.work(name="a")
     run_id = await house.submit("fails")
     run = await house.ended(run_id, "FAILED")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await house.get("/workers"))[0]["last_run_id"] is None:
             await asyncio.sleep(0.05)
     [worker] = await house.get("/workers")
@@ -85,6 +86,7 @@ async def test_flows_of_live_workers_are_listed(house: House) -> None:
 
 
 async def test_metrics_are_told_as_prometheus_reads_them(house: House) -> None:
+    day = datetime.now(UTC).date()
     await house.work()
     await house.ended(await house.submit("nothing"))
     await house.ended(await house.submit("fails"), "FAILED")
@@ -99,7 +101,8 @@ async def test_metrics_are_told_as_prometheus_reads_them(house: House) -> None:
     assert samples["tsuzuki_runs_total", "COMPLETED"] == 1
     assert samples["tsuzuki_runs_total", "FAILED"] == 1
     assert samples["tsuzuki_runs_total", "PENDING"] == 0
-    assert samples["tsuzuki_runs_today_total", "COMPLETED"] == 1
+    midnight = datetime.now(UTC).date() != day
+    assert samples["tsuzuki_runs_today_total", "COMPLETED"] in ((0, 1) if midnight else (1,))
     assert samples["tsuzuki_workers_alive_total", None] == 1
     assert samples["tsuzuki_dlq_messages_total", None] == 1
     assert "# TYPE tsuzuki_runs_total gauge" in answer.text
@@ -116,7 +119,7 @@ async def test_metrics_tell_how_long_runs_and_steps_took_and_what_waits(house: H
     worker = await house.work()
     await house.ended(await house.submit("many", {"count": 5}))
     await house.ended(await house.submit("tries"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (figures := await measured(house))["tsuzuki_run_duration_seconds_count"] < 2:
             await asyncio.sleep(0.05)
     assert figures["tsuzuki_claims_total"] == 2
@@ -126,7 +129,7 @@ async def test_metrics_tell_how_long_runs_and_steps_took_and_what_waits(house: H
     assert figures["tsuzuki_write_batch_size_sum"] >= figures["tsuzuki_write_batch_size_count"]
     assert figures["tsuzuki_queue_age_seconds"] == 0
     await house.submit("nothing", tag="nobody")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await measured(house))["tsuzuki_queue_age_seconds"] <= 0:
             await asyncio.sleep(0.01)
     worker.stop()

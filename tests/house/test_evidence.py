@@ -3,8 +3,6 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.house import evidence
 from tsuzuki import content, defaults, journal, lifecycle, redact, runlog
 from tsuzuki.backends.sqlite import store
@@ -12,8 +10,6 @@ from tsuzuki.gateway import options, server
 from tsuzuki.yamlflow import graph, parsing
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.xdist_group("rules of the house")  # which have read and parsed each file already
-
 SETTINGS = {each.name: each.default for each in (*defaults.GATEWAY, *defaults.WORKERS, *defaults.WHEELS)}
 MIB, KIB = 1 << 20, 1 << 10
 LIMITS = [

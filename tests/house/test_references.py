@@ -9,7 +9,6 @@ from tests.house import reference_errors
 from tests.house.references import PAGES
 from tsuzuki.errors import StoreError
 
-pytestmark = pytest.mark.xdist_group("rules of the house")  # which have read and parsed each file already
 SHARED = {StoreError.error_id}
 """Whatever is asked and cannot be reached has one id, whether it is a store, a gateway or a controller."""
 

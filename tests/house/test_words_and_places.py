@@ -9,8 +9,6 @@ import pytest
 from tests.house import rules
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.xdist_group("rules of the house")  # each file is read and parsed once for all of them
-
 RULES = [
     rules.commits_outside_the_writer,
     rules.sql_outside_sql_files,

@@ -17,8 +17,6 @@ from tsuzuki.llm.structured import asked
 from tsuzuki.testing import run_flow
 from tsuzuki.testing.stopwatch import Stopwatch
 
-pytestmark = pytest.mark.xdist_group("the real model")
-
 
 class Colour(BaseModel):
     """What the model is asked for."""

@@ -26,7 +26,6 @@ from tests.wheels.making import flow_wheel
 OWN = "own-4f2c77d1e0"
 """Data of the user, which is kept and shown as it is: params, inputs and documents."""
 pytestmark = [
-    pytest.mark.xdist_group("journey"),  # one journey for all of them
     pytest.mark.timeout(300),  # the first of them makes it: a dozen commands
 ]
 WALKED = re.compile(r"/watch$|/events$|ollama|^/openapi")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.flows.calls import called
+from tests.acceptance.flows.calls import called, pause
 from tsuzuki import Later, current, flow, task
 from tsuzuki.flow import Flow
 
@@ -17,8 +17,8 @@ GATE = 20
 
 @task
 async def part(of: tuple[int, int]) -> str:
-    await asyncio.sleep(0.003)
     called("part", f"{of[0]}:{of[1]}")
+    await pause(0.003, 0.003)
     return f"{of[0]}:{of[1]}"
 
 

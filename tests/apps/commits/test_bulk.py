@@ -42,7 +42,7 @@ async def project(office: Office, repository: Repository, gitlab: GitLabDouble) 
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(LOOK)
 

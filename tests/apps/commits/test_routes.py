@@ -50,7 +50,7 @@ async def collected(desk: House, gitlab: GitLabDouble, *branches: str) -> dict[s
 
 
 async def status_of(desk: House, run_id: str, status: str) -> dict[str, Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             told: dict[str, Any] = await desk.get(f"{API}/bulk/status", run_id=run_id)
             if told["run_status"] == status:
@@ -178,7 +178,7 @@ async def test_a_cancel_keeps_what_is_done_and_start_goes_on(
     gitlab.requests.clear()
     limit = gitlab.fail("/branches/b", 429, headers={"Retry-After": "50"})
     started = await desk.post(f"{API}/bulk", {"pause": 0}, 202)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not gitlab.asked("/branches/b"):
             await asyncio.sleep(0.01)
     told = await desk.post(f"{API}/bulk/cancel", {"run_id": started["run_id"]})

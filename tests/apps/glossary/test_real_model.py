@@ -8,8 +8,6 @@ import pytest
 
 from tests.apps.glossary.conftest import Study
 
-pytestmark = pytest.mark.xdist_group("the real model")
-
 
 @pytest.fixture
 def address() -> Iterator[str]:

@@ -46,7 +46,7 @@ async def made(house: House, name: str = "sample", **more: str) -> str:
 
 
 async def ended(house: House, at: str, run: int) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (row := await house.get(f"{at}/runs/{run}"))["status"] in ("pending", "running"):
             await asyncio.sleep(0.02)
     return dict(row)

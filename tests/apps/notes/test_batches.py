@@ -39,7 +39,7 @@ async def test_a_run_that_was_cut_off_collects_its_batch_and_creates_no_other(st
     study.model.plan = Plan(polls=10_000)
     started = await study.desk.start(study.asked(export(tmp_path, 4), strategy="batch"))
     session = study.desk.sessions.find(started.session_id)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not study.model.batches or not next(iter(study.model.batches.values())).looked:
             await study.moment()
         study.worker.stop()

@@ -44,7 +44,7 @@ def export(tmp_path: Path, count: int) -> str:
 
 
 async def standing(house: House, session_id: str, status: str) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             told: dict[str, Any] = await house.get(f"{API}/sessions/{session_id}")
             if told["status"] == status and not told["active"]:
@@ -96,7 +96,7 @@ async def test_what_cannot_be_done_is_a_problem(house: House, model: Double, tmp
     model.delay = 20.0
     started = await house.post(f"{API}/sessions", {"export": export(tmp_path, 2), "vault": str(tmp_path)}, 202)
     at = f"{API}/sessions/{started['session_id']}"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not model.prompts:
             await asyncio.sleep(0.01)
     assert (await house.client.post(f"{at}/resume")).status_code == 409

@@ -264,7 +264,7 @@ async def test_a_cancelled_session_goes_on_with_the_same_run(study: Study, tmp_p
     study.model.delay = 0.05
     started = await study.desk.start(study.asked(export(tmp_path, 30), concurrency=1))
     session = study.desk.sessions.find(started.session_id)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while asked(study) < 3:
             await asyncio.sleep(0.01)
     stands = await study.desk.cancel(session)

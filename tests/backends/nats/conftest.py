@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.nats_cluster import Cluster
@@ -39,6 +40,12 @@ async def opened() -> AsyncIterator[Open]:
     yield open_store
     for store in stores:
         await store.close()
+
+
+def wait_only(store: NatsBackend, seconds: float) -> None:
+    """Has a store wait so long for an answer from now on: what a test prepares before may take its time."""
+    for options in (store._parts.options, store._parts.wire._options):  # noqa: SLF001 - the only two copies
+        msgspec.structs.force_setattr(options, "timeout", seconds)
 
 
 @pytest.fixture(scope="session")

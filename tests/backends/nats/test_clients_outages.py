@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.backends.nats.conftest import Open
+from tests.backends.nats.conftest import Open, wait_only
 from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status
@@ -17,7 +17,7 @@ from tsuzuki.testing import builders as b
 
 
 async def test_those_who_wait_and_follow_bridge_an_outage(own_server: NatsServer, opened: Open) -> None:
-    store, client = await opened(own_server.url), await opened(own_server.url, timeout=0.3)
+    store, client = await opened(own_server.url), await opened(own_server.url)
     runs, claim = Runs(client), await b.claimed(store)
     positions: list[int] = []
     lines: list[str] = []
@@ -34,18 +34,19 @@ async def test_those_who_wait_and_follow_bridge_an_outage(own_server: NatsServer
     await store.log(claim.run.id, [Line(1.0, "before")])
     while positions != [1, 2] or not lines:
         await asyncio.sleep(0.01)
+    wait_only(client, 0.3)
     own_server.kill()
     await asyncio.sleep(2)  # several times as long as an answer is waited for
     assert not waiting.done()
     own_server.start()
     await store.log(claim.run.id, [Line(2.0, "after")])
     await store.append(claim, [b.item("a"), b.ending(Status.COMPLETED)])
-    row, _, _ = await asyncio.wait_for(waiting, 20)
+    row, _, _ = await asyncio.wait_for(waiting, 60)
     assert (row.status, positions, lines) == (Status.COMPLETED, [1, 2, 3, 4], ["before", "after"])
 
 
 async def test_a_request_waits_for_the_connection(own_server: NatsServer, opened: Open) -> None:
-    store = await opened(own_server.url, timeout=20)
+    store = await opened(own_server.url, timeout=60)
     run = await b.submitted(store)
     own_server.kill()
     while await store._parts.wire.connected(0):  # noqa: SLF001 - it waits until the outage is noticed
@@ -59,8 +60,9 @@ async def test_a_request_waits_for_the_connection(own_server: NatsServer, opened
 
 
 async def test_a_request_that_cannot_be_sent_says_so_in_our_words(own_server: NatsServer, opened: Open) -> None:
-    store = await opened(own_server.url, timeout=0.4)
+    store = await opened(own_server.url)
     run = await b.submitted(store)
+    wait_only(store, 0.4)
     own_server.kill()
     while await store._parts.wire.connected(0):  # noqa: SLF001 - it waits until the outage is noticed
         await asyncio.sleep(0.01)
@@ -72,25 +74,27 @@ async def test_a_request_that_cannot_be_sent_says_so_in_our_words(own_server: Na
 
 
 async def test_those_who_wait_are_told_that_the_store_was_closed(own_server: NatsServer, opened: Open) -> None:
-    store = await opened(own_server.url, timeout=0.3)
+    store = await opened(own_server.url)
     run = await b.submitted(store)
+    wait_only(store, 0.3)
     waiting = asyncio.create_task(Runs(store).wait(run.id))
     await asyncio.sleep(0.1)
     own_server.kill()
     await asyncio.sleep(0.5)
     await store.close()
     with pytest.raises(StoreClosed, match="was closed"):
-        await asyncio.wait_for(waiting, 20)
+        await asyncio.wait_for(waiting, 60)
 
 
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
 async def test_lists_and_counts_are_not_given_from_before_an_outage(
     own_server: NatsServer, opened: Open, kind: str
 ) -> None:
-    store = await opened(own_server.url, timeout=0.5)
+    store = await opened(own_server.url)
     run = await b.submitted(store)
     looks = (lambda: store.search(Query()), store.counts, lambda: store.counts(updated_after=1.0), store.waiting_since)
     assert [bool(await look()) for look in looks] == [True, True, True, True]
+    wait_only(store, 0.5)
     own_server.signal(signal.SIGKILL if kind == "killed" else signal.SIGSTOP)
     refused = [await _refused(look) for look in looks]
     assert all("nothing was heard of its journal" in text for text in refused), refused
@@ -99,6 +103,7 @@ async def test_lists_and_counts_are_not_given_from_before_an_outage(
         own_server.start()
     else:
         own_server.signal(signal.SIGCONT)
+    wait_only(store, 5)
 
     async def back() -> bool:
         try:
@@ -106,13 +111,13 @@ async def test_lists_and_counts_are_not_given_from_before_an_outage(
         except StoreUnavailable:
             return False
 
-    await until(back, 30)
+    await until(back, 60)
     assert await store.counts() == {"PENDING": 1}
 
 
 async def _refused(look: Callable[[], Awaitable[object]]) -> str:
     """Looks until it is refused; gives what is said."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await look()

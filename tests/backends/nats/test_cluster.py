@@ -18,7 +18,7 @@ from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run
 from tsuzuki.testing import builders as b
 
-pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 ITEMS = 300
 CLAIMED_OR_CANCELLED = {Status.RUNNING, Status.CANCELLING, Status.CANCELLED}

@@ -17,7 +17,7 @@ from tsuzuki.testing.contract.queue import QueueContract
 from tsuzuki.testing.contract.requests import KeysContract
 from tsuzuki.testing.contract.wheels import WheelsContract
 
-pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.asyncio]
+pytestmark = pytest.mark.asyncio
 
 
 async def empty(cluster: Cluster, prefix: str) -> None:

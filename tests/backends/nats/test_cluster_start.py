@@ -13,7 +13,7 @@ from tests.nats_cluster import Cluster
 from tsuzuki import Runs, Status
 from tsuzuki.testing import builders as b
 
-pytestmark = [pytest.mark.xdist_group("nats cluster"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.backends.nats.conftest import Open
+from tests.backends.nats.conftest import Open, wait_only
 from tests.nats_server import NatsServer, free_port
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status, Worker, flow, task
@@ -97,8 +97,9 @@ async def test_a_flow_goes_on_after_an_outage_of_seconds(own_server: NatsServer,
 
 async def test_a_lost_acknowledgement_does_not_write_twice(own_server: NatsServer, opened: Open) -> None:
     async with Proxy(own_server.port) as way:
-        store = await opened(way.url, timeout=0.5)
+        store = await opened(way.url)
         claim = await b.claimed(store)
+        wait_only(store, 0.5)
         for n in range(5):
             way.deaf = True  # the server gets it, and its answer is lost
             append = asyncio.ensure_future(store.append(claim, [b.item(str(n))]))
@@ -113,8 +114,9 @@ async def test_a_lost_acknowledgement_does_not_write_twice(own_server: NatsServe
 async def test_a_lost_acknowledgement_and_a_request_in_between(own_server: NatsServer, opened: Open) -> None:
     other = await opened(own_server.url)
     async with Proxy(own_server.port) as way:
-        store = await opened(way.url, timeout=0.5)
+        store = await opened(way.url)
         claim = await b.claimed(store)
+        wait_only(store, 0.5)
         way.deaf = True
         append = asyncio.ensure_future(store.append(claim, [b.item("a")]))
         await until(lambda: _reached(other, claim.run.id, 3))
@@ -136,11 +138,13 @@ async def test_a_claim_whose_acknowledgement_was_lost_is_given_later(own_server:
     other = await opened(own_server.url)
     run = await b.submitted(other)
     async with Proxy(own_server.port) as way:
-        store = await opened(way.url, timeout=0.3)
+        store = await opened(way.url)
         await until(lambda: _listed(store, 1))
         way.deaf = True
+        wait_only(store, 0.3)
         with pytest.raises(StoreUnavailable):
             await store.claim("worker", tags=("default",))
+        wait_only(store, 5)
         assert (await b.row(other, run.id)).holder == "worker"
         await way.cut()
         await way.mend()
@@ -163,7 +167,8 @@ async def _listed(store: Backend, number: int) -> bool:
 async def test_a_submission_that_was_answered_with_an_error_never_runs(own_server: NatsServer, opened: Open) -> None:
     other = await opened(own_server.url)
     async with Proxy(own_server.port) as way:
-        store = await opened(way.url, timeout=0.3)
+        store = await opened(way.url)
+        wait_only(store, 0.3)
         run = b.a_run(key="k")
         number = store.submit(run, f.Submitted(at=b.AT, flow=run.flow))
         submitting = asyncio.ensure_future(number)
@@ -218,7 +223,7 @@ async def test_the_late_facts_of_a_frozen_worker_are_refused(own_server: NatsSer
         before = len(await b.journal(store, run.id))
         await store.append(claim, [b.item("mine", attempt=2)])
         worker.send_signal(signal.SIGCONT)
-        told, _ = await asyncio.to_thread(worker.communicate, timeout=20)
+        told, _ = await asyncio.to_thread(worker.communicate, timeout=60)
         assert told.startswith(b"lost")
         assert len(await b.journal(store, run.id)) == before + 1
         assert set((await recorded(store, run.id)).values()) == {1}
@@ -258,13 +263,15 @@ async def test_a_store_that_cannot_be_reached_is_told_of_soon(opened: Open) -> N
 async def test_a_verb_says_that_the_server_is_away_and_works_when_it_is_back(
     own_server: NatsServer, opened: Open
 ) -> None:
-    store = await opened(own_server.url, timeout=0.5)
+    store = await opened(own_server.url)
     run = await b.submitted(store)
+    wait_only(store, 0.5)
     own_server.kill()
     with pytest.raises(StoreUnavailable, match="does not answer"):
         await store.get(run.id)
     with pytest.raises(StoreUnavailable):
         await store.workers()
+    wait_only(store, 5)
     own_server.start()
 
     async def back() -> bool:
@@ -312,9 +319,10 @@ async def test_an_address_opens_the_store(own_server: NatsServer) -> None:
 
 
 async def test_a_frozen_server_costs_time_and_nothing_else(own_server: NatsServer, opened: Open) -> None:
-    store, calls = await opened(own_server.url, timeout=0.5), Calls()
+    store, calls = await opened(own_server.url), Calls()
     running = asyncio.create_task(run_here(Runs(store), slow_map(calls, 30), {}))
     await calls.half.wait()
+    wait_only(store, 0.5)
     own_server.signal(signal.SIGSTOP)
     await asyncio.sleep(1.5)
     own_server.signal(signal.SIGCONT)

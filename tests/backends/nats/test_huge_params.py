@@ -36,7 +36,7 @@ async def test_huge_params_reach_other_processes_and_those_that_come_later(url: 
 async def test_a_submission_that_is_not_accepted_leaves_no_params_behind(
     url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await opened(url, timeout=0.5)
+    store = await opened(url)
     await b.submitted(store, key="k")
     await b.submitted(store, idempotency_key="once")
     with pytest.raises(KeyHeld):
@@ -93,5 +93,5 @@ async def test_runs_whose_rows_are_more_than_a_server_sends_at_once_are_all_list
         claim = await b.claimed(one)
         await one.append(claim, [end])
         runs.add(claim.run.id)
-    late = await opened(url, timeout=0.5)  # it says sooner that it cannot follow
+    late = await opened(url)
     assert {row.id for row in await late.search(Query(limit=len(runs)))} == runs

@@ -165,7 +165,7 @@ async def test_a_store_of_old_is_widened_by_who_may_and_works_before(
     await first._parts.wire.api(administration.update_stream(names.journal), **config)
     with monkeypatch.context() as denied:
         denied.setattr(administration, "update_stream", lambda _: "nobody.listens")
-        limited = await opened(own_server.url, timeout=0.3)
+        limited = await opened(own_server.url, timeout=2)
     assert not limited._parts.requests.kept
     run = await b.submitted(limited)
     assert (await limited.ask(run.id, f.CancelAsked(at=b.AT)))[0] is RunUpdateResult.UPDATED

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.backends.nats.conftest import Open
+from tests.backends.nats.conftest import Open, wait_only
 from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tests.tcp_proxy import Proxy
@@ -27,13 +27,13 @@ from tsuzuki.errors import StoreUnavailable
 from tsuzuki.testing import builders as b
 
 async def main():
-    store = await NatsBackend.open(sys.argv[1], timeout=0.3)
+    store = await NatsBackend.open(sys.argv[1], timeout=2)
     extend = store._parts.chain.extend
 
     async def told(*given, **more):
         print("writes", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        return await extend(*given, **more)
+        return await extend(*given, **more | {"patience": 0.6})
 
     store._parts.chain.extend = told
     try:
@@ -66,7 +66,8 @@ class Cut:
         async def unheard(*given: Any, **more: Any) -> Tip:
             monkeypatch.undo()
             way.deaf = True
-            return await extend(*given, **more)
+            wait_only(store, 0.3)
+            return await extend(*given, **more | {"patience": 0.6})
 
         monkeypatch.setattr(store._parts.chain, "extend", unheard)
 
@@ -74,6 +75,7 @@ class Cut:
         run = b.a_run(**fields)
         with pytest.raises(StoreUnavailable, match=r"unclear.*ask again with the same idempotency key"):
             await self._store.submit(run, f.Submitted(at=b.AT, flow=run.flow))
+        wait_only(self._store, 5)
         return run
 
 
@@ -101,7 +103,7 @@ async def test_a_run_whose_submitter_was_killed_after_its_error_is_found_by_its_
 async def test_a_run_that_somebody_was_given_who_asked_again_is_not_taken_back(
     way: Proxy, other: NatsBackend, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await opened(way.url, timeout=0.3)
+    store = await opened(way.url)
     run = await Cut(store, way, monkeypatch).submit(idempotency_key="once")
     assert (await b.submitted(other, idempotency_key="once")).id == run.id
     await way.cut()
@@ -113,7 +115,7 @@ async def test_a_run_that_somebody_was_given_who_asked_again_is_not_taken_back(
 async def test_what_was_taken_back_is_made_anew_for_who_asks_again(
     way: Proxy, other: NatsBackend, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await opened(way.url, timeout=0.3)
+    store = await opened(way.url)
     run = await Cut(store, way, monkeypatch).submit(idempotency_key="once", key="k")
     await way.cut()
     await way.mend()
@@ -125,7 +127,7 @@ async def test_what_was_taken_back_is_made_anew_for_who_asks_again(
 async def test_a_run_that_was_claimed_before_it_could_be_taken_back_is_cancelled_and_keeps_its_key_until_it_ends(
     way: Proxy, other: NatsBackend, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await opened(way.url, timeout=0.3)
+    store = await opened(way.url)
     run = await Cut(store, way, monkeypatch).submit(key="k")
     claim = await b.claim_of(other, run.id)
     await way.cut()
@@ -141,12 +143,13 @@ async def test_a_run_that_was_claimed_before_it_could_be_taken_back_is_cancelled
 async def test_whoever_asks_again_ends_what_a_submitter_died_of_taking_back(
     way: Proxy, other: NatsBackend, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await opened(way.url, timeout=0.3)
+    store = await opened(way.url)
     run = await Cut(store, way, monkeypatch).submit(idempotency_key="once")
     assert await other._parts.keys.may_take_back(run)  # and there its process is killed
     again = await b.submitted(other, idempotency_key="once")
     assert again.id != run.id
     assert (await b.row(other, run.id)).status is Status.CANCELLED
+    wait_only(store, 0.3)  # which still hears nothing when it is closed
 
 
 async def _settled(store: NatsBackend) -> bool:

@@ -5,15 +5,13 @@ from collections import Counter
 
 import pytest
 
-from tests.backends.nats.conftest import Open
+from tests.backends.nats.conftest import Open, wait_only
 from tests.backends.nats.test_faults import until
 from tests.nats_cluster import Cluster
 from tests.nats_server import NatsServer
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status, Worker, flow, held, task
 from tsuzuki.backends.nats import NatsBackend
-
-pytestmark = pytest.mark.xdist_group("nats cluster")
 
 
 class Counted:
@@ -86,7 +84,7 @@ async def test_runs_of_a_worker_that_was_cut_off_beyond_the_ack_wait_are_execute
     counted, patient = Counted(), {"ack_wait": 1.0, "ack_progress": 0.3}
     other = await opened(own_server.url, **patient)
     async with Proxy(own_server.port) as way:
-        store = await opened(way.url, timeout=1, **patient)
+        store = await opened(way.url, **patient)
         async with Worker(store, [counted.flow], concurrency=5) as worker, Worker(other, [counted.flow]) as second:
             working = [asyncio.create_task(worker.run())]
             for n in range(100):
@@ -96,6 +94,7 @@ async def test_runs_of_a_worker_that_was_cut_off_beyond_the_ack_wait_are_execute
                 return len(counted.calls) > 20
 
             await until(begun)
+            wait_only(store, 1)
             await way.cut()
             working.append(asyncio.create_task(second.run()))
             await asyncio.sleep(3)
@@ -113,7 +112,7 @@ async def test_a_worker_that_is_stopped_while_the_server_is_away_leaves_and_anot
     own_server: NatsServer, opened: Open, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(held, "WRITING", 0.5)
-    one, under_way, away = await opened(own_server.url, timeout=0.5), asyncio.Event(), asyncio.Event()
+    one, under_way, away = await opened(own_server.url), asyncio.Event(), asyncio.Event()
     calls: list[str] = []
 
     @task
@@ -134,9 +133,10 @@ async def test_a_worker_that_is_stopped_while_the_server_is_away_leaves_and_anot
         return len(await second())
 
     run = await Runs(one).submit(both, {})
-    async with asyncio.timeout(30), Worker(one, [both], grace=0.2) as worker:
+    async with asyncio.timeout(60), Worker(one, [both], grace=0.2) as worker:
         working = asyncio.create_task(worker.run())
         await under_way.wait()
+        wait_only(one, 0.5)
         own_server.kill()
         away.set()
         worker.stop()

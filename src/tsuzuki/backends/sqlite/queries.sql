@@ -97,10 +97,14 @@ UPDATE runs SET
     worker = ?, spent = ?, updated_at = ?
 WHERE number = ?;
 
--- new_runs: Reads those of some runs (a JSON list of numbers) that nobody has claimed before.
+-- new_runs: Reads those of some runs (a JSON list of numbers) that nobody has claimed before; what most have alike only where it is not.
 SELECT
-    runs.number, runs.id, created_at, digest, :first + 1e-6 * (runs.number - :lowest), params.body,
-    tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, workflow_bytes, api_key
+    runs.number, runs.id, created_at, digest, params.body,
+    CASE WHEN (tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, api_key)
+        IS (:tag, '[]', 0, NULL, NULL, '', '', NULL, '', '') THEN ''
+    ELSE json_object('tag', tag, 'tags', json(tags), 'priority', priority, 'key', runs.key,
+        'idempotency_key', idempotency_key, 'tenant', tenant, 'source', source, 'continues', continues,
+        'workflow', workflow, 'workflow_bytes', workflow_bytes, 'api_key', api_key) END
 FROM json_each(:numbers) CROSS JOIN runs ON runs.number = value CROSS JOIN params ON params.run = value
 WHERE status = 'PENDING' AND position = 1;
 

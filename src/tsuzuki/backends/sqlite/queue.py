@@ -26,7 +26,7 @@ from tsuzuki.backends.sqlite.rows import (
 )
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
-from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, refold, request_facts, stamp
+from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold, fold_all, refold, request_facts
 
 _ALL: Final = 2**62
 
@@ -151,22 +151,24 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
     lowest, highest = min(some), max(some)
     if highest - lowest > FAR:
         return
-    now, fingerprint = transaction.now, wanted.fingerprints.get(flow, "")
+    now, worker, fingerprint = transaction.now, wanted.worker, wanted.fingerprints.get(flow, "")
+    fact = f.Claimed(at=now, attempt=1, worker=worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
+    plain = fold(Run(id="", flow=flow, created_at="", tag=wanted.tags[0], position=1), fact)
+    rows = transaction.execute(SQL["new_runs"], {"numbers": numbers(some), "tag": plain.tag}).fetchall()
+    first = transaction.stamps(highest - lowest + 1)
     values = {
-        "numbers": numbers(some),
-        "holder": wanted.worker,
+        "numbers": numbers([row[0] for row in rows]),
+        "holder": worker,
         "now": now,
-        "started_at": stamp(now),
+        "started_at": plain.started_at,
         "fingerprint": fingerprint,
-        "first": transaction.stamps(highest - lowest + 1),
+        "first": first,
         "lowest": lowest,
+        "body": text(fact),
     }
-    rows = transaction.execute(SQL["new_runs"], values).fetchall()
-    fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
-    values |= {"numbers": numbers([row[0] for row in rows]), "body": text(fact)}
     transaction.execute(SQL["claim_new"], values)
     transaction.execute(SQL["insert_claims"], values)
-    for run in newly_claimed(rows, flow, values):
+    for run in newly_claimed(rows, plain, first, lowest):
         transaction.runs.add(run.id)
         if run.tags:
             transaction.execute(SQL["move_labels"], (run.updated_at, run.number))

@@ -101,10 +101,10 @@ WHERE number = ?;
 SELECT
     runs.number, runs.id, created_at, digest, params.body,
     CASE WHEN (tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, api_key)
-        IS (:tag, '[]', 0, NULL, NULL, '', '', NULL, '', '') THEN ''
-    ELSE json_object('tag', tag, 'tags', json(tags), 'priority', priority, 'key', runs.key,
-        'idempotency_key', idempotency_key, 'tenant', tenant, 'source', source, 'continues', continues,
-        'workflow', workflow, 'workflow_bytes', workflow_bytes, 'api_key', api_key) END
+            IS (:tag, '[]', 0, NULL, NULL, '', '', NULL, '', '') THEN ''
+        ELSE json_array(tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, api_key,
+            workflow_bytes)
+    END
 FROM json_each(:numbers) CROSS JOIN runs ON runs.number = value CROSS JOIN params ON params.run = value
 WHERE status = 'PENDING' AND position = 1;
 

@@ -17,7 +17,12 @@ _labels: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 _problem: Final = msgspec.json.Decoder(f.Problem).decode
 _spent: Final = msgspec.json.Decoder(tuple[f.Spent, ...]).decode
 _line: Final = msgspec.json.Decoder(Line).decode
-_given: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_given: Final = msgspec.json.Decoder(list[Any]).decode
+_GIVEN: Final = (
+    *("tag", "tags", "priority", "key", "idempotency_key", "tenant", "source", "continues", "workflow", "api_key"),
+    "workflow_bytes",
+)
+"""What `new_runs` tells of a run that is not like most, in this order."""
 
 
 def run_from(row: Columns) -> Run:
@@ -90,8 +95,10 @@ def newly_claimed(rows: Iterable[Columns], like: Run, first: float, lowest: int)
 
 
 def _with(plain: Run, given: str) -> Run:
-    fields = _given(given) if given else {}
-    return msgspec.structs.replace(plain, **fields | {"tags": tuple(fields.get("tags", ()))})
+    if not given:
+        return plain
+    fields = dict(zip(_GIVEN, _given(given), strict=True))
+    return msgspec.structs.replace(plain, **fields | {"tags": _labels(fields["tags"])})
 
 
 def submitted(run: Run, shelf: int) -> Columns:

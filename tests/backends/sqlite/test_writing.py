@@ -5,6 +5,7 @@ import contextlib
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -108,7 +109,7 @@ async def test_the_first_write_wins_in_a_group_and_leaves_no_gap(backend: Sqlite
 
 
 async def test_runs_that_are_claimed_together_keep_what_is_their_own(backend: SqliteBackend) -> None:
-    given = [
+    given: list[dict[str, Any]] = [
         {},
         {"key": "k", "idempotency_key": 'a "word"', "tags": ("続き", "b"), "params": msgspec.Raw(b'{"a":1}')},
         {},

@@ -267,12 +267,11 @@ class Worker:
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
         self._tallies.claims += 1
-        goods = self.stock.goods
         threads, limits, grace, tallies = self._threads, self._limits, self._grace, self._tallies
         run = Execution(self._backend, claim, self._clock, threads, limits, ended, grace, tallies, loop=self._loop)
         self._running[claim.run.id] = run
         self._held.begun.set()
-        run.start(execute(run, goods.flows.find(claim.run.flow), goods.workflows))
+        run.start(execute(run, self.stock.goods.flows.find(claim.run.flow), self.stock.goods.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
@@ -281,8 +280,7 @@ class Worker:
         self._start_queued()
 
     def _leave(self, run: Execution) -> None:
-        run_id = run.claim.run.id
-        if self._running.get(run_id) is run:  # not another attempt at it, after this one was lost
+        if self._running.get(run_id := run.claim.run.id) is run:  # not another attempt at it, after this one was lost
             del self._running[run_id]
             self._badge.ended = run_id
             self._tallies.ended(run.ending, self._clock.monotonic() - run.began)

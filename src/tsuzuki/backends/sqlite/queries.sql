@@ -197,7 +197,7 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND number > ? ORDER BY numbe
 UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT 1, -priority, number, flow FROM runs INDEXED BY runs_waiting
+SELECT -priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;

@@ -91,24 +91,23 @@ class Wanted(msgspec.Struct, frozen=True):
     wheels: Mapping[str, str]
 
 
-Candidate: TypeAlias = tuple[int, int, int, str]
-"""A run that may be claimed, in the order in which runs are (`lifecycle.precedence`), and its flow."""
+Candidate: TypeAlias = tuple[int, int, str]
+"""A run that may be claimed: its urgency, its number, its flow."""
 
 
 def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[Candidate]:
     """Finds runs that may be claimed, those of the dead first, then by priority and age; a list per tag, merged."""
-    found: list[Candidate] = []
     flows = None if wanted.flows is None else text(list(wanted.flows))
     values = {"now": now, "version": f.VERSION, "flows": flows, "workflows": wanted.workflows, "limit": limit}
-    for tag in wanted.tags:
-        found += execute(SQL["waiting"], {**values, "tag": tag}).fetchall()
+    waiting = [row for tag in wanted.tags for row in execute(SQL["waiting"], {**values, "tag": tag}).fetchall()]
+    if len(wanted.tags) == 1 and not wanted.dead:
+        return waiting
+    found = {(1, *row) for row in waiting}  # several lists: put in order (`lifecycle.precedence`), each run once
     for holder in wanted.dead:
-        for *precedence, flow, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
+        for *orphan, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
             if tag in wanted.tags:
-                found.append((*precedence, flow))
-    if len(wanted.tags) > 1 or wanted.dead:  # several lists: put in order, each run once
-        found = sorted(set(found))
-    return found[:limit]
+                found.add((*orphan,))
+    return [row[1:] for row in sorted(found)][:limit]
 
 
 def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
@@ -121,10 +120,10 @@ def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
         found = candidates(transaction.execute, wanted, transaction.now, room)
         taken = _claim_new(transaction, found, wanted)
         if len(taken) < len(found):
-            others = {number for _, _, number, _ in found} - {claim.run.number for claim in taken}
+            others = {number for _, number, _ in found} - {claim.run.number for claim in taken}
             rows = transaction.execute(SQL["runs_by_number"], (numbers([*others]),)).fetchall()
             taken += _claim_again(transaction, map(run_from, rows), wanted)
-            place = {number: at for at, (_, _, number, _) in enumerate(found)}
+            place = {number: at for at, (_, number, _) in enumerate(found)}
             taken.sort(key=lambda claim: place[claim.run.number])
         claims += taken
         if len(found) < room:
@@ -139,7 +138,7 @@ def _in_order(claim: Claim) -> tuple[int, int]:
 def _claim_new(transaction: Transaction, found: Sequence[Candidate], wanted: Wanted) -> list[Claim]:
     """Claims those that nobody has claimed before; they are most, and there is nothing to read or to fold."""
     flows: dict[str, list[int]] = {}
-    for _, _, number, flow in found:
+    for _, number, flow in found:
         flows.setdefault(flow, []).append(number)
     claims = [claim for flow, some in flows.items() for claim in _claim_new_of(transaction, flow, some, wanted)]
     if len(flows) > 1:

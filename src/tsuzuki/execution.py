@@ -8,8 +8,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 from weakref import WeakSet
+
+import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki import settings
@@ -78,8 +80,7 @@ class Calls:
     inputs_kept: int | None = None
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class Execution:
+class Execution(msgspec.Struct, eq=False, weakref=True):
     """One claimed run, being executed; `ended` is told once, when its end is recorded or it is lost."""
 
     backend: Backend
@@ -89,7 +90,7 @@ class Execution:
     limits: Limits
     ended: Callable[["Execution", BaseException | None], None]
     grace: float = 30.0
-    tallies: Tallies = field(default_factory=Tallies)
+    tallies: Tallies = msgspec.field(default_factory=Tallies)
     replay: Replay = NOTHING_DONE
     inherited: Replay | None = None
     active: int = 0
@@ -108,16 +109,16 @@ class Execution:
     """The fact that ends this attempt; it is recorded when `ended` is told of no error."""
     failure: BaseException | None = None
     """What the flow raised."""
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    loop: asyncio.AbstractEventLoop = msgspec.field(default_factory=asyncio.get_running_loop)
     """The loop it is executed on; whoever starts many gives it, since to ask for it is a call of the system."""
-    journal: Journal = field(init=False)
-    began: float = field(init=False)
+    journal: Journal = cast("Journal", None)
+    began: float = 0.0
     _log: RunLog | None = None
     _calls: Calls | None = None
 
     def __post_init__(self) -> None:
         self.began = self.clock.monotonic()
-        self.journal = Journal(self.backend, self.claim, self, self.loop)
+        self.journal = Journal(self.backend, self.claim, self, self.loop, self.tallies, self.claim.run.position)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Gives the run its task."""

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import msgspec
+
 from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
 from tsuzuki.cautions import warn_of_unsaid
@@ -38,55 +40,34 @@ _ALIKE: Final = (
 )
 
 
-class RunFrame:
+class RunFrame(msgspec.Struct, eq=False):
     """The frame of a flow, a step or an item in a run."""
 
-    __slots__ = (
-        "_branches",
-        "_item",
-        "_made",
-        "_origin",
-        "_unnamed",
-        "blocking",
-        "depth",
-        "key",
-        "name",
-        "owner",
-        "progress",
-        "run",
-        "saved",
-        "since",
-        "spent",
-        "step",
-        "tries",
-    )
-
-    def __init__(
-        self, run: Execution, step: str, key: str, name: str, *, item: bool = False, blocking: bool, since: int = 0
-    ) -> None:
-        self.run = run
-        self.step = self._origin = step
-        self._item = item
-        self.since = since
-        self.key = key
-        self.name = name
-        self.blocking = blocking
-        self.tries = 1
-        self.depth = 0
-        """How many steps lie around it in the asyncio task that they share."""
-        self.saved: list[f.Artifact] = []
-        self.spent: list[f.Spent] | None = None
-        self.progress = ""
-        """What its progress is called in the log of the run, where it has told any."""
-        self.owner: asyncio.Task[Any] | None = None
-        self._made: dict[tuple[str | bytes, ...], int] | None = None
-        self._unnamed: dict[tuple[str, str], asyncio.Task[Any]] | None = None
-        self._branches: WeakKeyDictionary[asyncio.Task[Any], str] | None = None
+    run: Execution
+    origin: str
+    """The step it was made as; where it is made again, it is recorded as another one."""
+    step: str
+    key: str
+    name: str
+    blocking: bool
+    since: int = 0
+    item: bool = False
+    tries: int = 1
+    depth: int = 0
+    """How many steps lie around it in the asyncio task that they share."""
+    saved: list[f.Artifact] = msgspec.field(default_factory=list)
+    spent: list[f.Spent] | None = None
+    progress: str = ""
+    """What its progress is called in the log of the run, where it has told any."""
+    owner: asyncio.Task[Any] | None = None
+    _made: dict[tuple[str | bytes, ...], int] | None = None
+    _unnamed: dict[tuple[str, str], asyncio.Task[Any]] | None = None
+    _branches: WeakKeyDictionary[asyncio.Task[Any], str] | None = None
 
     @property
     def id(self) -> str:
         """What the calls made in this frame know it by; when it is made again, it is recorded under another id."""
-        return digest(self._origin, self.key) if self._item else self._origin
+        return digest(self.origin, self.key) if self.item else self.origin
 
     @property
     def context(self) -> RunContext:
@@ -206,7 +187,7 @@ class RunFrame:
         step = step_id(self.id, known.name, content, self._ordinal(known.name, content))
         blocks = self.blocks()
         self._opens(step, blocks=blocks)
-        frame = RunFrame(self.run, step, key or "", known.name, blocking=not known.is_async, since=self.since)
+        frame = RunFrame(self.run, step, step, key or "", known.name, not known.is_async, self.since)
         frame.depth = self.depth + 1
         seen = None if key is not None or unchangeable(args, kwargs) else content
         work = call(self.run, known, Call(known, frame, args, kwargs, seen, said), self.step)
@@ -320,11 +301,9 @@ def _content_of_a_key(key: str) -> bytes:
 
 
 def _item_frame(run: Execution, step: str, name: str, key: str, *, blocking: bool, since: int) -> RunFrame:
-    return RunFrame(run, step, key, name, item=True, blocking=blocking, since=since)
+    return RunFrame(run, step, step, key, name, blocking, since, item=True)
 
 
 def root_frame(run: Execution, name: str, *, blocking: bool) -> RunFrame:
     """Gives the frame of the flow itself; its id is the same in every run."""
-    frame = RunFrame(run, "", "", name, blocking=blocking)
-    frame.owner = run.main
-    return frame
+    return RunFrame(run, "", "", "", name, blocking, owner=run.main)

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
+
+import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.context import FRAME, Frame, brief, in_async_code
@@ -33,8 +34,7 @@ class CallFrame(Frame, Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """A call on its way; `content` says its arguments where they could be changed, `said` as JSON until it begins."""
 
     task: Task[..., Any] | Flow[..., Any]

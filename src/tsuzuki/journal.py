@@ -109,39 +109,22 @@ class Owner(Protocol):
         """Stops."""
 
 
-class Journal:
+class Journal(msgspec.Struct, eq=False):
     """Records the facts of one claim."""
 
-    __slots__ = (
-        "_ack",
-        "_backend",
-        "_claim",
-        "_closed",
-        "_error",
-        "_loop",
-        "_owner",
-        "_ride",
-        "_tallies",
-        "_timer",
-        "_waiting",
-        "position",
-        "writing",
-    )
-
-    def __init__(self, backend: Backend, claim: Claim, owner: Owner, loop: asyncio.AbstractEventLoop) -> None:
-        self._backend = backend
-        self._claim = claim
-        self._owner: Owner | None = owner
-        self._tallies = owner.tallies
-        self._loop = loop
-        self._waiting: list[Fact] = []
-        self._ack: Settled | None = None
-        self._timer: asyncio.Handle | None = None
-        self._ride: asyncio.Handle | None = None
-        self.writing = False
-        self.position = claim.run.position
-        self._closed = False
-        self._error: TsuzukiError | None = None
+    _backend: Backend
+    _claim: Claim
+    _owner: Owner | None
+    _loop: asyncio.AbstractEventLoop
+    _tallies: Tallies
+    position: int
+    writing: bool = False
+    _waiting: list[Fact] = msgspec.field(default_factory=list)
+    _ack: Settled | None = None
+    _timer: asyncio.Handle | None = None
+    _ride: asyncio.Handle | None = None
+    _closed: bool = False
+    _error: TsuzukiError | None = None
 
     @property
     def broken(self) -> TsuzukiError | None:

@@ -271,7 +271,7 @@ class Worker:
         run = Execution(self._backend, claim, self._clock, threads, limits, ended, grace, tallies, loop=self._loop)
         self._running[claim.run.id] = run
         self._held.begun.set()
-        run.start(execute(run, self.stock.flows.find(claim.run.flow), self.stock.workflows))
+        run.start(execute(run, self.stock.goods.flows.find(claim.run.flow), self.stock.goods.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
         self._leave(run)
@@ -280,9 +280,9 @@ class Worker:
         self._start_queued()
 
     def _leave(self, run: Execution) -> None:
-        if self._running.get(run.run_id) is run:  # not another attempt at it, after this one was lost
-            del self._running[run.run_id]
-            self._badge.ended = run.run_id
+        if self._running.get(run_id := run.claim.run.id) is run:  # not another attempt at it, after this one was lost
+            del self._running[run_id]
+            self._badge.ended = run_id
             self._tallies.ended(run.ending, self._clock.monotonic() - run.began)
         self._freed.set()
         if run.interrupted:  # by its own code, as if by Ctrl-C

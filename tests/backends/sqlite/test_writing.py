@@ -5,6 +5,7 @@ import contextlib
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -105,6 +106,27 @@ async def test_the_first_write_wins_in_a_group_and_leaves_no_gap(backend: Sqlite
     await backend.append(claim, [b.item("d"), b.item("e"), f.RunCompleted(at=b.AT)])
     assert (await b.row(backend, claim.run.id)).done == 5
     assert await positions(backend, claim.run.id) == list(range(1, 9))
+
+
+async def test_runs_that_are_claimed_together_keep_what_is_their_own(backend: SqliteBackend) -> None:
+    given: list[dict[str, Any]] = [
+        {},
+        {"key": "k", "idempotency_key": 'a "word"', "tags": ("続き", "b"), "params": msgspec.Raw(b'{"a":1}')},
+        {},
+        {"tag": "gpu"},
+        {"tag": "gpu", "priority": 7, "tenant": "t", "source": "http", "api_key": "id", "continues": "another"},
+        {"workflow": "sha", "workflow_bytes": 3},
+        {"flow": "other"},
+        {},
+    ]
+    ids = [(await b.submitted(backend, **fields)).id for fields in given]
+    claims = await backend.claim("w", tags=("default", "gpu"), limit=100, fingerprints={"crawl": "f", "other": "g"})
+    assert [claim.run.id for claim in claims] == [ids[4], *ids[:4], *ids[5:]]
+    assert [claim.run for claim in claims] == [await b.row(backend, claim.run.id) for claim in claims]
+    for claim in claims:
+        assert await backend.rebuild(claim.run.id) == msgspec.structs.replace(
+            claim.run, updated_at=(await b.row(backend, claim.run.id)).updated_at
+        )
 
 
 async def test_runs_that_complete_together_keep_what_is_their_own(backend: SqliteBackend) -> None:

@@ -42,17 +42,19 @@ class Errand:
         self.work, self.future, self.heavy = work, future, heavy
 
 
-class Append:
+class Append(msgspec.Struct, eq=False):
     """A batch of facts of a holder."""
 
-    __slots__ = ("claim", "columns", "end", "facts", "first", "future", "heavy", "only_outcomes")
-
-    def __init__(self, claim: Claim, facts: Sequence[f.Fact], future: asyncio.Future[Any], *, end: int | None) -> None:
-        self.claim, self.facts, self.future, self.heavy = claim, facts, future, False
-        self.first = end is None  # nothing was appended under this claim before: its row is known
-        self.end = claim.run.position if end is None else end  # where the journal ended, when it was last seen, or 0
-        self.only_outcomes = only_outcomes(facts)
-        self.columns = [fact_columns(fact) for fact in facts]
+    claim: Claim
+    facts: Sequence[f.Fact]
+    columns: Sequence[Columns]
+    only_outcomes: bool
+    future: asyncio.Future[Any]
+    first: bool
+    """Whether nothing was appended under this claim before: its row is known."""
+    end: int
+    """Where the journal ended, when it was last seen, or 0."""
+    heavy: bool = False
 
     def drop_recorded(self, transaction: Transaction, number: int) -> None:
         """Leaves out the outcomes that are there already: the first write wins, inside one batch too."""
@@ -82,10 +84,13 @@ class Holders:
         future = futures.Settled(loop=self._loop)
         name = (claim.worker, claim.run.id, claim.attempt)
         try:
-            job = Append(claim, facts, future, end=self._ends.get(name))
+            columns = [fact_columns(fact) for fact in facts]
         except Exception as error:  # noqa: BLE001 - what cannot be written down belongs to whoever waits for it
             future.set_exception(error)
             return future
+        end = self._ends.get(name)
+        known = claim.run.position if end is None else end
+        job = Append(claim, facts, columns, only_outcomes(facts), future, end is None, known)
         if job.only_outcomes:
             self._ends[name] = 0
         elif not job.first:
@@ -205,7 +210,7 @@ def _complete_alike(transaction: Transaction, batches: Sequence[Append], end: di
     for batch in batches:
         number, fact = batch.claim.run.number, batch.facts[0]
         assert isinstance(fact, f.RunCompleted)  # noqa: S101 - `_only_completed` has looked
-        results[number], facts[number] = bytes(fact.result).decode(), batch.columns[0][-1]
+        results[number], facts[number] = str(fact.result, "utf-8"), batch.columns[0][-1]
         transaction.runs.add(batch.claim.run.id)
     lowest, highest = min(facts), max(facts)
     first = transaction.stamps(highest - lowest + 1)

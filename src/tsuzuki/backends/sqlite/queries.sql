@@ -97,10 +97,14 @@ UPDATE runs SET
     worker = ?, spent = ?, updated_at = ?
 WHERE number = ?;
 
--- new_runs: Reads those of some runs (a JSON list of numbers) that nobody has claimed before.
+-- new_runs: Reads those of some runs (a JSON list of numbers) that nobody has claimed before; what most have alike only where it is not.
 SELECT
-    runs.number, runs.id, created_at, digest, :first + 1e-6 * (runs.number - :lowest), params.body,
-    tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, workflow_bytes, api_key
+    runs.number, runs.id, created_at, digest, params.body,
+    CASE WHEN (tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, api_key)
+            IS (:tag, '[]', 0, NULL, NULL, '', '', NULL, '', '') THEN ''
+        ELSE json_array(tag, tags, priority, runs.key, idempotency_key, tenant, source, continues, workflow, api_key,
+            workflow_bytes)
+    END
 FROM json_each(:numbers) CROSS JOIN runs ON runs.number = value CROSS JOIN params ON params.run = value
 WHERE status = 'PENDING' AND position = 1;
 
@@ -193,7 +197,7 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND number > ? ORDER BY numbe
 UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
-SELECT 1, -priority, number, flow FROM runs INDEXED BY runs_waiting
+SELECT -priority, number, flow FROM runs INDEXED BY runs_waiting
 WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;

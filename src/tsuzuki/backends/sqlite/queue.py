@@ -26,7 +26,7 @@ from tsuzuki.backends.sqlite.rows import (
 )
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
-from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold_all, refold, request_facts, stamp
+from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold, fold_all, refold, request_facts
 
 _ALL: Final = 2**62
 
@@ -91,24 +91,23 @@ class Wanted(msgspec.Struct, frozen=True):
     wheels: Mapping[str, str]
 
 
-Candidate: TypeAlias = tuple[int, int, int, str]
-"""A run that may be claimed, in the order in which runs are (`lifecycle.precedence`), and its flow."""
+Candidate: TypeAlias = tuple[int, int, str]
+"""A run that may be claimed: its urgency, its number, its flow."""
 
 
 def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: float, limit: int) -> list[Candidate]:
     """Finds runs that may be claimed, those of the dead first, then by priority and age; a list per tag, merged."""
-    found: list[Candidate] = []
     flows = None if wanted.flows is None else text(list(wanted.flows))
     values = {"now": now, "version": f.VERSION, "flows": flows, "workflows": wanted.workflows, "limit": limit}
-    for tag in wanted.tags:
-        found += execute(SQL["waiting"], {**values, "tag": tag}).fetchall()
+    waiting = [row for tag in wanted.tags for row in execute(SQL["waiting"], {**values, "tag": tag}).fetchall()]
+    if len(wanted.tags) == 1 and not wanted.dead:
+        return waiting
+    found = {(1, *row) for row in waiting}  # several lists: put in order (`lifecycle.precedence`), each run once
     for holder in wanted.dead:
-        for *precedence, flow, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
+        for *orphan, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
             if tag in wanted.tags:
-                found.append((*precedence, flow))
-    if len(wanted.tags) > 1 or wanted.dead:  # several lists: put in order, each run once
-        found = sorted(set(found))
-    return found[:limit]
+                found.add((*orphan,))
+    return [row[1:] for row in sorted(found)][:limit]
 
 
 def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
@@ -121,10 +120,10 @@ def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
         found = candidates(transaction.execute, wanted, transaction.now, room)
         taken = _claim_new(transaction, found, wanted)
         if len(taken) < len(found):
-            others = {number for _, _, number, _ in found} - {claim.run.number for claim in taken}
+            others = {number for _, number, _ in found} - {claim.run.number for claim in taken}
             rows = transaction.execute(SQL["runs_by_number"], (numbers([*others]),)).fetchall()
             taken += _claim_again(transaction, map(run_from, rows), wanted)
-            place = {number: at for at, (_, _, number, _) in enumerate(found)}
+            place = {number: at for at, (_, number, _) in enumerate(found)}
             taken.sort(key=lambda claim: place[claim.run.number])
         claims += taken
         if len(found) < room:
@@ -139,7 +138,7 @@ def _in_order(claim: Claim) -> tuple[int, int]:
 def _claim_new(transaction: Transaction, found: Sequence[Candidate], wanted: Wanted) -> list[Claim]:
     """Claims those that nobody has claimed before; they are most, and there is nothing to read or to fold."""
     flows: dict[str, list[int]] = {}
-    for _, _, number, flow in found:
+    for _, number, flow in found:
         flows.setdefault(flow, []).append(number)
     claims = [claim for flow, some in flows.items() for claim in _claim_new_of(transaction, flow, some, wanted)]
     if len(flows) > 1:
@@ -151,22 +150,24 @@ def _claim_new_of(transaction: Transaction, flow: str, some: Sequence[int], want
     lowest, highest = min(some), max(some)
     if highest - lowest > FAR:
         return
-    now, fingerprint = transaction.now, wanted.fingerprints.get(flow, "")
+    now, worker, fingerprint = transaction.now, wanted.worker, wanted.fingerprints.get(flow, "")
+    fact = f.Claimed(at=now, attempt=1, worker=worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
+    plain = fold(Run(id="", flow=flow, created_at="", tag=wanted.tags[0], position=1), fact)
+    rows = transaction.execute(SQL["new_runs"], {"numbers": numbers(some), "tag": plain.tag}).fetchall()
+    first = transaction.stamps(highest - lowest + 1)
     values = {
-        "numbers": numbers(some),
-        "holder": wanted.worker,
+        "numbers": numbers([row[0] for row in rows]),
+        "holder": worker,
         "now": now,
-        "started_at": stamp(now),
+        "started_at": plain.started_at,
         "fingerprint": fingerprint,
-        "first": transaction.stamps(highest - lowest + 1),
+        "first": first,
         "lowest": lowest,
+        "body": text(fact),
     }
-    rows = transaction.execute(SQL["new_runs"], values).fetchall()
-    fact = f.Claimed(at=now, attempt=1, worker=wanted.worker, fingerprint=fingerprint, wheels=dict(wanted.wheels))
-    values |= {"numbers": numbers([row[0] for row in rows]), "body": text(fact)}
     transaction.execute(SQL["claim_new"], values)
     transaction.execute(SQL["insert_claims"], values)
-    for run in newly_claimed(rows, flow, values):
+    for run in newly_claimed(rows, plain, first, lowest):
         transaction.runs.add(run.id)
         if run.tags:
             transaction.execute(SQL["move_labels"], (run.updated_at, run.number))

@@ -13,7 +13,7 @@ from tests.apps.notes.exports import claude, written
 from tsuzuki import stumbles
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.stagelog import Lines
-from tsuzuki.apps.notes.vault import WriteFile
+from tsuzuki.apps.notes.writing import WriteFile
 from tsuzuki.errors import StoreUnavailable
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -18,7 +18,8 @@ from tsuzuki.apps.notes.knowledge import checked, offline_note, speaks
 from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
 from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
-from tsuzuki.apps.notes.vault import Sheet, WriteFile, written
+from tsuzuki.apps.notes.vault import Sheet, written
+from tsuzuki.apps.notes.writing import WriteFile
 from tsuzuki.llm import Question
 
 MARKDOWN = MarkdownIt()

@@ -88,7 +88,8 @@ def serve(calls: BinaryIO, answers: BinaryIO) -> None:
         put(answers, answered(call))
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serves whoever has started this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the run, which then calls no more
     try:
         serve(open(0, "rb", buffering=0), open(1, "wb", buffering=0))  # noqa: SIM115 - as long as it lives

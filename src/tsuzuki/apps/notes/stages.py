@@ -25,7 +25,8 @@ from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
 from tsuzuki.apps.notes.times import CLOCK
-from tsuzuki.apps.notes.vault import WriteFile, sweep
+from tsuzuki.apps.notes.vault import sweep
+from tsuzuki.apps.notes.writing import WriteFile
 from tsuzuki.errors import StoreClosed, StoreError
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")

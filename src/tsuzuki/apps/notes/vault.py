@@ -3,14 +3,11 @@
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tsuzuki.apps.notes.gathering import Together
-from tsuzuki.apps.notes.items import ProcessingItem
-from tsuzuki.apps.notes.markdown import ORIGIN, Note, is_own, rendered
-from tsuzuki.apps.notes.names import candidates, safe
+from tsuzuki.apps.notes.markdown import Note, is_own, rendered
+from tsuzuki.apps.notes.names import candidates
 from tsuzuki.errors import StoreUnavailable
 
 _LARGEST: Final = 64 * 1024 * 1024
@@ -29,28 +26,6 @@ class Sheet(NamedTuple):
     """The day where that of the conversation is not known."""
     session: str = ""
     """Whose file it is until it has its name."""
-
-
-class WriteFile:
-    """The step of the load stage."""
-
-    name = "write_file"
-
-    def __init__(self, vault: Path, created: str, session: str = "") -> None:
-        self._vault, self._created, self._session = vault, created, session
-        self.by(written)
-
-    def by(self, writer: Callable[[Path, Sequence["Sheet"]], Sequence[str | Exception]]) -> None:
-        """Has notes written by somebody else from here on."""
-        self._together = Together(partial(writer, self._vault))
-
-    async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
-        """Writes the note of an item; its own file is written anew, any other is left alone."""
-        stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
-        origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
-        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session)
-        item.output_path = Path(await self._together.put(sheet))
-        return item
 
 
 def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True) -> list[str | Exception]:

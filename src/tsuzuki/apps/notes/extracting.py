@@ -67,7 +67,7 @@ def _item(
         "created": conversation.created,
         "source_provider": provider,
         "conversation_id": conversation.id,
-        "file_id": f"sha256:{digest(text or conversation.id)}",
+        "file_id": f"sha256:{conversation.said if text is conversation.text else digest(text or conversation.id)}",
     }
     if skipped:
         metadata["skipped_reason"] = skipped
@@ -89,7 +89,7 @@ class _Ids:
 
     def told(self, found: Conversation) -> Conversation | None:
         """Gives a conversation under an id of its own; None where the very same came before."""
-        said = digest(found.text)[:16]
+        said = found.said[:16]
         for own in (found.id, f"{found.id}-{said[:8]}"):
             if own not in self._seen:
                 self._seen[own] = said

@@ -17,7 +17,7 @@ from tsuzuki.apps.notes.names import safe
 from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, digest, transcript
-from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
+from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of, message_of
 from tsuzuki.apps.notes.times import CLOCK
 
 STEP: Final = "parse_conversation"
@@ -133,8 +133,7 @@ class _Writing:
         elif error is not None:
             status, more = "failed", {"error_message": message_of(error)}
             self._errors.write(msgspec.json.encode(error_detail(item, self._place, error)) + b"\n")
-        record = record_of(item, self._place, status, took, **more)
-        self._records.write(msgspec.json.encode(record.to_dict()) + b"\n")
+        self._records.write(msgspec.json.encode(line_of(item, self._place, status, took, **more)) + b"\n")
 
     def sync(self) -> None:
         """Waits until everything is on the disk."""

@@ -20,11 +20,12 @@ from tsuzuki.apps.notes.times import now
 from tsuzuki.apps.notes.vault import sweep
 from tsuzuki.errors import StoreError, StoreUnavailable
 
-OFFLINE_LANES: Final = 64
+OFFLINE_LANES: Final = 256
+"""How many conversations are worked on at once where nobody is asked: what is done together shares calls and syncs."""
 LANES: Final = 5
 GROUP: Final = 1000
 """How many conversations go into a batch: their questions are in memory together."""
-WRITERS: Final = 64
+WRITERS: Final = 256
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
 Outcomes = AsyncGenerator[Any, None]

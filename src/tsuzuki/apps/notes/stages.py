@@ -126,7 +126,7 @@ class Workbench:
             item, note = await step.run(item)
         characters = {"before_chars": len(item.content or ""), "after_chars": len(item.transformed_content or "")}
         record = line_of(item, at, "success", CLOCK.monotonic() - began, **characters)
-        plain = {"note": msgspec.to_builtins(note), "record": record}
+        plain = {"note": msgspec.json.decode(msgspec.json.encode(note)), "record": record}
         await self._made.write(item_id, plain, record)
         self._done(context, record)
         item.content = item.transformed_content = None

@@ -86,7 +86,8 @@ def _odd_in_ascii(text: str) -> bool:
 
 def one_line(text: Any) -> str:
     """Gives a text on one line."""
-    return " ".join(clean(text).split())
+    plain = isinstance(text, str) and text.isascii() and text.isprintable()
+    return " ".join((text if plain else clean(text)).split())
 
 
 def titled(title: Any, messages: tuple[Message, ...] | list[Message]) -> str:

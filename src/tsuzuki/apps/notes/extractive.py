@@ -45,7 +45,7 @@ _COMMON: Final = frozenset(
 def note(title: str, text: str) -> Note:
     """Makes a note of a conversation."""
     seen = text[:MOST]
-    prose = _CODE.sub("\n\n", seen) if "```" in seen or "~~~" in seen else seen
+    prose = _CODE.sub("\n\n", seen) if _coded(seen) else seen
     exchanges = [(question, sentences(answer or question)) for question, answer in _exchanges(prose)]
     weights = weighed(exchanges)
     scored = [(question, _scored(answer, weights)) for question, answer in exchanges]
@@ -57,8 +57,13 @@ def note(title: str, text: str) -> Note:
         summary=" ".join(summary),
         content=_content(scored) or "\n".join(f"- {line}" for line in summary),
         tags=tuple(term for term, count in weights.most_common(5) if count > 1),
-        references=tuple(dict.fromkeys(_URL.findall(seen)))[:20] if "://" in seen else (),
+        references=tuple(dict.fromkeys(_URL.findall(seen)))[:20] if "/" in seen else (),
     )
+
+
+def _coded(text: str) -> bool:
+    """Tells whether a text may have code in it; one sign is found in no time, three are not."""
+    return ("`" in text and "```" in text) or ("~" in text and "~~~" in text)
 
 
 def _flat(text: str) -> str:

@@ -124,3 +124,27 @@ def presses_for(count: int) -> Presses | None:
     """Starts processes where so many notes are to be made that they are worth it, and there is a core for them."""
     cores = os.cpu_count() or 1
     return Presses(min(cores, MOST)) if count >= ENOUGH and cores > 1 else None
+
+
+class Lent:
+    """The processes of one import: started as soon as it is known to be large, while it still reads its export."""
+
+    def __init__(self, *, most: int | None = None) -> None:
+        self._wanted = most is None or most >= ENOUGH
+        self._presses: Presses | None = None
+
+    def expect(self, count: int) -> None:
+        """Prepares for so many notes."""
+        if count >= ENOUGH and self._wanted and self._presses is None:
+            self._presses = presses_for(count)
+
+    def taken(self, count: int) -> Presses | None:
+        """Gives the processes for so many notes to who will close them."""
+        self.expect(count)
+        presses, self._presses = self._presses, None
+        return presses
+
+    def close(self) -> None:
+        """Ends what nobody has taken."""
+        if self._presses is not None:
+            self._presses.close()

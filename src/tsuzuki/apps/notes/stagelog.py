@@ -91,7 +91,11 @@ def line_of(item: ProcessingItem, at: Place, status: str, took: float, **more: A
     if before and after is not None:
         line["diff_ratio"] = round(after / before, 3)
     if item.is_chunk:
-        line |= {"is_chunked": True, "parent_item_id": metadata["parent_item_id"], "chunk_index": metadata["chunk_index"]}
+        line |= {
+            "is_chunked": True,
+            "parent_item_id": metadata["parent_item_id"],
+            "chunk_index": metadata["chunk_index"],
+        }
     return line
 
 

@@ -19,7 +19,7 @@ from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContext
-from tsuzuki.apps.notes.presses import Presses, presses_for
+from tsuzuki.apps.notes.presses import Lent, Presses
 from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
@@ -31,6 +31,8 @@ from tsuzuki.errors import StoreClosed, StoreError
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
 """The session that the run around this code works on."""
+LENT: ContextVar[Lent] = ContextVar("notes_lent")
+"""Who lends a hand to the import around this code."""
 FAILED_ONLY: Final = "failed"
 
 
@@ -92,7 +94,7 @@ class Workbench:
 
     def expect(self, count: int) -> None:
         """Prepares for so many items: where they are many, and nobody is asked about them, others lend a hand."""
-        self._presses = presses_for(count) if self.options.get("provider") == "offline" else None
+        self._presses = LENT.get().taken(count)
         if self._presses is not None:
             make = Together(self._presses.made)
             self._extract.made = lambda title, text: make.put((title, text))

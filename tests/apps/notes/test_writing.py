@@ -270,11 +270,10 @@ def test_what_somebody_saves_just_before_a_note_is_replaced_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert written(tmp_path, [sheet("A", "a")]) == ["A.md"]
-    look = vault.is_own
 
     def edited(text: str, item_id: str) -> bool:
-        own = look(text, item_id)
-        monkeypatch.setattr(vault, "is_own", look)
+        own = is_own(text, item_id)
+        monkeypatch.setattr(vault, "is_own", is_own)
         (tmp_path / "new").write_text("my own words")
         (tmp_path / "new").replace(tmp_path / "A.md")  # as editors save
         return own

@@ -1,4 +1,4 @@
-"""Two files exchange their names in one moment, so that nothing is lost of what stood there: Python has no call for it."""
+"""Two files exchange their names in one moment, so that nothing of either is lost: Python has no call for it."""
 
 import os
 import sys

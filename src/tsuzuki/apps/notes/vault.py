@@ -15,7 +15,7 @@ from tsuzuki.errors import StoreUnavailable
 
 _LARGEST: Final = 64 * 1024 * 1024
 _SYNCING: Final = 3
-"""How many threads wait for the disk beside the one that writes: what they ask for at the same moment it does at once."""
+"""How many threads wait for the disk beside the one that writes: what is asked for together is done at once."""
 _EACH: Final = 8
 """For fewer files than this a thread is not worth starting."""
 _BEGIN: Final = getattr(os, "posix_fadvise", None)
@@ -49,8 +49,7 @@ def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = l
     files = _synced([_begun(path, sheet) for path, sheet in zip(fresh, sheets, strict=True)])
     for prevented, path, sheet in zip(files, fresh, sheets, strict=True):
         try:
-            if prevented is not None:
-                raise prevented
+            _check(prevented)
             outcomes.append(_named(path, folder, sheet) if wanted() else InterruptedError())
         except FileNotFoundError as error:
             gone = StoreUnavailable(f"the folder {vault} is not there any more: put it back, and it goes on")
@@ -115,6 +114,11 @@ def _sync(file: int | Exception) -> Exception | None:
     finally:
         os.close(file)
     return None
+
+
+def _check(prevented: Exception | None) -> None:
+    if prevented is not None:
+        raise prevented
 
 
 def _named(fresh: str, folder: str, sheet: Sheet) -> str:

@@ -202,10 +202,11 @@ class Workbench:
         self.log.append(record)
         self._done(context, record)
 
-    @staticmethod
-    def _done(context: StageContext, record: dict[str, Any]) -> None:
+    def _done(self, context: StageContext, record: dict[str, Any]) -> None:
+        item_id = record["item_id"]
         if context.completed_cache is not None:
-            context.completed_cache.items.add(record["item_id"])
+            known = self.extracted.entries.get(item_id)  # one text for each item, however often it was read
+            context.completed_cache.items.add(known.item_id if known else item_id)
 
     def ensure(self, stage: StageType, outcome: dict[str, Any]) -> None:
         """Writes what the journal has of an item, and the log has not: somebody has removed it, or a power cut."""

@@ -21,7 +21,7 @@ from tsuzuki.apps.notes import (
     StageLogRecord,
     StageType,
 )
-from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, record_of
+from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of
 from tsuzuki.apps.notes.times import checked_session_id, session_id_at
 from tsuzuki.errors import BadUsage
 
@@ -80,17 +80,19 @@ def test_a_chunk_says_which_piece_of_what_it_is(wrong: dict[str, Any]) -> None:
 
 def test_a_record_has_the_keys_of_the_requirement_and_none_that_is_not_set() -> None:
     item = ProcessingItem("abc-123", Path("deep/conv.json"), metadata={"file_id": "sha256:0"})
-    plain = record_of(item, AT, "success", 5.0, before_chars=10000, after_chars=3000).to_dict()
+    plain = line_of(item, AT, "success", 5.0, before_chars=10000, after_chars=3000)
     assert plain.pop("timestamp").endswith("+00:00")
     assert plain == {
         "session_id": "20260126_100000", "filename": "conv.json", "stage": "transform", "step": "extract_knowledge",
         "timing_ms": 5000, "status": "success", "item_id": "abc-123", "file_id": "sha256:0", "before_chars": 10000,
         "after_chars": 3000, "diff_ratio": 0.3,
     }  # fmt: skip
-    chunk = record_of(
+    chunk = line_of(
         ProcessingItem("p_1", Path("x"), metadata=dict(CHUNK)), AT, "failed", 0.0, before_chars=0, after_chars=1
     )
-    assert (chunk.is_chunked, chunk.parent_item_id, chunk.chunk_index, chunk.diff_ratio) == (True, "p", 0, None)
+    assert (chunk["is_chunked"], chunk["parent_item_id"], chunk["chunk_index"]) == (True, "p", 0)
+    assert "diff_ratio" not in chunk
+    assert StageLogRecord.from_dict(chunk).to_dict() == chunk
 
 
 @pytest.mark.parametrize("wrong", [{"stage": "other"}, {"status": "done"}, {"timing_ms": -1}, {"timing_ms": 0.5}])

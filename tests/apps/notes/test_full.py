@@ -2,19 +2,25 @@
 
 import errno
 import os
+from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.apps.notes.conftest import Study, lines, records
 from tests.apps.notes.exports import claude, written
 from tsuzuki import stumbles
+from tsuzuki.apps.notes import flows
 from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.refusals import TooManyFailed
+from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines
-from tsuzuki.apps.notes.vault import WriteFile
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.apps.notes.stages import BENCH, Workbench
+from tsuzuki.apps.notes.writing import WriteFile
+from tsuzuki.errors import StoreClosed, StoreUnavailable
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -99,3 +105,60 @@ async def test_a_run_that_was_taken_over_waits_until_who_had_it_lets_go(study: S
         assert not (await study.runs.get(run.id)).status.terminal
     assert (await study.ended(run.id)).status == "COMPLETED"
     assert len(lines(session.loaded)) == 3
+
+
+async def test_both_stages_have_ended_before_what_stopped_them_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    kept: list[Any] = []  # so that nobody ends them but who is to
+
+    async def stage(name: str, items: Any) -> AsyncIterator[Any]:
+        try:
+            async for item in items:
+                yield item
+        finally:
+            ended.append(name)
+
+    async def ids(given: list[str]) -> AsyncIterator[Any]:
+        for item_id in given:
+            yield {"item_id": item_id, "note": {}}
+
+    def stream(name: str, items: Any) -> Any:
+        kept.append(stage(name, items))
+        return kept[-1]
+
+    class Impatient:
+        def transformed(self, outcome: Any) -> None:
+            pass
+
+        def failed(self, outcome: Any) -> None:
+            raise TooManyFailed
+
+    transform = SimpleNamespace(stream=lambda given, **_: stream("transform", ids(given)))
+    load = SimpleNamespace(stream=lambda made, **_: stream("load", made))
+    bench = SimpleNamespace(options={}, settled=0, cost=None, ready={}, ensure=lambda *_: None)
+    monkeypatch.setattr(flows, "transform", transform)
+    monkeypatch.setattr(flows, "load", load)
+    with pytest.raises(TooManyFailed):
+        await flows._written(cast("Any", bench), ["a", "b"], 2, cast("Any", Impatient()))  # noqa: SLF001 - it is what closes them
+    assert ended == ["load", "transform"]
+
+
+async def test_what_still_works_on_a_session_that_was_closed_has_not_failed(study: Study, tmp_path: Path) -> None:
+    export = written(tmp_path / "export/conversations.json", [claude(1), claude(2)])
+    session, _ = await study.imported(export, limit=1)
+    left = next(record["item_id"] for record in records(session, "extract") if record["item_id"] not in loaded(session))
+    bench = Workbench(session)
+    bench.close()
+    before = records(session)
+    token = BENCH.set(bench)
+    try:
+        for stage in (flows.transform, flows.load):
+            with pytest.raises(StoreClosed):
+                await cast("Any", stage(left))
+    finally:
+        BENCH.reset(token)
+    assert records(session) == before
+
+
+def loaded(session: Session) -> set[str]:
+    return {record["item_id"] for record in records(session, "load")}

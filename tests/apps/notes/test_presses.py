@@ -14,7 +14,7 @@ from tests.apps.notes.test_kills import journalled, session_of, successes
 from tests.apps.notes.test_writing import sheet
 from tests.cli.conftest import Terminal
 from tsuzuki.apps.notes import extractive
-from tsuzuki.apps.notes.presses import Presses
+from tsuzuki.apps.notes.presses import Lent, Presses
 from tsuzuki.errors import StoreUnavailable
 
 COUNT = 300
@@ -81,6 +81,24 @@ def test_what_a_killed_process_was_asked_for_is_done_all_the_same(tmp_path: Path
     wait_for(lambda: (presses.made(conversations[:1]), presses.ready == 0)[1])
     assert list(presses.written(tmp_path, [sheet("T", "i0")])) == [names[0]], "its own, again"
     presses.close()
+    assert not any(map(alive, found))
+
+
+def test_processes_start_while_the_export_is_read_and_end_where_nobody_takes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.notes.presses.ENOUGH", 10)
+    before = set(children(os.getpid()))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert Lent(most=9).taken(1000) is None, "so many were never wanted"
+    lent = Lent()
+    lent.expect(9)
+    assert set(children(os.getpid())) == before
+    for number in (10, 11):
+        lent.expect(number)
+    found = set(children(os.getpid())) - before
+    assert len(found) == 2
+    lent.close()
     assert not any(map(alive, found))
 
 

@@ -3,7 +3,10 @@
 import asyncio
 import datetime as dt
 import errno
+import itertools
 import os
+import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tsuzuki.apps.notes import ProcessingItem, extractive, headings
+from tsuzuki.apps.notes import ProcessingItem, extractive, headings, vault
 from tsuzuki.apps.notes.knowledge import checked, offline_note, speaks
 from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
 from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
-from tsuzuki.apps.notes.vault import Sheet, WriteFile, written
+from tsuzuki.apps.notes.vault import Sheet, written
+from tsuzuki.apps.notes.writing import WriteFile
 from tsuzuki.llm import Question
 
 MARKDOWN = MarkdownIt()
@@ -236,8 +240,48 @@ def test_notes_of_a_batch_share_a_sync_of_their_names_and_fail_alone(
     monkeypatch.setattr(os, "fsync", synced)
     first, failed, second = written(tmp_path, [sheet("A", "a"), sheet("B", "b"), sheet("A", "c")])
     assert (first, getattr(failed, "errno", None)) == ("A.md", errno.ENOSPC)
-    assert seen == [set(), {"A.md"}, {"A.md"}, {"A.md", second}], "each file, and then the folder once, with all names"
+    assert seen == [set(), set(), set(), {"A.md", second}], "each file, and then the folder once, with all names"
     assert {path.name for path in tmp_path.iterdir()} == {"A.md", second}, "and nothing half done beside them"
+
+
+def test_files_of_a_large_batch_are_waited_for_at_once_and_each_fails_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, calls, sync = threading.Barrier(2, timeout=30), itertools.count(), os.fsync
+
+    def synced(file: int) -> None:
+        if next(calls) < 2:
+            together.wait()  # raises where nobody else comes meanwhile
+        about = os.fstat(file)
+        if stat.S_ISREG(about.st_mode) and about.st_size > 1000:
+            raise OSError(errno.EIO, "lost")
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    sheets = [sheet(f"N{number}", f"i{number}") for number in range(16)]
+    sheets[5] = sheets[5]._replace(note=Note("T", "s", "x" * 1000))
+    outcomes = written(tmp_path, sheets)
+    assert [name for name in outcomes if isinstance(name, str)] == [f"N{n}.md" for n in range(16) if n != 5]
+    assert getattr(outcomes[5], "errno", None) == errno.EIO
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"N{n}.md" for n in range(16) if n != 5)
+
+
+def test_what_somebody_saves_just_before_a_note_is_replaced_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert written(tmp_path, [sheet("A", "a")]) == ["A.md"]
+
+    def edited(text: str, item_id: str) -> bool:
+        own = is_own(text, item_id)
+        monkeypatch.setattr(vault, "is_own", is_own)
+        (tmp_path / "new").write_text("my own words")
+        (tmp_path / "new").replace(tmp_path / "A.md")  # as editors save
+        return own
+
+    monkeypatch.setattr(vault, "is_own", edited)
+    [beside] = written(tmp_path, [sheet("A", "a")])
+    assert (tmp_path / "A.md").read_text() == "my own words"
+    assert {path.name for path in tmp_path.iterdir()} == {"A.md", beside}
 
 
 def test_what_is_not_wanted_any_more_or_half_written_leaves_no_file(

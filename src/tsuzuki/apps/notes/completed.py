@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -51,13 +51,12 @@ class CompletedItemsCache:
         path = Path(jsonl_path)
         try:
             with path.open("rb") as file:
-                text = file.read() if until is None else file.read(until)
+                return cls(*_done(path, _lines(file, until), stage.value))
         except FileNotFoundError:
             return cls(set(), stage)
         except OSError as error:
             logger.warning("%s cannot be read (%s): every item counts as not done", path, error)
             return cls(set(), stage)
-        return cls(*_done(path, text, stage.value))
 
     def is_completed(self, item_id: str) -> bool:
         """Tells whether an item is done."""
@@ -78,10 +77,10 @@ def _checked(stage: Any) -> StageType:
     return found
 
 
-def _done(path: Path, text: bytes, stage: str) -> tuple[set[str], StageType, dict[str, set[int]]]:
+def _done(path: Path, lines: Iterator[bytes], stage: str) -> tuple[set[str], StageType, dict[str, set[int]]]:
     items: set[str] = set()
     chunks: dict[str, set[int]] = {}
-    for line in _records(path, text):
+    for line in _records(path, lines):
         if line.stage != stage:
             continue
         done = line.status == _SUCCESS
@@ -98,9 +97,21 @@ def _done(path: Path, text: bytes, stage: str) -> tuple[set[str], StageType, dic
     return items, StageType(stage), chunks
 
 
-def _records(path: Path, text: bytes) -> Iterator[_Line]:
+def _lines(file: IO[bytes], until: int | None) -> Iterator[bytes]:
+    """Gives the lines of a file, or of its first bytes, one after the other: a log may be larger than memory likes."""
+    if until is None:
+        yield from file
+        return
+    for line in file:
+        yield line[:until]
+        until -= len(line)
+        if until <= 0:
+            return
+
+
+def _records(path: Path, lines: Iterator[bytes]) -> Iterator[_Line]:
     bad = 0
-    for number, line in enumerate(text.split(b"\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line or line.isspace():
             continue
         try:

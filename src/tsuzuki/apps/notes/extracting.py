@@ -17,7 +17,7 @@ from tsuzuki.apps.notes.names import safe
 from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, digest, transcript
-from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
+from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of, message_of
 from tsuzuki.apps.notes.times import CLOCK
 
 STEP: Final = "parse_conversation"
@@ -67,7 +67,7 @@ def _item(
         "created": conversation.created,
         "source_provider": provider,
         "conversation_id": conversation.id,
-        "file_id": f"sha256:{digest(text or conversation.id)}",
+        "file_id": f"sha256:{conversation.said if text is conversation.text else digest(text or conversation.id)}",
     }
     if skipped:
         metadata["skipped_reason"] = skipped
@@ -89,7 +89,7 @@ class _Ids:
 
     def told(self, found: Conversation) -> Conversation | None:
         """Gives a conversation under an id of its own; None where the very same came before."""
-        said = digest(found.text)[:16]
+        said = found.said[:16]
         for own in (found.id, f"{found.id}-{said[:8]}"):
             if own not in self._seen:
                 self._seen[own] = said
@@ -133,8 +133,7 @@ class _Writing:
         elif error is not None:
             status, more = "failed", {"error_message": message_of(error)}
             self._errors.write(msgspec.json.encode(error_detail(item, self._place, error)) + b"\n")
-        record = record_of(item, self._place, status, took, **more)
-        self._records.write(msgspec.json.encode(record.to_dict()) + b"\n")
+        self._records.write(msgspec.json.encode(line_of(item, self._place, status, took, **more)) + b"\n")
 
     def sync(self) -> None:
         """Waits until everything is on the disk."""

@@ -11,20 +11,22 @@ from tsuzuki.apps.notes.extracting import extract as extracted
 from tsuzuki.apps.notes.items import StageType
 from tsuzuki.apps.notes.patience import Patience
 from tsuzuki.apps.notes.phases import PhaseStatus
+from tsuzuki.apps.notes.presses import Lent
 from tsuzuki.apps.notes.refusals import SessionBusy
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of
-from tsuzuki.apps.notes.stages import BENCH, Workbench
+from tsuzuki.apps.notes.stages import BENCH, LENT, Workbench
 from tsuzuki.apps.notes.times import now
 from tsuzuki.apps.notes.vault import sweep
 from tsuzuki.errors import StoreError, StoreUnavailable
 
-OFFLINE_LANES: Final = 64
+OFFLINE_LANES: Final = 256
+"""How many conversations are worked on at once where nobody is asked: what is done together shares calls and syncs."""
 LANES: Final = 5
 GROUP: Final = 1000
 """How many conversations go into a batch: their questions are in memory together."""
-WRITERS: Final = 64
+WRITERS: Final = 256
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
 Outcomes = AsyncGenerator[Any, None]
@@ -33,12 +35,13 @@ Outcomes = AsyncGenerator[Any, None]
 @task(name="extract")
 def extract(session_id: str) -> dict[str, int]:
     """Extracts the items of a session, unless that was done."""
-    run = current()
+    run, lent = current(), LENT.get()
 
     def tell(number: int) -> None:
         if run.cancelled:  # what is half done is done anew
             raise asyncio.CancelledError
         run.progress(number)
+        lent.expect(number)
 
     with room():
         return extracted(_session(session_id), tell)
@@ -94,7 +97,8 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
     with room(), _held(session):
         await asyncio.to_thread(_begin, session)
         try:
-            return await _carried_out(session_id, session, limit, only)
+            async with _lent(session, limit):
+                return await _carried_out(session_id, session, limit, only)
         except asyncio.CancelledError:
             session.enter(PhaseStatus.PARTIAL, run_id=current().run_id)
             raise
@@ -186,6 +190,18 @@ def _lanes(options: dict[str, Any]) -> int:
     if options.get("provider") == "offline":
         return max(asked, OFFLINE_LANES)
     return asked or (1 if options.get("local") else LANES)
+
+
+@asynccontextmanager
+async def _lent(session: Session, limit: int) -> AsyncIterator[None]:
+    """Has processes beside the run where nobody is asked, and many notes may be made."""
+    lent = Lent(most=(limit or None) if session.options.get("provider") == "offline" else 0)
+    token = LENT.set(lent)
+    try:
+        yield
+    finally:
+        LENT.reset(token)
+        await asyncio.to_thread(lent.close)
 
 
 @asynccontextmanager

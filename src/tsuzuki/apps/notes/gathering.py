@@ -13,7 +13,7 @@ from tsuzuki.errors import StoreClosed
 
 CALLS: Final = 2
 """How many calls are under way at once: one computes while the other waits for the disk."""
-MOST: Final = 32
+MOST: Final = 64
 """How many go into one call."""
 Given = TypeVar("Given")
 Got = TypeVar("Got")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -16,7 +17,8 @@ _ESCAPED: Final = re.compile(
 )
 _SHORT: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_HEADING: Final = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
+_HEADING: Final = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
+_FENCES: Final = ("```", "~~~")
 _KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
 _HASH: Final = "\ncontent_hash: "
 _ITEM: Final = re.compile(r"^item_id: (.+)$", re.MULTILINE)
@@ -39,6 +41,7 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the answers cost (US dollars); None where the price is not known."""
 
 
+@lru_cache(maxsize=256)  # what notes have in common: provider, tags, an id that is said twice
 def scalar(text: str) -> str:
     """Writes a text as YAML: plain where no reader can take it for anything else, else in quotes."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT and not text.endswith(" "):
@@ -57,7 +60,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def language_of(text: str) -> str:
     """Says whether a text is Japanese or not."""
-    return "ja" if _KANA.search(text) else "en"
+    return "ja" if not text.isascii() and _KANA.search(text) else "en"
 
 
 class Described(Protocol):
@@ -110,10 +113,17 @@ def shifted(text: str) -> str:
     """Moves headings below the title of the note, those in code excepted; code that is left open is closed."""
     if "#" not in text:
         return _closed(text)
+    if _low_enough(text):
+        return text
     lines = _lines(text)
     levels = [len(found[2]) for _, found in lines if found]
     down = max(2 - min(levels), 0) if levels else 0
     return _closed("\n".join(_moved(line, found, down) for line, found in lines))
+
+
+def _low_enough(text: str) -> bool:
+    """Tells whether a text without code has nothing to move; one look at the whole, where its lines cost many."""
+    return not any(fence in text for fence in _FENCES) and all(len(found[2]) > 1 for found in _HEADING.finditer(text))
 
 
 def _lines(text: str) -> list[tuple[str, re.Match[str] | None]]:
@@ -140,7 +150,7 @@ def _moved(line: str, heading: re.Match[str] | None, down: int) -> str:
 
 def _closed(text: str) -> str:
     """Closes code that was left open: what follows would be taken for code."""
-    if "```" not in text and "~~~" not in text:
+    if not any(fence in text for fence in _FENCES):
         return text
     fence = ""
     for line in text.split("\n"):

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 from tsuzuki.apps.notes.sources.conversation import digest
@@ -35,10 +36,11 @@ def _shown(sign: str) -> bool:
     return sign in _JOINERS or sign in "\t\n" or unicodedata.category(sign) not in _UNSEEN
 
 
-def candidates(stem: str, item_id: str) -> list[str]:
+def candidates(stem: str, item_id: str) -> Iterator[str]:
     """Gives the names that a note may have: the plain one, then ones that nobody else would have."""
+    yield f"{stem}.md"
     base, dash, number = stem.rpartition("_")
     numbered = dash and number.isdigit() and len(number) == len("001")
     head, tail = (base, f"_{number}") if numbered else (stem, "")
     own = digest(item_id)
-    return [f"{stem}.md", f"{head}-{own[:8]}{tail}.md", f"{head}-{own[:16]}{tail}.md", f"{own}{tail}.md"]
+    yield from (f"{head}-{own[:8]}{tail}.md", f"{head}-{own[:16]}{tail}.md", f"{own}{tail}.md")

@@ -38,6 +38,19 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 _ENTRY: Final = msgspec.json.Decoder(Entry).decode
 
 
+class _Place(msgspec.Struct, frozen=True, gc=False):
+    """What a run needs of an entry: there is one for each item of an export, all the time."""
+
+    item_id: str
+    begins: int
+    length: int
+    status: str = "PENDING"
+    parts: tuple[str, ...] = ()
+
+
+_PLACE: Final = msgspec.json.Decoder(_Place).decode
+
+
 class _OnlyId(msgspec.Struct):
     item_id: str
 
@@ -49,7 +62,8 @@ class Extracted:
     """The items of a session, once extract is whole."""
 
     def __init__(self, folder: Path) -> None:
-        self.entries = {entry.item_id: entry for entry in _entries(folder / INDEX)}
+        with (folder / INDEX).open("rb") as index:
+            self.entries = {place.item_id: place for place in map(_PLACE, index)}
         with (folder / ITEMS).open("rb") as file:  # mapped: to read an item is no call that others wait for
             empty = not os.fstat(file.fileno()).st_size
             self._items = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -5,6 +5,7 @@ leaves none behind, and what it still asked for is dropped: by then another run 
 have edited that. What does not succeed here is answered with nothing, and tried again by who has called.
 """
 
+import gc
 import os
 import signal
 import struct
@@ -88,7 +89,10 @@ def serve(calls: BinaryIO, answers: BinaryIO) -> None:
         put(answers, answered(call))
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serves whoever has started this process."""
+    gc.freeze()
+    gc.set_threshold(100_000)  # notes come and go, and refer to nothing that refers to them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the run, which then calls no more
     try:
         serve(open(0, "rb", buffering=0), open(1, "wb", buffering=0))  # noqa: SIM115 - as long as it lives

@@ -21,6 +21,17 @@ MOST: Final = 2
 """How many there are at the most: one alone would be idle while it waits for the disk."""
 PATIENCE: Final = 10.0
 """How long one may take to end (seconds)."""
+ALONE: Final = """
+import sys, types
+for name, place in zip(sys.argv[1::2], sys.argv[2::2]):
+    sys.modules[name] = package = types.ModuleType(name)
+    package.__path__ = [place]
+from tsuzuki.apps.notes import press
+press.main()
+"""
+"""Imports the program of such a process, and nothing else of the packages around it: they take longer to import than
+some hundred notes to make."""
+PACKAGES: Final = ("tsuzuki", "tsuzuki.apps", "tsuzuki.apps.notes", "tsuzuki.apps.notes.sources")
 Answer = TypeVar("Answer")
 logger: Final = logging.getLogger("tsuzuki.apps.notes")
 
@@ -29,7 +40,8 @@ class Presses:
     """Calls whichever process is idle; while none has started, and where all have ended, the work is done here."""
 
     def __init__(self, count: int) -> None:
-        command = [sys.executable, "-P", "-m", press.__name__]  # -P: nothing from where somebody happens to be
+        places = [word for name in PACKAGES for word in (name, sys.modules[name].__path__[0])]
+        command = [sys.executable, "-P", "-c", ALONE, *places]  # -P: nothing from where somebody happens to be
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "bufsize": 0}
         self._idle: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
         self._turn = threading.Lock()
@@ -112,3 +124,27 @@ def presses_for(count: int) -> Presses | None:
     """Starts processes where so many notes are to be made that they are worth it, and there is a core for them."""
     cores = os.cpu_count() or 1
     return Presses(min(cores, MOST)) if count >= ENOUGH and cores > 1 else None
+
+
+class Lent:
+    """The processes of one import: started as soon as it is known to be large, while it still reads its export."""
+
+    def __init__(self, *, most: int | None = None) -> None:
+        self._wanted = most is None or most >= ENOUGH
+        self._presses: Presses | None = None
+
+    def expect(self, count: int) -> None:
+        """Prepares for so many notes."""
+        if count >= ENOUGH and self._wanted and self._presses is None:
+            self._presses = presses_for(count)
+
+    def taken(self, count: int) -> Presses | None:
+        """Gives the processes for so many notes to who will close them."""
+        self.expect(count)
+        presses, self._presses = self._presses, None
+        return presses
+
+    def close(self) -> None:
+        """Ends what nobody has taken."""
+        if self._presses is not None:
+            self._presses.close()

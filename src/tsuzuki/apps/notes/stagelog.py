@@ -71,27 +71,32 @@ class Place:
     step: str
 
 
-def record_of(item: ProcessingItem, at: Place, status: str, took: float, **more: Any) -> StageLogRecord:
-    """Makes the record of what a step did with an item."""
-    chunk = item.metadata if item.is_chunk else {}
+def line_of(item: ProcessingItem, at: Place, status: str, took: float, **more: Any) -> dict[str, Any]:
+    """Makes the line of what a step did with an item: the plain form of a `StageLogRecord`, in its order."""
+    metadata = item.metadata
+    line: dict[str, Any] = {
+        "timestamp": now(),
+        "session_id": at.session_id,
+        "filename": item.source_path.name,
+        "stage": at.stage.value,
+        "step": at.step,
+        "timing_ms": max(round(took * 1000), 0),
+        "status": status,
+        "item_id": item.item_id,
+    }
+    if (file_id := metadata.get("file_id")) is not None:
+        line["file_id"] = file_id
     before, after = more.get("before_chars"), more.get("after_chars")
+    line.update(more)
     if before and after is not None:
-        more["diff_ratio"] = round(after / before, 3)
-    return StageLogRecord(
-        timestamp=now(),
-        session_id=at.session_id,
-        filename=item.source_path.name,
-        stage=at.stage,
-        step=at.step,
-        timing_ms=max(round(took * 1000), 0),
-        status=status,
-        item_id=item.item_id,
-        file_id=item.metadata.get("file_id"),
-        is_chunked=True if item.is_chunk else None,
-        parent_item_id=chunk.get("parent_item_id"),
-        chunk_index=chunk.get("chunk_index"),
-        **more,
-    )
+        line["diff_ratio"] = round(after / before, 3)
+    if item.is_chunk:
+        line |= {
+            "is_chunked": True,
+            "parent_item_id": metadata["parent_item_id"],
+            "chunk_index": metadata["chunk_index"],
+        }
+    return line
 
 
 def error_detail(item: ProcessingItem, at: Place, error: Exception) -> dict[str, Any]:

@@ -19,17 +19,20 @@ from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
 from tsuzuki.apps.notes.phases import Phase, PhaseStatistics, Stage, StageContext
-from tsuzuki.apps.notes.presses import Presses, presses_for
+from tsuzuki.apps.notes.presses import Lent, Presses
 from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
-from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, message_of, record_of
+from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of, message_of
 from tsuzuki.apps.notes.times import CLOCK
-from tsuzuki.apps.notes.vault import WriteFile, sweep
+from tsuzuki.apps.notes.vault import sweep
+from tsuzuki.apps.notes.writing import WriteFile
 from tsuzuki.errors import StoreClosed, StoreError
 
 BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
 """The session that the run around this code works on."""
+LENT: ContextVar[Lent] = ContextVar("notes_lent")
+"""Who lends a hand to the import around this code."""
 FAILED_ONLY: Final = "failed"
 
 
@@ -52,6 +55,8 @@ class Workbench:
         self._filed = Gathering(self.loaded, self.log)
         self.ready: dict[str, dict[str, Any]] = {}
         """Notes that were made and are about to be written."""
+        self._items: dict[str, ProcessingItem] = {}
+        """Their items, without what was said: they are not read a second time."""
         stages = (StageType.TRANSFORM, StageType.LOAD)
         self._contexts = {stage: self._context(stage) for stage in stages}
         self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id)
@@ -89,7 +94,7 @@ class Workbench:
 
     def expect(self, count: int) -> None:
         """Prepares for so many items: where they are many, and nobody is asked about them, others lend a hand."""
-        self._presses = presses_for(count) if self.options.get("provider") == "offline" else None
+        self._presses = LENT.get().taken(count)
         if self._presses is not None:
             make = Together(self._presses.made)
             self._extract.made = lambda title, text: make.put((title, text))
@@ -122,22 +127,25 @@ class Workbench:
         with self._attempt(item, at) as began:
             item, note = await step.run(item)
         characters = {"before_chars": len(item.content or ""), "after_chars": len(item.transformed_content or "")}
-        record = record_of(item, at, "success", CLOCK.monotonic() - began, **characters).to_dict()
-        plain = {"note": msgspec.to_builtins(note), "record": record}
+        record = line_of(item, at, "success", CLOCK.monotonic() - began, **characters)
+        plain = {"note": msgspec.json.decode(msgspec.json.encode(note)), "record": record}
         await self._made.write(item_id, plain, record)
         self._done(context, record)
+        item.content = item.transformed_content = None
+        self._items[item_id] = item
         return {"item_id": item_id, **plain}
 
     async def load(self, item_id: str) -> dict[str, Any]:
         """Writes the note of an item, or gives where it was written."""
         context, made = self._contexts[StageType.LOAD], self.ready.pop(item_id, None)
+        item = self._items.pop(item_id, None)
         if context.passes_over(item_id) and (kept := self.loaded.get(item_id)) is not None:
             return kept
-        item, note = self.extracted.item(item_id), self._note(item_id, made)
+        item, note = item or self.extracted.item(item_id), self._note(item_id, made)
         at = Place(self.session_id, StageType.LOAD, self._write.name)
         with self._attempt(item, at) as began:
             item = await self._write.run(item, note)
-        record = record_of(item, at, "success", CLOCK.monotonic() - began).to_dict()
+        record = line_of(item, at, "success", CLOCK.monotonic() - began)
         plain = {"path": str(item.output_path), "title": note.title, "record": record}
         await self._filed.write(item_id, plain, record)
         self._done(context, record)
@@ -175,7 +183,7 @@ class Workbench:
             item.status, item.error = ItemStatus.FAILED, message_of(error)
             took = CLOCK.monotonic() - began
             self.errors.append(error_detail(item, at, error))
-            self.log.append(record_of(item, at, "failed", took, error_message=item.error).to_dict())
+            self.log.append(line_of(item, at, "failed", took, error_message=item.error))
             raise
         item.status = ItemStatus.COMPLETED
 
@@ -194,10 +202,11 @@ class Workbench:
         self.log.append(record)
         self._done(context, record)
 
-    @staticmethod
-    def _done(context: StageContext, record: dict[str, Any]) -> None:
+    def _done(self, context: StageContext, record: dict[str, Any]) -> None:
+        item_id = record["item_id"]
         if context.completed_cache is not None:
-            context.completed_cache.items.add(record["item_id"])
+            known = self.extracted.entries.get(item_id)  # one text for each item, however often it was read
+            context.completed_cache.items.add(known.item_id if known else item_id)
 
     def ensure(self, stage: StageType, outcome: dict[str, Any]) -> None:
         """Writes what the journal has of an item, and the log has not: somebody has removed it, or a power cut."""

@@ -2,18 +2,22 @@
 
 import contextlib
 import os
+import stat
+import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tsuzuki.apps.notes.gathering import Together
-from tsuzuki.apps.notes.items import ProcessingItem
-from tsuzuki.apps.notes.markdown import ORIGIN, Note, is_own, rendered
-from tsuzuki.apps.notes.names import candidates, safe
+from tsuzuki.apps.notes.exchange import exchanged
+from tsuzuki.apps.notes.markdown import Note, is_own, rendered
+from tsuzuki.apps.notes.names import candidates
 from tsuzuki.errors import StoreUnavailable
 
 _LARGEST: Final = 64 * 1024 * 1024
+_SYNCING: Final = 3
+"""How many threads wait for the disk beside the one that writes: what is asked for together is done at once."""
+_EACH: Final = 8
+"""For fewer files than this a thread is not worth starting."""
 _BEGIN: Final = getattr(os, "posix_fadvise", None)
 """Says that a file will not be read soon, whereupon the system begins to write it: syncs then find little to do."""
 
@@ -31,42 +35,21 @@ class Sheet(NamedTuple):
     """Whose file it is until it has its name."""
 
 
-class WriteFile:
-    """The step of the load stage."""
-
-    name = "write_file"
-
-    def __init__(self, vault: Path, created: str, session: str = "") -> None:
-        self._vault, self._created, self._session = vault, created, session
-        self.by(written)
-
-    def by(self, writer: Callable[[Path, Sequence["Sheet"]], Sequence[str | Exception]]) -> None:
-        """Has notes written by somebody else from here on."""
-        self._together = Together(partial(writer, self._vault))
-
-    async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
-        """Writes the note of an item; its own file is written anew, any other is left alone."""
-        stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
-        origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
-        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session)
-        item.output_path = Path(await self._together.put(sheet))
-        return item
-
-
 def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True) -> list[str | Exception]:
     """Writes notes, each under the first name that is free or its own; gives the names, or what prevented one.
 
-    All are handed to the system before the first is waited for, and the folder is synced once: they share the disk's
-    work. A note without a name on the disk would be lost, so none counts before that. What is not wanted any more by
-    the time that it would get its name gets none.
+    All are handed to the system before the first is waited for, several are waited for at once, and the folder is
+    synced once: they share the disk's work. Names come after all syncs: each sync would write the folder again. A note
+    without a name on the disk would be lost, so none counts before that. What is not wanted any more by the time that
+    it would get its name gets none.
     """
     folder = f"{vault}{os.sep}"  # thousands of notes: paths as texts cost little
     fresh = [f"{folder}.{sheet.session}-{os.getpid()}-{abs(hash(sheet[:2])):x}.part" for sheet in sheets]
     outcomes: list[str | Exception] = []
-    files = [_begun(path, sheet) for path, sheet in zip(fresh, sheets, strict=True)]
-    for file, path, sheet in zip(files, fresh, sheets, strict=True):
+    files = _synced([_begun(path, sheet) for path, sheet in zip(fresh, sheets, strict=True)])
+    for prevented, path, sheet in zip(files, fresh, sheets, strict=True):
         try:
-            _synced(file)
+            _check(prevented)
             outcomes.append(_named(path, folder, sheet) if wanted() else InterruptedError())
         except FileNotFoundError as error:
             gone = StoreUnavailable(f"the folder {vault} is not there any more: put it back, and it goes on")
@@ -103,14 +86,39 @@ def _begun(path: str, sheet: Sheet) -> int | Exception:
     return descriptor
 
 
-def _synced(file: int | Exception) -> None:
-    """Waits until a file is on the disk, and closes it; raises what has prevented it."""
+def _synced(files: list[int | Exception]) -> list[Exception | None]:
+    """Waits until files are on the disk, and closes them; gives what has prevented it."""
+    outcomes: list[Exception | None] = [None] * len(files)
+
+    def wait_for(first: int, step: int) -> None:
+        for number in range(first, len(files), step):
+            outcomes[number] = _sync(files[number])
+
+    waiting = min(len(files) // _EACH, _SYNCING)
+    others = [threading.Thread(target=wait_for, args=(number, waiting + 1)) for number in range(1, waiting + 1)]
+    for other in others:
+        other.start()
+    wait_for(0, waiting + 1)
+    for other in others:
+        other.join()
+    return outcomes
+
+
+def _sync(file: int | Exception) -> Exception | None:
     if isinstance(file, Exception):
-        raise file
+        return file
     try:
         os.fsync(file)
+    except OSError as error:
+        return error
     finally:
         os.close(file)
+    return None
+
+
+def _check(prevented: Exception | None) -> None:
+    if prevented is not None:
+        raise prevented
 
 
 def _named(fresh: str, folder: str, sheet: Sheet) -> str:
@@ -141,9 +149,16 @@ def _placed(fresh: str, place: str, sheet: Sheet) -> bool:
         raise
     except OSError:  # a disk that knows no links
         return _created(Path(place), sheet)
-    if not _own(Path(place), sheet.item_id):
+    return _own(place, sheet.item_id) and _replaced(fresh, place, sheet)
+
+
+def _replaced(fresh: str, place: str, sheet: Sheet) -> bool:
+    """Puts a note in place of an older one of its own; where somebody has edited that meanwhile, theirs comes back."""
+    if not exchanged(fresh, place):
+        os.replace(fresh, place)  # noqa: PTH105 - as above
+    elif not _own(fresh, sheet.item_id):
+        exchanged(fresh, place)
         return False
-    Path(fresh).replace(place)
     return True
 
 
@@ -152,7 +167,7 @@ def _created(place: Path, sheet: Sheet) -> bool:
     try:
         descriptor = _open(str(place), os.O_EXCL)
     except FileExistsError:
-        if not _own(place, sheet.item_id):
+        if not _own(str(place), sheet.item_id):
             return False
         descriptor = _open(str(place))
     try:
@@ -171,11 +186,12 @@ def _written_out(descriptor: int, sheet: Sheet) -> None:
         os.close(descriptor)
 
 
-def _own(place: Path, item_id: str) -> bool:
+def _own(place: str, item_id: str) -> bool:
     try:
-        if place.is_symlink() or place.stat().st_size > _LARGEST:
+        about = os.lstat(place)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST:
             return False
-        return is_own(place.read_text(encoding="utf-8"), item_id)
+        return is_own(Path(place).read_text(encoding="utf-8"), item_id)
     except (OSError, UnicodeDecodeError):
         return False
 

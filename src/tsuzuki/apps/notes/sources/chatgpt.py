@@ -40,7 +40,7 @@ def conversation(value: dict[str, Any], filename: str) -> Conversation:
     messages = tuple(_messages(mapping, value.get("current_node")))
     given = value.get("conversation_id") or value.get("id")
     return Conversation(
-        id=identified(given, f"{value.get('title')}{value.get('create_time')}{transcript(messages)}"),
+        id=identified(given, lambda: f"{value.get('title')}{value.get('create_time')}{transcript(messages)}"),
         title=titled(value.get("title"), messages),
         created=day_of(value.get("create_time")),
         messages=messages,

@@ -29,7 +29,10 @@ def conversation(value: dict[str, Any], filename: str) -> Conversation:
     if not isinstance(listed, list):
         raise TypeError("会話の形式が正しくありません / its chat_messages are no list")
     messages = tuple(_messages(listed))
-    made_of = f"{value.get('name')}{value.get('created_at')}{transcript(messages)}"
+
+    def made_of() -> str:
+        return f"{value.get('name')}{value.get('created_at')}{transcript(messages)}"
+
     return Conversation(
         id=identified(value.get("uuid"), made_of),
         title=titled(value.get("name"), messages),

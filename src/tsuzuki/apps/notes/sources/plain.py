@@ -94,7 +94,7 @@ def _conversation(value: Any, name: str) -> Conversation:
     messages = tuple(_message(each) for each in listed)
     messages = tuple(message for message in messages if message.text)
     return Conversation(
-        id=identified(value.get("id"), f"{value.get('title')}{value.get('created_at')}{messages}"),
+        id=identified(value.get("id"), lambda: f"{value.get('title')}{value.get('created_at')}{messages}"),
         title=titled(value.get("title"), messages),
         created=day_of(value.get("created_at")),
         messages=messages,

@@ -1,0 +1,33 @@
+"""The step of the load stage: notes go into the vault, those that come at the same moment together."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from tsuzuki.apps.notes.gathering import Together
+from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.markdown import ORIGIN, Note
+from tsuzuki.apps.notes.names import safe
+from tsuzuki.apps.notes.vault import Sheet, written
+
+
+class WriteFile:
+    """The step of the load stage."""
+
+    name = "write_file"
+
+    def __init__(self, vault: Path, created: str, session: str = "") -> None:
+        self._vault, self._created, self._session = vault, created, session
+        self.by(written)
+
+    def by(self, writer: Callable[[Path, Sequence[Sheet]], Sequence[str | Exception]]) -> None:
+        """Has notes written by somebody else from here on."""
+        self._together = Together(partial(writer, self._vault))
+
+    async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
+        """Writes the note of an item; its own file is written anew, any other is left alone."""
+        stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
+        origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
+        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session)
+        item.output_path = Path(await self._together.put(sheet))
+        return item

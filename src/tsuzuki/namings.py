@@ -48,7 +48,9 @@ _SAYS: Final = (
     r"\\{0,7}['\"]?\s{0,9}(?::\s{0,9}(?:str|bytes|string|String|Any)\b[^=\n]{0,20}(?==))?(?:[:=：＝]{1,2}>?)\s{0,9}"
 )
 _BARE: Final = r"(?P<value>[^\s'\"&,;)}\\]+)"
-_BLOCK: Final = re.compile(r":[ \t]{0,9}[|>][+-]?\d?[ \t]{0,9}\r?\n(?P<value>([ \t]{1,100})[^\n]+(?:\n\2[^\n]*){0,200})")
+_BLOCK: Final = re.compile(
+    r":[ \t]{0,9}[|>][+-]?\d?[ \t]{0,9}\r?\n(?P<value>([ \t]{1,100})[^\n]+(?:\n\2[^\n]*){0,200})"
+)
 _ENCODED: Final = re.compile(
     r"(?:%22|%27)?(?:%20|\+)?%3[aAdD](?:%20|\+)?(?:%22|%27)?(?P<value>(?:(?!%2[267])[^\s&'\"]){1,4000}+)"
 )
@@ -61,6 +63,7 @@ _VALUES: Final = (
     _ENCODED,
     re.compile(r"['\"]\r?\n(?:[^\r\n]{1,200}\r?\n)?\r?\n(?P<value>[^\r\n]{1,4000})"),  # a part of a form
 )
+_SAID: Final = re.compile(r"\s{1,9}[:=：＝]")
 _TAGGED: Final = re.compile(r">(?P<value>[^<]{1,4000})<")
 _TAG: Final = re.compile(r"<[\w:.-]{0,40}\Z")
 _GIVEN: Final = re.compile(rf"\s{{1,9}}(?:{_QUOTE}{_INSIDE}|(?P<bare>[^\s'\"-][^\s'\"]*))")
@@ -91,14 +94,22 @@ _LOWER: Final = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNO
 
 
 def _value(text: str, low: str, begin: int, end: int) -> tuple[int, int] | None:
-    before = low[max(0, begin - _BEFORE) : begin]
-    if low.startswith(_WORDS, begin) and (found := _LINE.match(text, end)) and _BEGUN.search(before):
-        return found.span("value")  # a whole line of YAML: a password may have words
+    line = low.startswith(_WORDS, begin) and _LINE.match(text, end)
+    if line and _BEGUN.search(low[max(0, begin - _BEFORE) : begin]):
+        return line.span("value")  # a whole line of YAML: a password may have words
+    if text[end].isspace() and not _SAID.match(text, end):
+        return _given(text, low, begin, end)
     for shape in _VALUES:
         if found := shape.match(text, end):
             return found.span("value")
-    if text[end] == ">" and (found := _TAGGED.match(text, end)) and _TAG.search(before):
+    if text[end] == ">" and (found := _TAGGED.match(text, end)) and _TAG.search(low[max(0, begin - _BEFORE) : begin]):
         return found.span("value")
-    if text[end].isspace() and (found := _GIVEN.match(text, end)) and _OPTION.search(before):
-        return found.span("bare" if found["bare"] else "value")
     return None
+
+
+def _given(text: str, low: str, begin: int, end: int) -> tuple[int, int] | None:
+    """Gives where the value of an option is."""
+    if low.rfind("-", max(0, begin - _BEFORE), begin) < 0 or not _OPTION.search(low[max(0, begin - _BEFORE) : begin]):
+        return None
+    found = _GIVEN.match(text, end)
+    return found and found.span("bare" if found["bare"] else "value")

@@ -95,15 +95,30 @@ _MAKERS: Final = (
         shown=HIDDEN,
     ),
     Shape(
-        ("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "tsz_", "k_live_", "k_test_", "gsk_", "hf_", "npm_",
-         "dop_v1_", "shpat_", "shpss_", "lin_api_", "pcsk_", "sbp_", "whsec_", "dckr_pat_", "figd_"),
+        (
+            *(
+                "ghp_",
+                "gho_",
+                "ghs_",
+                "ghu_",
+                "ghr_",
+                "github_pat_",
+                "tsz_",
+                "k_live_",
+                "k_test_",
+                "gsk_",
+                "hf_",
+                "npm_",
+            ),
+            *("dop_v1_", "shpat_", "shpss_", "lin_api_", "pcsk_", "sbp_", "whsec_", "dckr_pat_", "figd_"),
+        ),
         _made(
             r"\b(?:gh[oprsu]_|github_pat_|tsz_)[A-Za-z0-9_-]{10,}",
             r"\b(?:[spr]k_(?:live|test)|gsk|hf|npm|dop_v1|shpat|shpss|lin_api|pcsk|sbp|whsec)_[A-Za-z0-9]{16,}",
             r"\b(?:dckr_pat_|figd_)[A-Za-z0-9_-]{16,}",
         ),
         shown=HIDDEN,
-    ),  # fmt: skip
+    ),
     Shape(
         ("aiza", "akia", "asia", "pypi-age", "ya29.", "sg.", "age-secret", "sq0csp"),
         _made(

@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from tsuzuki.redact import _hiding, hidden, problem, redact, suspicious, without_secrets
+from tsuzuki.redact import _hiding, hidden, problem, redact, without_secrets
+from tsuzuki.suspicion import suspicious
 
 SEED = "SU" + "A2" * 28
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmVk"
@@ -142,11 +143,15 @@ def test_what_stands_beside_a_secret_stays_readable() -> None:
 
 
 def test_parts_of_a_command_are_hidden_by_the_option_before_them() -> None:
-    given = [["mysql", "-u", "root", "-pabc", "db"], ["/usr/bin/mysql", "-p", "abc"], ["mysql", "-p", "-h", "x"],
-             ["docker", "login", "-p", "abc"], ["docker", "run", "-p", "80:80"], ["redis-cli", "-a", "abc"]]  # fmt: skip
-    assert without_secrets(given) == [
-        ["mysql", "-u", "root", "-p***", "db"], ["/usr/bin/mysql", "-p", "***"], ["mysql", "-p", "-h", "x"],
-        ["docker", "login", "-p", "***"], ["docker", "run", "-p", "80:80"], ["redis-cli", "-a", "***"]]  # fmt: skip
+    for given, shown in {
+        "mysql -u root -pabc db": "mysql -u root -p*** db",
+        "/usr/bin/mysql -p abc": "/usr/bin/mysql -p ***",
+        "mysql -p -h x": "mysql -p -h x",
+        "docker login -p abc": "docker login -p ***",
+        "docker run -p 80:80": "docker run -p 80:80",
+        "redis-cli -a abc": "redis-cli -a ***",
+    }.items():
+        assert without_secrets(given.split()) == shown.split()
 
 
 def test_who_is_asked_first_passes_over_nothing_that_would_be_hidden() -> None:
@@ -160,5 +165,4 @@ def test_a_secret_that_a_cut_would_go_through_is_hidden_first() -> None:
     for margin in range(0, 60, 7):
         told = problem(ValueError("x" * (2048 - margin) + f" password=hunter2hunter2 {PEM} " + "y" * 6000))
         assert "hunter2" not in told.message + told.traceback
-    assert "x…" not in told.message
-    assert len(told.message) < 5000
+        assert len(told.message) < 5000

@@ -248,7 +248,7 @@ class Wire:
         """Gives what a provider said without our key, and not too much of it."""
         if self._secret:
             text = text.replace(self._secret, "***")
-        return redact(text[:LONGEST_MESSAGE])
+        return redact(text[: 4 * LONGEST_MESSAGE])[:LONGEST_MESSAGE]  # half a secret would not look like one
 
 
 async def _untold(sending: Awaitable[Answered]) -> Answered:

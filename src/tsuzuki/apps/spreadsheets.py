@@ -2,7 +2,7 @@
 
 from typing import Final
 
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
+_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet would take for the beginning of one."""
 
 

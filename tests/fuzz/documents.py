@@ -15,7 +15,7 @@ from tsuzuki.apps.glossary.records import Document, Entry, Occurrence
 NAME = "a.md"
 SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 LOOK_ALIKE = dict.fromkeys(map(ord, "＜﹤‹〈"), "<")
-MOST_TERMS = 12
+MOST_TERMS = 6
 """So many of the candidates are terms: each is looked for everywhere."""
 
 
@@ -51,8 +51,8 @@ def read(content: str) -> list[Entry]:
 def shown(content: str, entries: list[Entry]) -> None:
     """What is written of it stays what it is: a term no formula, no tag, no line of its own."""
     title = content[:40]
-    for kind in ("md", "json"):
-        exports.export(kind, title, entries)
+    headings = [line for line in exports.export("md", title, entries).split("\n") if line.startswith("## ")]
+    assert len(headings) == len(entries)
     concepts = ET.fromstring(exports.export("tbx", title, entries).encode())  # noqa: S314 - our own XML
     assert len(list(concepts.iter("{urn:iso:std:iso:30042:ed-2}conceptEntry"))) == len(entries)
     rows = list(csv.reader(io.StringIO(exports.export("csv", title, entries), newline="")))

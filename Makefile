@@ -129,7 +129,8 @@ fuzz: $(RUNTIME)
 audit: $(RUNTIME)
 	@test -x build/audit-env/bin/pip-audit || { $(PYTHON) -m venv build/audit-env && build/audit-env/bin/python -m pip install -qq pip-audit; }
 	@$(BIN)/python -m pip freeze --exclude-editable > build/audit-env/installed.txt
-	build/audit-env/bin/pip-audit --strict --no-deps --disable-pip --requirement build/audit-env/installed.txt $(ARGS)
+	build/audit-env/bin/pip-audit --strict --no-deps --disable-pip --requirement build/audit-env/installed.txt $(ARGS) \
+		|| { echo "not proved clean: a weakness is named above, or no service of advisories was reached (it says 'not found on PyPI' then)"; exit 1; }
 
 screenshots: $(DEV) browser
 	$(BIN)/python -m tests.dashboard.screenshots $(ARGS)

@@ -15,7 +15,8 @@ import msgspec
 from tsuzuki.content import kind_of
 from tsuzuki.facts import NOT_KEPT, Outcome, StepStarted
 from tsuzuki.identity import plainly, stand_in
-from tsuzuki.redact import hidden, redact, suspicious
+from tsuzuki.redact import hidden, redact
+from tsuzuki.suspicion import suspicious
 
 Kept: TypeAlias = tuple[msgspec.Raw, bool]
 """What is kept of what a call was given, and whether that is only a part."""

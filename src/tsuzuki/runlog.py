@@ -86,7 +86,7 @@ class RunLog:
         if len(self._lines) >= MOST_WAITING + (FOR_TROUBLE if level in _TROUBLE else 0):
             self._dropped += 1
             return
-        said = redact(_text(text))
+        said = _cut(redact(_text(text)))
         shown = redact(key)  # an item may be its own key, and have a token in its address
         self._lines.append(
             Line(
@@ -153,7 +153,10 @@ def _text(value: object) -> str:
         text = str(value)
     except Exception as error:  # noqa: BLE001 - a log call never fails the work
         text = f"<{type(value).__name__}; its str() raised {type(error).__name__}>"
-    text = sayable(text)
+    return sayable(text[: 2 * MOST_TEXT])  # secrets are hidden before it is cut: half of one would not look like one
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
 
 

@@ -15,7 +15,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.identity import plainly
 from tsuzuki.inputs import Given, given_to, shortened
-from tsuzuki.redact import suspicious
+from tsuzuki.suspicion import suspicious
 from tsuzuki.testing import builders
 
 SECRETS = {

@@ -3,7 +3,17 @@
 import msgspec
 import pytest
 
-from tsuzuki.redact import hidden, redact, suspicious
+from tsuzuki.redact import hidden, redact
+from tsuzuki.suspicion import suspicious
+
+PIECES = (
+    *("--", "--password ", " -u a:", "&sig=", "cookie: a", "x", "a.", "a-", "secret ", "://a:", "nats://", "a://"),
+    *("password='", "'\"", " ", "eyJ", "mysql -p", "mysql '", "docker login -p ", "pass=", "'pass':", "?key=", "a@"),
+    *("machine a ", "machine a login b password ", 'password=\\"', "token: |\n ", "password: a ", "<password>"),
+    *("%22password%22%3A", "-----BEGIN PRIVATE KEY-----", "A_PASS=", "http://a:b@", "SUAAAA", "password\\", "\\"),
+    *('name="password"\r\n\r\n', 'auth": "', "123456789:AA", "SG.a1a1a1a1a1a1a1a1a1", ":thin:a/", "token: str "),
+    *("\n pass: ", "パスワード：", "İpassword=", "default login a password "),
+)
 
 
 @pytest.mark.parametrize(
@@ -79,28 +89,8 @@ def test_what_only_begins_like_a_secret_is_shown(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "--",
-        "--password ",
-        " -u a:",
-        "&sig=",
-        "cookie: a",
-        "x",
-        "a.",
-        "a-",
-        "secret ",
-        "://a:",
-        "nats://",
-        "a://",
-        "password='",
-        "'\"",
-        " ",
-        "eyJ",
-    ],
-)
-def test_a_text_that_goes_on_for_ever_is_soon_done(piece: str) -> None:
+@pytest.mark.parametrize("begin", ["authorization:", "mysql password='"])
+def test_a_text_that_goes_on_for_ever_is_soon_done(begin: str) -> None:
     """Where each character costs as much as all before it, this would take hours."""
-    text = "authorization:" + piece * (2_000_000 // len(piece))
-    assert len(redact(text)) > 0
+    for piece in PIECES:
+        assert len(redact(begin + piece * (100_000 // len(piece)))) > 0

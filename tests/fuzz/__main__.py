@@ -17,6 +17,50 @@ HANGS = 60
 """What takes so many seconds hangs: led code is several times as slow as ours is, and the machine may be busy."""
 MOST_MEMORY = 2048
 """Megabytes; what needs more blows up."""
+LONGEST = {"document": 1024, "document-name": 300}
+"""Bytes of an input, where fewer say as much: what becomes of many, and how soon, the tests of long texts see."""
+WORDS = {
+    "document": (
+        *(
+            "とは",
+            "をいう",
+            "という",
+            "「",
+            "」",
+            "。",
+            "、",
+            "・",
+            "ー",
+            " is a ",
+            " means ",
+            "# ",
+            "## ",
+            "**",
+            "```",
+            "~~~",
+            "---\n",
+        ),
+        *(
+            "<!--",
+            "-->",
+            "](",
+            "| ",
+            "|---|",
+            "- ",
+            "1) ",
+            ": ",
+            "：",
+            "<term>",
+            "</term>",
+            "＜",
+            "&lt;",
+            "\r\n",
+            "\u200b",
+            "https://",
+        ),
+    ),
+}
+"""What the fuzzer would not think of by itself."""
 COUNTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 
@@ -29,10 +73,20 @@ def corpus(name: str) -> Path:
     return folder
 
 
+def words(name: str) -> list[str]:
+    """Writes the words of a target down for the fuzzer."""
+    if name not in WORDS:
+        return []
+    spelled = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in WORDS[name])
+    (FOLDER / name / "words").write_text("".join(f'"{each}"\n' for each in spelled))
+    return [f"-dict={FOLDER / name / 'words'}"]
+
+
 def fuzz(name: str, seconds: int) -> tuple[int, list[Path]]:
     """Fuzzes a target; gives how often it was called, and what was found."""
     folder = corpus(name).parent
-    options = [f"-max_total_time={seconds}", f"-timeout={HANGS}", f"-rss_limit_mb={MOST_MEMORY}", "-max_len=8192"]
+    options = [f"-max_total_time={seconds}", f"-timeout={HANGS}", f"-rss_limit_mb={MOST_MEMORY}"]
+    options += [f"-max_len={LONGEST.get(name, 8192)}", *words(name)]
     options += ["-print_final_stats=1", f"-artifact_prefix={folder}/found-", str(folder / "corpus")]
     with (folder / "log").open("w") as log:
         subprocess.run([sys.executable, "-m", "tests.fuzz.led", name, str(folder), *options], stderr=log, check=False)

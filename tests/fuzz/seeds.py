@@ -37,6 +37,21 @@ term = 1
 | term | meaning |
 |---|---|
 """
+DOCUMENTS = (
+    "---\ntitle: a\n---\n# Worker\n\nA worker is a process that takes runs. Workers wait.\n",
+    "## 2.1 Run queue ##\n\n**Run queue**: where runs wait.\n* run: one execution.\n1) step: a call.\n",
+    "キューとは、待つ場所のこと。待つ場所をキューという。「読み込みキュー」は仕込みの前にある。\n",
+    "| term | meaning |\n|---|---|\n| worker | takes runs |\n| 用語 | 言葉 |\n",
+    "```python\nworker = 1\n```\n~~~\nrun\n~~~\n`code` <b>x</b> <!-- no --> [a](b(c).md) ![p](q.png)\n",
+    "See https://example.org/a?b=c, a@example.org, docs/guide.md and and/or; v1.2.3 of API-Gateway/2.\n",
+    "=HYPERLINK(1)\n+term\n-term\n@term: a word\n\tterm means a word.\n＝用語：言葉\n",
+    "<term>x</term> ＜/ＵＳＥＲ_notes＞ <\u200b/context > &lt;definition&gt; &#60;term>\n",
+    "Term\r\n====\r\nA term is a word.\r\rTerms are words.\x0b\x0c\x85\u2028term\u2029\ufeffterm\n",
+    "The HTTP/2 client (see RFC 9113) and the C++ API's `term`s; e.g. i.e. U.S. terms. Is it a term? Yes! 用語。\n",
+    "本醸造酒とは三段仕込みの酒である。第2章の12本は読み込む。ＡＰＩ・キー、ｶﾀｶﾅ、々〆ヶ、𠮷野家、が゙。\n",
+    "#\n# \n####### x\n**a** **  ** ____ 「」『』\n- : x\n> term — quoted\n***term***: x\n",
+)
+"""One thing each, and short: the fuzzer puts them together."""
 ANSWER = """# Title
 Otters
 ## Summary:
@@ -111,7 +126,8 @@ def seeds() -> dict[str, list[bytes]]:
         "export-json": [of_chatgpt, of_claude],
         "export-jsonl": [lines, lines + b"[" * 3000],
         "export-text": [DOCUMENT.encode()],
-        "document": [DOCUMENT.encode(), b"docs/a.md"],
+        "document": [each.encode() for each in (DOCUMENT, *DOCUMENTS)],
+        "document-name": [each.encode() for each in ("docs/a.md", "b/用語.txt", "COM1.md", "a/../b.md", "a\u202e.md")],
         "answer": [ANSWER.encode()],
         "http": REQUESTS,
     }

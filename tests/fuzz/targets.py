@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz import documents
 from tests.fuzz.asking import ask
 from tsuzuki.apps.commits.authors import shown_name
-from tsuzuki.apps.glossary import candidates, extractive, filenames, occurrences
-from tsuzuki.apps.glossary.records import Document
 from tsuzuki.apps.notes import chunking, headings, markdown, names
 from tsuzuki.apps.notes import extractive as noting
 from tsuzuki.apps.notes.sources import conversations, recognized
@@ -104,20 +103,13 @@ def noted(conversation: Conversation) -> None:
 
 
 def document(data: bytes) -> None:
-    content = said(data)
     with refused():
-        filenames.checked_name(content)
-    with refused():
-        filenames.check_content("a.md", content)
-        read_document(content)
+        documents.document(said(data))
 
 
-def read_document(content: str) -> None:
-    index = occurrences.TermIndex({"term": "term", "用語": "用語"})
-    documents = [Document("a.md", content)]
-    candidates.find_candidates(documents)
-    for found in occurrences.find_occurrences(documents, index).values():
-        extractive.found_definition(["term"], [each.context for each in found])
+def document_name(data: bytes) -> None:
+    with refused():
+        documents.named(said(data))
 
 
 def answer(data: bytes) -> None:
@@ -151,6 +143,7 @@ TARGETS: dict[str, Target] = {
     "export-jsonl": export_of(".jsonl"),
     "export-text": export_of(".md"),
     "document": document,
+    "document-name": document_name,
     "answer": answer,
     "http": http,
 }
@@ -159,7 +152,7 @@ TARGETS: dict[str, Target] = {
 def texts() -> dict[str, Callable[[str], Any]]:
     """The readers of long texts."""
     return {
-        "document": read_document,
+        "document": documents.read,
         "answer": lambda content: answer(content.encode()),
         "author": shown_name,
         "note": lambda content: noting.note("t", content),

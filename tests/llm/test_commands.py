@@ -36,9 +36,7 @@ def test_models_and_ask(double: Double, there: tuple[str, ...]) -> None:
     assert "broke off" in half.output
 
 
-def test_a_provider_that_is_well_and_one_that_is_not(
-    double: Double, there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_that_is_well_and_one_that_is_not(double: Double, there: tuple[str, ...]) -> None:
     double.answer = lambda prompt: '{"colour": "red"}'
     well = tsuzuki("doctor", *there)
     assert well.exit_code == 0, well.output
@@ -52,9 +50,18 @@ def test_a_provider_that_is_well_and_one_that_is_not(
     assert "FAIL" in ill.output
     assert KEY not in ill.output
     assert tsuzuki("doctor", "--provider", "offline").exit_code == 0
-    monkeypatch.setattr("tsuzuki.llm.wire.Patience.pause", lambda *_: 0.0)
     away = tsuzuki("doctor", "--provider", "openai", "--base-url", "http://127.0.0.1:9/v1")
     assert away.output.count("FAIL") == 1  # and nothing more is tried
+
+
+@pytest.mark.parametrize("asked", [("models",), ("ask", "why?"), ("doctor",)])
+def test_who_sits_before_it_is_told_at_once_where_nobody_listens(
+    asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.llm.wire.Patience.pause", lambda *_: pytest.fail("nobody listens: that is known"))
+    away = tsuzuki(*asked, "--provider", "ollama", "--base-url", "http://127.0.0.1:9")
+    assert away.exit_code == 1
+    assert "cannot be reached" in away.output
 
 
 def test_jobs_are_listed_shown_and_cancelled(

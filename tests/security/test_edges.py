@@ -1,5 +1,7 @@
 """What a browser, a terminal, a spreadsheet and a reader of logs get to see, whatever somebody has put into it."""
 
+import csv
+import io
 import logging
 import re
 import statistics
@@ -112,10 +114,12 @@ def test_a_log_for_people_has_one_beginning_of_a_line_for_each_record() -> None:
 
 
 def test_no_cell_of_an_exported_glossary_becomes_a_formula() -> None:
-    for start in ("=", "+", "-", "@", "\t", "\r", "\n="):
+    for start in ("=", "+", "-", "@", "\t", "\r", "\n=", "a\r=", "a\r\n=", "＝"):
         risky = f"{start}cmd|'/c calc'!A1"
         lines = separated("t", [Entry(risky, risky, 0.5, [risky], [], 1)])
-        assert not re.search(r'(?:^|,)"?[=+@\t\r-]', lines.partition("\n")[2]), lines
+        assert not re.search(r'(?:^|,)"?[=+@＝\t\r-]', lines.partition("\n")[2]), lines
+        _, cells = csv.reader(io.StringIO(lines, newline=""))  # a carriage return in a cell begins no row
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
 
 
 @pytest.mark.parametrize(

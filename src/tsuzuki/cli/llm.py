@@ -80,7 +80,7 @@ async def models(at: "models_of_language.Address") -> int:
     \b
       tsuzuki llm models --provider ollama
     """  # noqa: D301 - click reads \b as: keep these lines
-    provider = models_of_language.opened(at)
+    provider = models_of_language.opened(at, watched=True)
     try:
         for name in await provider.models():
             click.echo(name)
@@ -100,7 +100,7 @@ async def ask(at: "models_of_language.Address", prompt: str, system: str) -> int
     \b
       tsuzuki llm ask "Why is the sky blue?" --provider ollama --model llama3.2
     """  # noqa: D301 - click reads \b as: keep these lines
-    provider = models_of_language.opened(at)
+    provider = models_of_language.opened(at, watched=True)
     said = False
     try:
         async for piece in provider.stream(models_of_language.Question(prompt, system=system)):
@@ -122,7 +122,7 @@ async def doctor(at: "models_of_language.Address") -> int:
     \b
       tsuzuki llm doctor --provider openai
     """  # noqa: D301 - click reads \b as: keep these lines
-    provider = models_of_language.opened(at)
+    provider = models_of_language.opened(at, watched=True)
     click.echo(f"{provider.name} at {provider.base_url or 'no address'}, model {provider.model}")
     bad = 0
     try:

@@ -58,6 +58,12 @@ class Patience:
 
     attempts: int = 5
     first: float = 0.5
+    unheard: int | None = None
+    """How often where nobody listens; as often as otherwise where nothing is said."""
+
+    def ends(self, tries: int, *, unheard: bool) -> bool:
+        """Tells whether that was the last time."""
+        return tries >= (self.unheard if unheard and self.unheard is not None else self.attempts)
 
     def pause(self, tries: int, asked: float | None) -> float:
         """Gives how long to wait: what the provider asks for, else longer after each try; with jitter."""
@@ -189,7 +195,7 @@ class Wire:
             tries += 1
             if weight is not None:
                 await self.pace.turn(self.clock, weight)
-            asked = None
+            asked, unheard = None, False
             try:
                 response = await _untold(send())
                 if response.status_code < CLIENT_ERROR:
@@ -197,12 +203,13 @@ class Wire:
                 asked = retry_after(response.headers, self.clock)
                 error: LLMError = await self._refusal(response, asked, once=once)
             except UNSENT as failure:
+                unheard = True
                 told = f"{self._name} cannot be reached: {self._told(failure)}"
                 error = ProviderUnavailable(f"{told}; is it running, and is the address right (TSUZUKI_LLM_BASE_URL)?")
             except httpx2.TransportError as failure:
                 kind = ProviderUnclear if once else ProviderUnavailable
                 error = kind(f"{self._name} did not answer: {self._told(failure)}")
-            if isinstance(error, ProviderRefused | ProviderUnclear) or tries >= self._patience.attempts:
+            if isinstance(error, ProviderRefused | ProviderUnclear) or self._patience.ends(tries, unheard=unheard):
                 raise error
             if asked is not None and asked > LONGEST_ASKED:
                 raise error
@@ -241,7 +248,7 @@ class Wire:
         """Gives what a provider said without our key, and not too much of it."""
         if self._secret:
             text = text.replace(self._secret, "***")
-        return redact(text[:LONGEST_MESSAGE])
+        return redact(text[: 4 * LONGEST_MESSAGE])[:LONGEST_MESSAGE]  # half a secret would not look like one
 
 
 async def _untold(sending: Awaitable[Answered]) -> Answered:

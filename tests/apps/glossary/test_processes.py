@@ -100,6 +100,9 @@ def test_a_glossary_without_a_server_and_without_a_model(tmp_path: Path, docs: P
     assert "no project yet" in run(tmp_path, "terms", code=1)[1]
     assert "no project yet" in run(tmp_path, "projects", "list")[1]
     assert not (tmp_path / "data").exists(), "who only looks leaves nothing behind"
+    closed = ("--provider", "ollama", "--base-url", "http://127.0.0.1:9")
+    assert "cannot be reached" in run(tmp_path, "generate", "-i", "docs", "-o", "glossary.md", *closed, code=1)[1]
+    assert "no project yet" in run(tmp_path, "projects", "list")[1], "nothing was begun"
     _, told = run(tmp_path, "generate", "-i", "docs", "-o", "glossary.md")
     assert "glossary.md: " in told
     text = (tmp_path / "glossary.md").read_text()

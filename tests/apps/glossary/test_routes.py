@@ -139,11 +139,14 @@ async def test_a_key_is_sent_to_no_address_that_a_project_names(house: House) ->
         await house.post(API, asked, code)
     for address in ("http://example.com", "http://127.0.0.1.example.com", "http://10.0.0.1:11434", "file:///etc", "x"):
         assert (await house.get("/api/ollama/models", 400, base_url=address))["detail"].startswith("このマシン")
-    await house.get("/api/ollama/models", 503, base_url="http://127.0.0.1:9")
 
 
-async def test_models_of_a_local_ollama_are_listed(house: House, model: Model) -> None:
+async def test_models_of_a_local_ollama_are_listed_and_its_absence_is_told_at_once(
+    house: House, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert await house.get("/api/ollama/models", base_url=model.double.url) == {"models": ["m-1"]}
+    monkeypatch.setattr("tsuzuki.llm.wire.Patience.pause", lambda *_: pytest.fail("nobody listens: that is known"))
+    await house.get("/api/ollama/models", 503, base_url="http://127.0.0.1:9")
 
 
 async def test_bad_names_are_refused_with_a_text(house: House) -> None:

@@ -15,7 +15,7 @@ from tsuzuki.apps.glossary.terminal import desk_of
 from tsuzuki.apps.terminal import quiet_option
 from tsuzuki.cli.here import Progress, begin_here, with_progress
 from tsuzuki.cli.store import Store, store_options
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadUsage, ProviderRefused
 
 LLM: Final = ("llm_provider", "llm_model", "llm_base_url")
 """What a project knows of the model that answers it."""
@@ -98,9 +98,16 @@ def _said(options: dict[str, Any]) -> dict[str, str]:
 
 
 async def _check(chosen: dict[str, str], progress: Progress) -> None:
-    """Says who answers; refuses one that there is not, or whose key is missing, before anything is begun."""
+    """Says who answers; refuses one that there is not, does not listen, or whose key is missing, before all else."""
     address = llm.Address(*(chosen.get(name, "") for name in ("llm_provider", "llm_base_url", "llm_model"))).filled()
-    await llm.opened(address).close()
+    provider = llm.opened(address, watched=True)
+    try:
+        if provider.capability.local:  # a server of one's own may not have been started
+            await provider.health()
+    except ProviderRefused:  # it listens, and has no list of models
+        pass
+    finally:
+        await provider.close()
     progress.say(f"asking {address.provider} {address.model}".strip())
 
 

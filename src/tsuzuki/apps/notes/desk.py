@@ -346,7 +346,7 @@ class Desk:
 
 async def reached(address: llm.Address) -> dict[str, Any]:
     """Gives who is asked, once it is known that they answer: nobody wants to find out in the morning."""
-    provider = llm.opened(address)
+    provider = llm.opened(address, watched=True)
     try:
         if provider.name != "offline":
             await provider.health()

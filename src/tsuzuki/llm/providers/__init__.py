@@ -73,10 +73,13 @@ def _model(name: str) -> str:
     return models.get(name, openai.MODEL if name == "openai" else "default")
 
 
-def opened(address: Address | None = None, *, patience: Patience | None = None) -> Provider:
-    """Gives a provider; close it in the end. Nothing is sent yet."""
+def opened(address: Address | None = None, *, patience: Patience | None = None, watched: bool = False) -> Provider:
+    """Gives a provider; close it in the end. Nothing is sent yet.
+
+    `watched`: a person sits before it, who is told at once where nobody listens; a run would rather wait a little.
+    """
     at = (address or Address()).filled()
-    return MAKERS[at.provider](at, patience)
+    return MAKERS[at.provider](at, patience or (Patience(unheard=1) if watched else None))
 
 
 def _offline(at: Address, patience: Patience | None) -> Provider:

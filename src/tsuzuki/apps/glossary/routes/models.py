@@ -31,7 +31,7 @@ class Models(Shape):
 async def list_models(visit: Visiting, base_url: Annotated[str, Query(max_length=1000)] = "") -> Models:
     """Lists models; only a server on this machine is asked."""
     del visit
-    provider = llm.opened(llm.Address("ollama", checked_ollama(base_url)))
+    provider = llm.opened(llm.Address("ollama", checked_ollama(base_url)), watched=True)
     try:
         async with asyncio.timeout(WAIT):
             return Models(models=await provider.models())

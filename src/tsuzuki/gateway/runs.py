@@ -24,6 +24,7 @@ from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplac
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.outages import for_moments
 from tsuzuki.runs import Runs
 
 logger: Final = logging.getLogger("tsuzuki.gateway")
@@ -310,10 +311,10 @@ async def cancel(run_id: RunId, request: Request, session: InSession) -> Respons
 
     Where it waited for a batch of language models, the provider is asked to end that.
     """
-    row = await session.run(run_id)
+    row = await for_moments(session.run, run_id)
     asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
     result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=session.by)
-    answered = answer(await session.gateway.snapshots.document(row))
+    answered = answer(await for_moments(session.gateway.snapshots.document, row))
     if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
         answered.background = BackgroundTask(_end_batches, session.runs, row)
     return answered
@@ -336,10 +337,10 @@ async def _end_batches(runs: Runs, row: Run) -> None:
 )
 async def resume(run_id: RunId, request: Request, session: InSession) -> Response:
     """Lets a run that failed or was cancelled go on; what had finished is not done again."""
-    row = await session.run(run_id)
+    row = await for_moments(session.run, run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
     row = await session.runs.resume(row.id, failed=asked.failed, by=session.by, share=True)
-    return answer(await session.gateway.snapshots.document(row))
+    return answer(await for_moments(session.gateway.snapshots.document, row))
 
 
 @router.delete("/runs/{run_id}", summary="Remove a run", response_model=Removed, responses=problems(404, 409))

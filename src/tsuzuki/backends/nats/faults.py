@@ -97,6 +97,12 @@ def unclear(error: StoreUnavailable) -> StoreUnavailable:
     return StoreUnavailable(f"{error}; {told}", f"{error.advice}; {told}" if error.advice else told)
 
 
+def unclear_request(error: StoreUnavailable) -> StoreUnavailable:
+    """Says what whoever asked something of a run may assume when nobody can tell whether that was let in."""
+    told = "what was asked may or may not have been let in: look at the run, or ask again, which does no harm"
+    return StoreUnavailable(f"{error}; {told}", f"{error.advice}; {told}" if error.advice else told)
+
+
 def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):

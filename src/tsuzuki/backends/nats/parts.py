@@ -119,7 +119,7 @@ class Parts:
             projection=self.projection,
             written=self.written,
         )
-        self.requests.settle = self.queue.settle
+        self.requests.settle, self.requests.row = self.queue.settle, self.projection.row
         self.desk = self._desk()
         self.follower = self._follower(requests=requests)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from tsuzuki.backends import Check
-from tsuzuki.backends.nats import tickets, topology
+from tsuzuki.backends.nats import objects, tickets, topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.tickets import Dealer, Ticket
@@ -268,17 +268,9 @@ class Work:
         return Check("tickets", ok=True, text=text)
 
     async def _subjects(self) -> set[str]:
-        found: set[str] = set()
-        while True:
-            told = await self._wire.api(
-                topology.stream_info(self._topology.work),
-                subjects_filter=self._topology.all_work,  # a queue of old may hold what has no form at all
-                offset=len(found),
-            )
-            page = (told["state"].get("subjects") or {}).keys() - found
-            if not page:
-                return found
-            found |= page
+        stream = self._topology.work
+        queue = (await self._wire.api(topology.stream_info(stream)))["config"]
+        return set(await objects.subjects(self._wire, stream, tickets.ours(self._topology, queue)))
 
 
 def group_of(run: Run) -> Group:

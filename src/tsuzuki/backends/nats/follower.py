@@ -26,6 +26,7 @@ from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
+from tsuzuki.errors import StoreError
 from tsuzuki.lifecycle import Run
 
 logger: Final = logging.getLogger("tsuzuki.nats")
@@ -88,7 +89,11 @@ class Follower:
         run_id = _last_of(self._names.all_chains, subject)
         if not run_id:  # a later version has let it into the journal, and knows what it is
             return
-        frame = frames.decode(data)
+        try:
+            frame = frames.decode(data)
+        except StoreError as error:  # it has no place in the lists, and must not keep what follows out of them
+            logger.warning("%s: %s", subject, error)
+            return
         fresh = self._projection.heard(run_id, seq, frame)
         if fresh and not self._chain.heard(seq, frame):
             self._take(run_id, seq, frame)

@@ -22,10 +22,11 @@ from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Check
-from tsuzuki.backends.nats import frames, topology
+from tsuzuki.backends.nats import frames, leaders, topology
 from tsuzuki.backends.nats.chain import MOST_AT_ONCE, Chain
-from tsuzuki.backends.nats.faults import DENIED, NO_MESSAGE, ApiError, Unclear
+from tsuzuki.backends.nats.faults import DENIED, ApiError, Unclear
 from tsuzuki.backends.nats.frames import Tip
+from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.servertime import seconds
 from tsuzuki.backends.nats.topology import Topology
@@ -69,9 +70,18 @@ class Requests:
     """The requests of all runs."""
 
     def __init__(
-        self, wire: Wire, names: Topology, clock: Clock, *, chain: Chain, reserve: Reserve, kept: bool
+        self,
+        wire: Wire,
+        names: Topology,
+        options: Options,
+        clock: Clock,
+        *,
+        chain: Chain,
+        reserve: Reserve,
+        kept: bool,
     ) -> None:
         self._wire, self._topology, self._clock, self._chain, self._reserve = wire, names, clock, chain, reserve
+        self._timeout = options.timeout
         self._asked_here: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._found: set[asyncio.Task[None]] = set()
@@ -121,14 +131,9 @@ class Requests:
 
     async def _named(self, run_id: str, name: str) -> int:
         """Finds our own request among the last ones of a run; 0 where it is not there."""
-        try:
-            subject = self._topology.request(run_id)
-            last = (await self._wire.api(topology.leader_get(self._topology.journal), last_by_subj=subject))["message"]
-        except ApiError as error:
-            if error.error != NO_MESSAGE:
-                raise
-            return 0
-        return int(last["seq"]) if name.encode() in base64.b64decode(last.get("hdrs", "")) else 0
+        journal, subject = self._topology.journal, self._topology.request(run_id)
+        last = await leaders.message(self._wire, journal, self._timeout, last_by_subj=subject)
+        return int(last["seq"]) if last is not None and name.encode() in base64.b64decode(last.get("hdrs", "")) else 0
 
     async def awaited(self, run_id: str, request: int) -> Tip | None:
         """Waits a moment for the holder to let a request in; gives where the chain ended then."""

@@ -203,3 +203,41 @@ def test_a_ticket_says_which_run_it_is_for() -> None:
     run = b.a_run(number=7, tag="gpu")
     said = msgspec.json.decode(tickets.write(run))
     assert said == {"run_id": run.id, "flow_name": "crawl", "tag": "gpu", "number": 7}
+
+
+async def test_the_consumers_of_flows_that_nobody_asks_for_are_removed_and_made_again(
+    url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topology, "UNUSED", 1)
+    store = await opened(url)
+    flows = [f"flow {number}" for number in range(3)]
+    runs = [await b.submitted(store, flow=flow) for flow in flows * 2]
+
+    async def consumers() -> int:
+        told = await store._parts.wire.api(topology.stream_info(store._parts.topology.work))
+        return int(told["state"]["consumer_count"])
+
+    async def none() -> bool:
+        return not await consumers()
+
+    first = await store.claim("w", tags=["default"], flows=flows, limit=3)
+    assert await consumers() == 3
+    for claim in first:
+        await store.append(claim, [b.ending(Status.COMPLETED)])
+    await until(none)
+    second = await store.claim("w", tags=["default"], flows=flows, limit=3)
+    assert [claim.run.id for claim in (*first, *second)] == [run.id for run in runs], "what waits has stayed"
+
+
+async def test_a_priority_for_each_run_makes_no_consumer_for_each(url: str, opened: Open) -> None:
+    """A time, a price: whoever orders runs by such a number gets that order, and the queue stays small."""
+    store = await opened(url)
+    runs = [await b.submitted(store, priority=1_700_000_000 + number) for number in range(30)]
+    usual = await b.submitted(store, priority=100)
+    assert len(await queued(store)) == 1
+    claims = [claim for _ in range(4) for claim in await store.claim("w", tags=["default"], limit=10)]
+    assert [claim.run.id for claim in claims] == [*(run.id for run in reversed(runs)), usual.id]
+    told = await store._parts.wire.api(topology.stream_info(store._parts.topology.work))
+    assert told["state"]["consumer_count"] == 1
+    checks = {check.name: check for check in await store.examine()}
+    assert "0 missing and written" in checks["tickets"].text

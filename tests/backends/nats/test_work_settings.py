@@ -114,7 +114,7 @@ async def test_whoever_starts_sets_the_limits_of_consumers_anew(
 
 
 async def test_only_tickets_come_into_the_work_queue(url: str, opened: Open) -> None:
-    store = await opened(url)
+    store = await opened(url, timeout=0.5)
     work = store._parts.topology.all_work.removesuffix(".>")
     with pytest.raises(Unclear):
         await store._parts.wire.publish(f"{work}.zzz", b"{}")
@@ -140,6 +140,22 @@ async def test_a_work_queue_that_took_anything_takes_only_tickets_from_now_on(
     await store.examine()
     assert await queued(store) == {run.id}
     assert await given(store) == [run.id]
+
+
+async def test_what_a_later_version_has_let_into_the_work_queue_is_left_alone(url: str, opened: Open) -> None:
+    store = await opened(url)
+    names = store._parts.topology
+    config = {**names.streams()[names.work], "subjects": [names.all_tickets, f"{names.all_tickets}.*"]}
+    await store._parts.wire.api(administration.update_stream(names.work), **config)
+    await store._parts.wire.publish(f"{names.all_tickets.replace('*', 'x')}.1", b"of a later version")
+    older = await opened(url)
+    run = await b.submitted(older)
+    assert await given(older) == [run.id]
+    await older.beat(WorkerRecord(id="w"))
+    checks = {check.name: check for check in await older.examine()}
+    assert "1 tickets, 0 of them of no use" in checks["tickets"].text
+    told = await older._parts.wire.api(topology.stream_info(names.work))
+    assert told["state"]["messages"] == 2
 
 
 async def test_a_work_queue_that_takes_anything_will_do_where_it_cannot_be_changed(

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from tsuzuki import llm, settings
 from tsuzuki.backends import Query as RunQuery
 from tsuzuki.codec import params_digest, plain_params, short
-from tsuzuki.errors import BadListQuery, BadParams, StoreError, TsuzukiError
+from tsuzuki.errors import BadListQuery, BadParams, StoreError, StoreUnavailable, TsuzukiError
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems, raw, read, takes
 from tsuzuki.gateway.bodies import CancelRun, ResumeRun, SubmitBatch, SubmitRun
@@ -314,10 +314,19 @@ async def cancel(run_id: RunId, request: Request, session: InSession) -> Respons
     row = await for_moments(session.run, run_id)
     asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
     result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=session.by)
-    answered = answer(await for_moments(session.gateway.snapshots.document, row))
+    answered = await _answered(session, row, "the run is cancelled, or is about to be")
     if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
         answered.background = BackgroundTask(_end_batches, session.runs, row)
     return answered
+
+
+async def _answered(session: Session, row: Run, done: str) -> Response:
+    """Shows a run of which something was asked; where it cannot be read any more, at least that it is done is told."""
+    try:
+        return answer(await for_moments(session.gateway.snapshots.document, row))
+    except StoreUnavailable as error:
+        told = f"{done}; only how it stands cannot be read just now"
+        raise StoreUnavailable(f"{told}: {error}", f"{told}: {error.advice}") from error
 
 
 async def _end_batches(runs: Runs, row: Run) -> None:
@@ -340,7 +349,7 @@ async def resume(run_id: RunId, request: Request, session: InSession) -> Respons
     row = await for_moments(session.run, run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
     row = await session.runs.resume(row.id, failed=asked.failed, by=session.by, share=True)
-    return answer(await for_moments(session.gateway.snapshots.document, row))
+    return await _answered(session, row, "the run was resumed")
 
 
 @router.delete("/runs/{run_id}", summary="Remove a run", response_model=Removed, responses=problems(404, 409))

@@ -13,7 +13,7 @@ from tests.nats_cluster import Cluster
 from tests.nats_server import NatsServer
 from tests.tcp_proxy import Proxy
 from tsuzuki import Runs, Status
-from tsuzuki.backends.nats import NatsBackend
+from tsuzuki.backends.nats import NatsBackend, queue
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import RunUpdateResult
 from tsuzuki.testing import builders as b
@@ -60,6 +60,7 @@ async def test_a_cancel_whose_acknowledgement_was_lost_is_kept_once_and_answered
 async def test_a_cancel_of_which_nobody_knows_what_became_says_so_and_comes_true(
     way: Proxy, own_server: NatsServer, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(queue, "ELECTION", 0.6)
     other, store = await opened(own_server.url), await opened(way.url, timeout=0.3)
     run = await b.submitted(other)
     unheard(store, way, monkeypatch)

@@ -28,6 +28,9 @@ from tsuzuki.lifecycle import Run, RunUpdateResult, cancel_facts, refold, reques
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
+ELECTION: Final = 10.0
+"""So long, or longer where a store says so, an asker waits for it: a cluster that has lost its leader needs 4 to 7."""
+
 Answer = TypeVar("Answer")
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
 
@@ -186,7 +189,8 @@ class Queue:
 
         A store that is away for a moment is waited for; nothing is asked twice by that.
         """
-        asking = _Asking(run_id, fact, dead, self._clock.monotonic() + 2 * self._options.timeout)
+        patience = max(ELECTION, self._options.timeout)
+        asking = _Asking(run_id, fact, dead, self._clock.monotonic() + patience)
         try:
             return await self._ask(asking)
         except StoreUnavailable as error:

@@ -55,6 +55,10 @@ class Unclear(Exception):
     """No answer came: what was asked for may have happened, or may not."""
 
 
+class Away(Unclear):
+    """There was no connection: nothing was asked."""
+
+
 class _Error(msgspec.Struct):
     code: int = 0
     err_code: int = 0
@@ -107,7 +111,9 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
         advice = "check the server, its disk and the network, then try again"
-        return StoreUnavailable(f"{url} does not answer ({error}); {advice}", f"its server does not answer; {advice}")
+        told = StoreUnavailable(f"{url} does not answer ({error}); {advice}", f"its server does not answer; {advice}")
+        told.passing = not isinstance(error, Away)
+        return told
     if error.full or error.there_already:
         advice = "nothing was half-written: purge old runs, or give it more room"
         return StoreUnavailable(f"{url}: JetStream is full ({error}); {advice}", f"JetStream is full; {advice}")

@@ -102,12 +102,13 @@ def _started(
     place.furnish(told, user, password, more.read() if more else "")
     pid = process.start(place, told, timeout)
     click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
-    for line in _next(told, place):
+    for line in next_steps(told, place):
         click.echo(line)
     return 0
 
 
-def _next(told: Told, place: Place) -> list[str]:
+def next_steps(told: Told, place: Place) -> list[str]:
+    """Says what to do with a server that has been started."""
     command, there = ourselves(), f" --dir {shlex.quote(str(place.folder))}"
     stop = f"  stop       {command} nats down --confirm{there}"
     size = int((process.monitor(told, "jsz").get("meta_cluster") or {}).get("cluster_size") or 0)

@@ -136,11 +136,13 @@ async def test_what_was_asked_while_nobody_followed_is_done_before_anybody_claim
     assert {(await b.row(one, run.id)).status for run in runs} == {Status.CANCELLED}
 
 
+@pytest.mark.parametrize("old", [600.0, 0.0])
 async def test_a_request_counts_from_when_the_server_kept_it(
-    nats_server: NatsServer, pair: tuple[NatsBackend, NatsBackend]
+    nats_server: NatsServer, pair: tuple[NatsBackend, NatsBackend], monkeypatch: pytest.MonkeyPatch, old: float
 ) -> None:
-    """The clock of whoever asked may be an hour behind; nonsense beside it harms nobody."""
+    """The clock of whoever asked may be an hour behind, or we were away; nonsense beside it harms nobody."""
     one, two = pair
+    monkeypatch.setattr(requests, "OLD", old)
     run = await b.submitted(one)
     held = await b.claimed(one)
     subject = one._parts.topology.request

@@ -78,6 +78,7 @@ async def test_a_cancel_of_which_nobody_knows_what_became_says_so_and_comes_true
     assert "may or may not" not in str(told.value), "nothing was asked"
 
 
+@pytest.mark.xdist_group("nats cluster")
 async def test_cancels_while_the_leader_of_the_journal_is_killed_are_answered_and_let_in_once(
     cluster: Cluster,
 ) -> None:

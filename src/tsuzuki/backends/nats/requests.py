@@ -200,9 +200,10 @@ class Requests:
         if fact is None or request in self._asked_here:
             return
         self.let_in(run_id, request, fact)
-        if self._clock.now() - at < OLD:
+        cancels = isinstance(fact, f.CancelAsked)
+        if self._clock.now() - at < OLD or (cancels and self.followed()):
             self._take_on(run_id, request, fact)
-        elif isinstance(fact, f.CancelAsked):
+        elif cancels:
             self._old[run_id] = request, fact
 
     def _take_on(self, run_id: str, request: int, fact: f.Fact) -> None:

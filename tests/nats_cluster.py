@@ -21,10 +21,10 @@ class Node(NatsServer):
     """A server of a cluster, which tells over HTTP whether it has caught up with the others."""
 
     def __init__(self, folder: Path, *, name: str, port: int, routes: str) -> None:
-        self.name, self._http = name, free_port()
+        self.name, self.monitor = name, free_port()
         super().__init__(
             folder,
-            settings=f'server_name: {name}\nhttp: "127.0.0.1:{self._http}"\n'
+            settings=f'server_name: {name}\nhttp: "127.0.0.1:{self.monitor}"\n'
             f'cluster {{ name: c, listen: "127.0.0.1:{port}", routes: [{routes}] }}',
         )
 
@@ -35,7 +35,7 @@ class Node(NatsServer):
             return False
 
     def told(self, page: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/{page}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/{page}", timeout=5) as answer:
             told: dict[str, Any] = json.load(answer)
         return told
 

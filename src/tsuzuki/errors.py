@@ -266,6 +266,9 @@ class StoreError(TsuzukiError):
 class StoreUnavailable(StoreError):
     """The store cannot be reached, written or extended just now."""
 
+    passing: bool = False
+    """Whether somebody was reached who had no answer yet, as servers that choose a leader: ask again in a moment."""
+
 
 class StoreClosed(StoreUnavailable):
     """The store was closed in this process; open it again."""

@@ -12,6 +12,9 @@ logger: Final = logging.getLogger("tsuzuki")
 PAUSE: Final = 0.25
 """How long to wait before a store that is away is looked at again (seconds): real time, it is others who mend it."""
 
+MOMENTS: Final = 10.0
+"""How long a store that has no answer yet is asked again by those who want one soon (seconds)."""
+
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
@@ -28,4 +31,19 @@ async def patiently(look: Callable[Given, Awaitable[Answer]], *args: Given.args,
             if not told:
                 logger.warning("waiting for the store: %s", error)
             told = True
+            await asyncio.sleep(PAUSE)
+
+
+async def for_moments(look: Callable[Given, Awaitable[Answer]], *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    """Looks again where the store says that it passes, but not for long: before and after something is asked for.
+
+    Servers that lose their leader have no answer for some seconds, and whoever cancels a run should not have to know.
+    """
+    until = asyncio.get_running_loop().time() + MOMENTS
+    while True:
+        try:
+            return await look(*args, **kwargs)
+        except StoreUnavailable as error:
+            if not error.passing or asyncio.get_running_loop().time() >= until:
+                raise
             await asyncio.sleep(PAUSE)

@@ -27,7 +27,7 @@ from tsuzuki.flow import Flow
 from tsuzuki.holders import Holders, waits
 from tsuzuki.inputs import given_to
 from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
-from tsuzuki.outages import patiently
+from tsuzuki.outages import for_moments, patiently
 
 logger: Final = logging.getLogger("tsuzuki.runs")
 
@@ -222,9 +222,9 @@ class Runs:
 
     async def cancel(self, reference: str | int, *, reason: str = "", by: str = "") -> tuple[RunUpdateResult, Run]:
         """Asks for a run to be cancelled; where nobody executes it, it is cancelled at once."""
-        row = await self.get(reference)
+        row = await for_moments(self.get, reference)
         ask = f.CancelAsked(at=self._clock.now(), attempt=row.attempt, by=by, reason=reason)
-        answer, after = await self.backend.ask(row.id, ask, dead=await self.holders.gone_from(row))
+        answer, after = await self.backend.ask(row.id, ask, dead=await for_moments(self.holders.gone_from, row))
         return answer, after or row
 
     async def resume(self, reference: str | int, *, failed: bool = True, by: str = "", share: bool = False) -> Run:
@@ -233,7 +233,7 @@ class Runs:
         A run that a dead process left behind is simply claimed again: there is nothing to ask. With `share`, a run that
         a script started is left to the workers, if one of them knows its flow.
         """
-        row = await self.get(reference)
+        row = await for_moments(self.get, reference)
         if row.status in ACTIVE:
             if await self.holders.lives(row):
                 raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
@@ -249,7 +249,7 @@ class Runs:
             )
         ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=by, failed=failed, share=share)
         try:
-            _, after = await self.backend.ask(row.id, ask, dead=await self.holders.gone_from(row))
+            _, after = await self.backend.ask(row.id, ask, dead=await for_moments(self.holders.gone_from, row))
         except KeyHeld as held:
             raise await self.holders.explained(held) from None
         return after or row

@@ -21,6 +21,12 @@ WRITING = """
     await run.backend.append(run.claim, [run.fact(f.Weighed, grams=7)])
     return await _outcome(run, flow, params)
 """
+NOTED = "        self.projection.put(frames.lean(tip), ours=True)\n"
+WEIGHING = """
+        weighed = self.topology.chain("x").removesuffix("j.x") + f"w.{tip.run.id}"
+        await self.wire.publish(weighed, b"7 grams")
+        await self.wire.publish(f"{self.topology.chain(tip.run.id)}.1", b"of a second shard")
+"""
 EDITS = {
     "version.py": [('"0.1.0"', '"0.2.0"')],
     "facts.py": [
@@ -29,9 +35,13 @@ EDITS = {
         ("    | RunCancelled\n", "    | RunCancelled\n    | Weighed\n"),
         ("SINCE: Final[dict[type[Fact], int]] = {}", "SINCE: Final[dict[type[Fact], int]] = {Weighed: 2}"),
     ],
+    "backends/nats/topology.py": [(' f"{prefix}.r.>"],', ' f"{prefix}.r.>", f"{prefix}.w.>"],')],
+    "backends/nats/parts.py": [(NOTED, f"{NOTED}{WEIGHING}")],
     "runner.py": [("    return await _outcome(run, flow, params)\n", WRITING)],
 }
-"""What the next version does: it writes a fact of a kind that this one does not know, in every run it carries out."""
+"""What the next version does: it writes a fact of a kind that this one does not know, in every run it carries out.
+
+Its journal has a further subject, and beside each chain lies one of a second shard."""
 
 
 @pytest.fixture
@@ -62,10 +72,12 @@ def test_a_run_with_facts_of_a_newer_version_is_left_to_newer_workers_while_all_
     new = room.worker(PYTHONPATH=newer)
     room.until((room.folder / "a.began").exists, "the newer worker is in the middle of it")
     old = room.worker()
+    assert room.asked(listed) == [1], "whoever is older starts, and lists runs alone"
     checks = {check.name: check for check in room.asked(examine)}
     assert "0.1.0, 0.2.0 at work on one store" in checks["versions"].text
     assert (checks["facts"].ok, checks["facts"].text[:6]) == (False, "run 1:")
     assert "upgrade tsuzuki" in checks["facts"].do
+    assert checks["journals"].ok
     new.kill()
 
     others = [room.submit("quick", number=number) for number in range(3)]
@@ -80,6 +92,11 @@ def test_a_run_with_facts_of_a_newer_version_is_left_to_newer_workers_while_all_
     assert (ended.status, ended.attempt) == (Status.COMPLETED, 2)
     kinds = [fact.kind for fact in room.asked(lambda runs: facts(runs, run)) if isinstance(fact, Unknown)]
     assert kinds == ["Weighed", "Weighed"], "who does not know it shows it"
+    assert room.asked(listed) == [1, 2, 3, 4]
+
+
+async def listed(runs: Runs) -> list[int]:
+    return sorted(run.number for run in await runs.list())
 
 
 async def claimed_here(runs: Runs, run: Run) -> list[object]:

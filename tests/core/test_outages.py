@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tsuzuki import Runs, Status
+from tsuzuki import Run, Runs, Status
 from tsuzuki.backends.address import open_backend
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.errors import NotAStore, RunNotFound, StoreClosed, StoreUnavailable
@@ -64,3 +64,32 @@ async def test_a_file_that_was_closed_is_not_waited_for(tmp_path: Path) -> None:
     await store.close()
     with pytest.raises(StoreClosed, match="was closed"):
         await asyncio.wait_for(waiting, 20)
+
+
+async def test_what_passes_is_asked_again_by_who_cancels_and_nothing_else() -> None:
+    store = MemoryBackend()
+    run = await b.submitted(store)
+    looks = 0
+
+    class Electing(MemoryBackend):
+        """Has no answer yet."""
+
+        passing = True
+
+        async def get(self, run_id: str) -> Run | None:
+            nonlocal looks
+            looks += 1
+            if looks > 2:
+                return await store.get(run_id)
+            error = StoreUnavailable("no leader yet")
+            error.passing = self.passing
+            raise error
+
+    electing = Electing()
+    electing.ask = store.ask  # type: ignore[method-assign]  # what is asked is asked of the store
+    _, row = await Runs(electing).cancel(run.id)
+    assert (row.status, looks) == (Status.CANCELLED, 3)
+    looks, electing.passing = 0, False
+    with pytest.raises(StoreUnavailable):
+        await Runs(electing).cancel(run.id)
+    assert looks == 1

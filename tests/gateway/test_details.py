@@ -6,6 +6,7 @@ import pytest
 
 from tests.gateway.conftest import House, Serve
 from tsuzuki import flow, task
+from tsuzuki.errors import StoreUnavailable
 from tsuzuki.gateway.options import Options
 from tsuzuki.keyring import Keyring
 
@@ -178,3 +179,17 @@ async def test_the_page_is_told_its_language_and_the_header_of_keys(serve: Serve
     house = await serve(Options(dashboard_lang="ja", api_key_header="X-Team-Key"))
     page = (await house.client.get("/")).text
     assert '<html lang="ja" data-language="ja" data-key-header="X-Team-Key">' in page
+
+
+async def test_a_cancel_that_is_done_and_cannot_be_shown_says_so(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store may go away between the two, and a bare error would say that nothing was done."""
+    run_id = await house.submit("sums")
+
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("it is away", "it is away")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(house.app.state.gateway.snapshots, "document", away)
+        told = await house.post(f"/runs/{run_id}/cancel", code=503)
+    assert "the run is cancelled, or is about to be; only how it stands cannot be read" in told["detail"]
+    assert (await house.get(f"/runs/{run_id}"))["status"] == "CANCELLED"

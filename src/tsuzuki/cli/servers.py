@@ -17,6 +17,8 @@ from tsuzuki.servers import process, unit
 from tsuzuki.servers.place import PID_FILE, Place, Told
 
 _PORT: Final = click.IntRange(1, 65535)
+_ENOUGH: Final = 3
+"""From so many servers on a cluster stands losses, and a store should be kept on three of them."""
 
 
 def _place(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Place:
@@ -100,15 +102,17 @@ def _started(
     place.furnish(told, user, password, more.read() if more else "")
     pid = process.start(place, told, timeout)
     click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
-    for line in _next(told, place):
+    for line in next_steps(told, place):
         click.echo(line)
     return 0
 
 
-def _next(told: Told, place: Place) -> list[str]:
+def next_steps(told: Told, place: Place) -> list[str]:
+    """Says what to do with a server that has been started."""
     command, there = ourselves(), f" --dir {shlex.quote(str(place.folder))}"
     stop = f"  stop       {command} nats down --confirm{there}"
-    if told.cluster and not told.routes:
+    size = int((process.monitor(told, "jsz").get("meta_cluster") or {}).get("cluster_size") or 0)
+    if told.cluster and size < _ENOUGH:
         route = told.reached if told.cluster_port == Told().cluster_port else f"{told.reached}:{told.cluster_port}"
         wait = (
             f"  next       on another machine: {command} nats join {route} --cluster {told.cluster} --host ITS-ADDRESS"
@@ -119,10 +123,18 @@ def _next(told: Told, place: Place) -> list[str]:
             stop,
         ]
     return [
-        f"  use        {command} up --backend {shlex.quote(told.url)}",
+        f"  use        {command} up --backend {shlex.quote(_address(told, size))}",
         f"  look       {command} nats status{there}",
         stop,
     ]
+
+
+def _address(told: Told, size: int) -> str:
+    """Gives the address to use: of a cluster all servers, where this one knows an address of each; three copies."""
+    if not told.cluster:
+        return told.url
+    known = sorted(process.monitor(told, "varz").get("connect_urls") or ())
+    return f"nats://{','.join(known)}?replicas=3" if len(known) == size else f"{told.url}?replicas=3"
 
 
 def _identity() -> tuple[str, str]:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from tsuzuki import llm, settings
 from tsuzuki.backends import Query as RunQuery
 from tsuzuki.codec import params_digest, plain_params, short
-from tsuzuki.errors import BadListQuery, BadParams, StoreError, TsuzukiError
+from tsuzuki.errors import BadListQuery, BadParams, StoreError, StoreUnavailable, TsuzukiError
 from tsuzuki.gateway import cursors
 from tsuzuki.gateway.answers import answer, problems, raw, read, takes
 from tsuzuki.gateway.bodies import CancelRun, ResumeRun, SubmitBatch, SubmitRun
@@ -24,6 +24,7 @@ from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplac
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
 from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.outages import for_moments
 from tsuzuki.runs import Runs
 
 logger: Final = logging.getLogger("tsuzuki.gateway")
@@ -310,13 +311,22 @@ async def cancel(run_id: RunId, request: Request, session: InSession) -> Respons
 
     Where it waited for a batch of language models, the provider is asked to end that.
     """
-    row = await session.run(run_id)
+    row = await for_moments(session.run, run_id)
     asked = await read(request, CancelRun, session.gateway.options.max_request_bytes, optional=True)
     result, row = await session.runs.cancel(row.id, reason=asked.reason or "", by=session.by)
-    answered = answer(await session.gateway.snapshots.document(row))
+    answered = await _answered(session, row, "the run is cancelled, or is about to be")
     if result is RunUpdateResult.UPDATED and row.status is Status.CANCELLED:
         answered.background = BackgroundTask(_end_batches, session.runs, row)
     return answered
+
+
+async def _answered(session: Session, row: Run, done: str) -> Response:
+    """Shows a run of which something was asked; where it cannot be read any more, at least that it is done is told."""
+    try:
+        return answer(await for_moments(session.gateway.snapshots.document, row))
+    except StoreUnavailable as error:
+        told = f"{done}; only how it stands cannot be read just now"
+        raise StoreUnavailable(f"{told}: {error}", f"{told}: {error.advice}") from error
 
 
 async def _end_batches(runs: Runs, row: Run) -> None:
@@ -336,10 +346,10 @@ async def _end_batches(runs: Runs, row: Run) -> None:
 )
 async def resume(run_id: RunId, request: Request, session: InSession) -> Response:
     """Lets a run that failed or was cancelled go on; what had finished is not done again."""
-    row = await session.run(run_id)
+    row = await for_moments(session.run, run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
     row = await session.runs.resume(row.id, failed=asked.failed, by=session.by, share=True)
-    return answer(await session.gateway.snapshots.document(row))
+    return await _answered(session, row, "the run was resumed")
 
 
 @router.delete("/runs/{run_id}", summary="Remove a run", response_model=Removed, responses=problems(404, 409))

@@ -13,9 +13,11 @@ from tests.nats_cluster import Cluster
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Query
 from tsuzuki.backends.nats import NatsBackend
+from tsuzuki.cli import servers
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run
+from tsuzuki.servers.place import Place, Told
 from tsuzuki.testing import builders as b
 
 pytestmark = pytest.mark.timeout(240)
@@ -162,3 +164,14 @@ async def test_a_run_goes_on_while_each_node_is_lost_in_turn(cluster: Cluster, o
             await progressed(watcher, run, 30 + 50 * len(lost))
             cluster.start()
         await completed(watcher, work, run)
+
+
+def test_whoever_starts_the_third_server_is_told_the_address_of_all_and_to_keep_three_copies(cluster: Cluster) -> None:
+    node = cluster.nodes["n2"]
+    told = Told(cluster="c", port=node.port, http_port=node.monitor)
+    (line,) = [line for line in servers.next_steps(told, Place(node.folder)) if line.startswith("  use ")]
+    hosts, _, query = line.partition("nats://")[2].strip("'").partition("?")
+    assert (set(hosts.split(",")), query) == (
+        {f"127.0.0.1:{each.port}" for each in cluster.nodes.values()},
+        "replicas=3",
+    )

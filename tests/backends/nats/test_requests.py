@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import msgspec
+import nats
 import pytest
 
 from tests.backends.nats.conftest import Open
@@ -13,8 +14,10 @@ from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Status
 from tsuzuki import facts as f
-from tsuzuki.backends.nats import NatsBackend, administration, topology
+from tsuzuki.backends import Query
+from tsuzuki.backends.nats import NatsBackend, administration, requests, topology
 from tsuzuki.backends.nats.requests import Fate
+from tsuzuki.errors import StoreError
 from tsuzuki.lifecycle import RunUpdateResult
 from tsuzuki.testing import builders as b
 
@@ -117,17 +120,66 @@ async def test_what_an_asker_asked_for_that_was_killed_is_done_once(
     assert await let_in(stores[0], run.id) == [int(told)]
 
 
+@pytest.mark.parametrize("old", [600.0, 0.0])
 async def test_what_was_asked_while_nobody_followed_is_done_before_anybody_claims(
-    pair: tuple[NatsBackend, NatsBackend],
+    pair: tuple[NatsBackend, NatsBackend], monkeypatch: pytest.MonkeyPatch, old: float
 ) -> None:
     """As after a restore, or when all workers were away: a short run would have ended before somebody looked."""
     one, two = pair
+    monkeypatch.setattr(requests, "LEFT", 0.0)  # whoever asked has had its time
+    monkeypatch.setattr(requests, "OLD", old)
     runs = [await b.submitted(one) for _ in range(60)]
     for run in runs:
-        await one._parts.requests.put(run.id, f.CancelAsked(at=one.clock.now() - 3))
+        await one._parts.requests.put(run.id, b.cancel())
     last = await b.submitted(one)
     assert [claim.run.id for claim in await two.claim("worker", tags=["default"], limit=100)] == [last.id]
     assert {(await b.row(one, run.id)).status for run in runs} == {Status.CANCELLED}
+
+
+@pytest.mark.parametrize("old", [600.0, 0.0])
+async def test_a_request_counts_from_when_the_server_kept_it(
+    nats_server: NatsServer, pair: tuple[NatsBackend, NatsBackend], monkeypatch: pytest.MonkeyPatch, old: float
+) -> None:
+    """The clock of whoever asked may be an hour behind, or we were away; nonsense beside it harms nobody."""
+    one, two = pair
+    monkeypatch.setattr(requests, "OLD", old)
+    run = await b.submitted(one)
+    held = await b.claimed(one)
+    subject = one._parts.topology.request
+    client = await nats.connect(nats_server.url)
+    try:
+        await two.counts()  # it follows the journal
+        wrong = msgspec.json.encode({"kind": "CancelAsked", "at": one.clock.now() - 3600})
+        for asked_of in (run.id, held.run.id):
+            await client.jetstream().publish(subject(asked_of), b"{")
+            await client.jetstream().publish(subject(asked_of), wrong)
+    finally:
+        await client.close()
+
+    async def done() -> bool:
+        return (await b.row(one, run.id)).status is Status.CANCELLED
+
+    await until(done)
+    await one.append(held, [f.RunCancelled(at=one.clock.now(), attempt=held.attempt)])
+    for each in (run.id, held.run.id):
+        (told,) = [entry.fact for entry in await one.read(each) if isinstance(entry.fact, f.CancelAsked)]
+        assert abs(told.at - one.clock.now()) < 60
+    assert not [row for row in await two.search(Query()) if not row.status.terminal]
+
+
+async def test_a_message_in_a_journal_that_is_none_keeps_nobody_from_the_lists(
+    nats_server: NatsServer, pair: tuple[NatsBackend, NatsBackend]
+) -> None:
+    one, two = pair
+    run = await b.submitted(one)
+    client = await nats.connect(nats_server.url)
+    try:
+        await client.jetstream().publish(one._parts.topology.chain("ghost"), b"nonsense")
+    finally:
+        await client.close()
+    assert [row.id for row in await two.search(Query())] == [run.id]
+    with pytest.raises(StoreError, match="not written by Tsuzuki"):
+        await two.get("ghost")
 
 
 async def test_a_request_from_before_an_end_does_nothing_after_it(pair: tuple[NatsBackend, NatsBackend]) -> None:
@@ -179,15 +231,15 @@ async def test_a_cancel_of_a_dead_holders_run_is_settled_also_where_another_let_
 ) -> None:
     one, two = pair
     claim = await b.claimed(one)
-    put, requests = two._parts.requests.put, two._parts.requests
+    put, asking = two._parts.requests.put, two._parts.requests
 
-    async def slowly(run_id: str, fact: f.Fact) -> int:
-        seq = await put(run_id, fact)
-        while await requests.fate(run_id, seq) is not Fate.LET_IN:
+    async def slowly(run_id: str, fact: f.Fact, patience: float) -> int:
+        seq = await put(run_id, fact, patience)
+        while await asking.fate(run_id, seq) is not Fate.LET_IN:
             await asyncio.sleep(0.01)
         return seq
 
-    monkeypatch.setattr(requests, "put", slowly)
+    monkeypatch.setattr(asking, "put", slowly)
     result, row = await two.ask(claim.run.id, b.cancel(), dead=frozenset({claim.run.holder or ""}))
     assert row is not None
     assert (result, row.status) == (RunUpdateResult.UPDATED, Status.CANCELLED)

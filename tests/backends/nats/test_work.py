@@ -2,6 +2,7 @@
 # ruff: noqa: SLF001 - it looks at the queue itself, and loses what else only a crash or the network would lose
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -261,7 +262,8 @@ async def test_a_run_of_many_ack_waits_is_executed_once(url: str, opened: Open) 
         dealer = tickets.Dealer(two._parts.wire, two._parts.topology, group_of(run), lambda *_: None)
         ending = asyncio.create_task(Runs(two).wait(run.id))
         while not ending.done():
-            assert await dealer.deal(1, 0.0) == []
+            with contextlib.suppress(Unclear):  # a busy machine has no answer within its second, and that tells nothing
+                assert await dealer.deal(1, 0.0) == []
             await asyncio.wait({ending}, timeout=0.1)
         assert (await ending).status is Status.COMPLETED
         assert (await consumer(one, run))["num_redelivered"] == 0

@@ -114,7 +114,7 @@ async def test_whoever_starts_sets_the_limits_of_consumers_anew(
 
 
 async def test_only_tickets_come_into_the_work_queue(url: str, opened: Open) -> None:
-    store = await opened(url)
+    store = await opened(url, timeout=0.5)
     work = store._parts.topology.all_work.removesuffix(".>")
     with pytest.raises(Unclear):
         await store._parts.wire.publish(f"{work}.zzz", b"{}")
@@ -140,6 +140,22 @@ async def test_a_work_queue_that_took_anything_takes_only_tickets_from_now_on(
     await store.examine()
     assert await queued(store) == {run.id}
     assert await given(store) == [run.id]
+
+
+async def test_what_a_later_version_has_let_into_the_work_queue_is_left_alone(url: str, opened: Open) -> None:
+    store = await opened(url)
+    names = store._parts.topology
+    config = {**names.streams()[names.work], "subjects": [names.all_tickets, f"{names.all_tickets}.*"]}
+    await store._parts.wire.api(administration.update_stream(names.work), **config)
+    await store._parts.wire.publish(f"{names.all_tickets.replace('*', 'x')}.1", b"of a later version")
+    older = await opened(url)
+    run = await b.submitted(older)
+    assert await given(older) == [run.id]
+    await older.beat(WorkerRecord(id="w"))
+    checks = {check.name: check for check in await older.examine()}
+    assert "1 tickets, 0 of them of no use" in checks["tickets"].text
+    told = await older._parts.wire.api(topology.stream_info(names.work))
+    assert told["state"]["messages"] == 2
 
 
 async def test_a_work_queue_that_takes_anything_will_do_where_it_cannot_be_changed(
@@ -203,3 +219,41 @@ def test_a_ticket_says_which_run_it_is_for() -> None:
     run = b.a_run(number=7, tag="gpu")
     said = msgspec.json.decode(tickets.write(run))
     assert said == {"run_id": run.id, "flow_name": "crawl", "tag": "gpu", "number": 7}
+
+
+async def test_the_consumers_of_flows_that_nobody_asks_for_are_removed_and_made_again(
+    url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topology, "UNUSED", 1)
+    store = await opened(url)
+    flows = [f"flow {number}" for number in range(3)]
+    runs = [await b.submitted(store, flow=flow) for flow in flows * 2]
+
+    async def consumers() -> int:
+        told = await store._parts.wire.api(topology.stream_info(store._parts.topology.work))
+        return int(told["state"]["consumer_count"])
+
+    async def none() -> bool:
+        return not await consumers()
+
+    first = await store.claim("w", tags=["default"], flows=flows, limit=3)
+    assert await consumers() == 3
+    for claim in first:
+        await store.append(claim, [b.ending(Status.COMPLETED)])
+    await until(none)
+    second = await store.claim("w", tags=["default"], flows=flows, limit=3)
+    assert [claim.run.id for claim in (*first, *second)] == [run.id for run in runs], "what waits has stayed"
+
+
+async def test_a_priority_for_each_run_makes_no_consumer_for_each(url: str, opened: Open) -> None:
+    """A time, a price: whoever orders runs by such a number gets that order, and the queue stays small."""
+    store = await opened(url)
+    runs = [await b.submitted(store, priority=1_700_000_000 + number) for number in range(30)]
+    usual = await b.submitted(store, priority=100)
+    assert len(await queued(store)) == 1
+    claims = [claim for _ in range(4) for claim in await store.claim("w", tags=["default"], limit=10)]
+    assert [claim.run.id for claim in claims] == [*(run.id for run in reversed(runs)), usual.id]
+    told = await store._parts.wire.api(topology.stream_info(store._parts.topology.work))
+    assert told["state"]["consumer_count"] == 1
+    checks = {check.name: check for check in await store.examine()}
+    assert "0 missing and written" in checks["tickets"].text

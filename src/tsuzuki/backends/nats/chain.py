@@ -1,7 +1,6 @@
 """Reads and extends the chains of runs; fenced, and sure of what was written when an acknowledgement got lost."""
 
 import asyncio
-import base64
 import logging
 import uuid
 from collections import OrderedDict
@@ -14,9 +13,9 @@ import msgspec
 from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
-from tsuzuki.backends.nats import frames, topology
+from tsuzuki.backends.nats import frames, leaders, topology
 from tsuzuki.backends.nats.blobs import Blobs
-from tsuzuki.backends.nats.faults import IN_FLIGHT, NO_MESSAGE, PASSED, ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import IN_FLIGHT, PASSED, ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import ELSEWHERE, Frame, Tip
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
@@ -105,14 +104,8 @@ class Chain:
         stream = self._topology.journal
         if not self._leader:
             return _message(await self._wire.ask(topology.direct_get(stream), msgspec.json.encode(which)))
-        try:
-            told = await self._wire.api(topology.leader_get(stream), **which)
-        except ApiError as error:
-            if error.error == NO_MESSAGE or error.code == 404:  # noqa: PLR2004 - the code of HTTP
-                return None
-            raise
-        message = told["message"]
-        return int(message["seq"]), base64.b64decode(message.get("data", ""))
+        found = await leaders.message(self._wire, stream, self._options.timeout, **which)
+        return None if found is None else (int(found["seq"]), leaders.body(found))
 
     async def mark_at(self, seq: int) -> str | None:
         """Reads the mark of the message at a sequence; None where there is none."""

@@ -55,6 +55,10 @@ class Unclear(Exception):
     """No answer came: what was asked for may have happened, or may not."""
 
 
+class Away(Unclear):
+    """There was no connection: nothing was asked."""
+
+
 class _Error(msgspec.Struct):
     code: int = 0
     err_code: int = 0
@@ -97,11 +101,19 @@ def unclear(error: StoreUnavailable) -> StoreUnavailable:
     return StoreUnavailable(f"{error}; {told}", f"{error.advice}; {told}" if error.advice else told)
 
 
+def unclear_request(error: StoreUnavailable) -> StoreUnavailable:
+    """Says what whoever asked something of a run may assume when nobody can tell whether that was let in."""
+    told = "what was asked may or may not have been let in: look at the run, or ask again, which does no harm"
+    return StoreUnavailable(f"{error}; {told}", f"{error.advice}; {told}" if error.advice else told)
+
+
 def fault(error: ApiError | Unclear, url: str) -> StoreError:
     """Says what a failed request means for the store."""
     if isinstance(error, Unclear):
         advice = "check the server, its disk and the network, then try again"
-        return StoreUnavailable(f"{url} does not answer ({error}); {advice}", f"its server does not answer; {advice}")
+        told = StoreUnavailable(f"{url} does not answer ({error}); {advice}", f"its server does not answer; {advice}")
+        told.passing = not isinstance(error, Away)
+        return told
     if error.full or error.there_already:
         advice = "nothing was half-written: purge old runs, or give it more room"
         return StoreUnavailable(f"{url}: JetStream is full ({error}); {advice}", f"JetStream is full; {advice}")

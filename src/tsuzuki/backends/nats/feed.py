@@ -64,6 +64,12 @@ class Feed:
         self.loaded = asyncio.Event()
         self.spoken_at = 0.0
         """When something was heard of the stream last, by the time of the loop; it speaks up every second."""
+        self._kept_at = "0"
+
+    @property
+    def kept_at(self) -> float:
+        """When the server has kept the message that is handed over just now (Unix seconds)."""
+        return int(self._kept_at) / NANO
 
     def start(self, after: int = 0) -> None:
         """Begins to follow, after a sequence."""
@@ -187,7 +193,7 @@ class Feed:
         if number != self._delivered + 1:
             self._broken.set()  # one was lost on the way: begin again where we were
             return
-        self._delivered = number
+        self._delivered, self._kept_at = number, words[-2]
         self._take(message.subject, seq, message.data)
         # The last of each subject come in the order of the stream, so this is where we are.
         self._last = seq

@@ -26,6 +26,7 @@ from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
+from tsuzuki.errors import StoreError
 from tsuzuki.lifecycle import Run
 
 logger: Final = logging.getLogger("tsuzuki.nats")
@@ -53,7 +54,7 @@ class Follower:
         chain: Chain,
         projection: Projection,
         news: Callable[[Run], None],
-        asked: Callable[[str, int, bytes], None],
+        asked: Callable[[str, int, bytes, float], None],
         caught_up: Callable[[], Awaitable[None]],
         subjects: list[str],
     ) -> None:
@@ -82,11 +83,17 @@ class Follower:
     # What is heard
 
     def _heard(self, subject: str, seq: int, data: bytes) -> None:
-        run_id = topology.last_token(subject)
-        if subject == self._names.request(run_id):
-            self._asked(run_id, seq, data)
+        if run_id := _last_of(self._names.all_requests, subject):
+            self._asked(run_id, seq, data, self.feed.kept_at)
             return
-        frame = frames.decode(data)
+        run_id = _last_of(self._names.all_chains, subject)
+        if not run_id:  # a later version has let it into the journal, and knows what it is
+            return
+        try:
+            frame = frames.decode(data)
+        except StoreError as error:  # it has no place in the lists, and must not keep what follows out of them
+            logger.warning("%s: %s", subject, error)
+            return
         fresh = self._projection.heard(run_id, seq, frame)
         if fresh and not self._chain.heard(seq, frame):
             self._take(run_id, seq, frame)
@@ -271,6 +278,13 @@ class Follower:
         if about.seq < last and about.seq and self._clock.now() - about.at > OLDEST:
             return "it is older than the traces of runs that were removed"
         return ""
+
+
+def _last_of(pattern: str, subject: str) -> str:
+    """Gives the last word of a subject, where a pattern fits it that leaves this one open; empty where none does."""
+    start = pattern[:-1]
+    last = subject[len(start) :] if subject.startswith(start) else ""
+    return "" if "." in last else last
 
 
 def _failed(opening: "asyncio.Task[None]") -> bool:

@@ -8,6 +8,7 @@ import msgspec
 from tsuzuki import facts as f
 from tsuzuki.backends import DeadLetter, Entry, Mark, dead_letter
 from tsuzuki.backends.filters import NO_PARAMS
+from tsuzuki.errors import StoreError
 from tsuzuki.lifecycle import Run, counted, fold, only_outcomes
 
 LARGE_PARAMS: Final = 2048
@@ -63,11 +64,19 @@ class _Head(msgspec.Struct, gc=False):
 
 
 encode: Final = msgspec.msgpack.Encoder().encode
-decode: Final = msgspec.msgpack.Decoder(Frame).decode
+_frame: Final = msgspec.msgpack.Decoder(Frame).decode
 _run: Final = msgspec.json.Decoder(Run).decode
 _row: Final = msgspec.msgpack.Decoder(_Row).decode
 _stamp: Final = msgspec.json.Decoder(_Stamp).decode
 _list: Final = msgspec.json.Decoder(list[_Head]).decode
+
+
+def decode(data: bytes) -> Frame:
+    """Reads a message; what is none was put into the journal by somebody else."""
+    try:
+        return _frame(data)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"a message of the journal makes no sense, and was not written by Tsuzuki: {error}") from error
 
 
 def encode_row(run: Run) -> bytes:

@@ -74,23 +74,23 @@ class Inspector:
 
     async def _look(self, worker: str) -> None:
         try:
-            state = (await self._wire.api(topology.stream_info(self._topology.work)))["state"]
-            old, self._end = self._end, int(state["last_seq"])
-            await self._inspect(old, worker)
+            told = await self._wire.api(topology.stream_info(self._topology.work))
+            old, self._end = self._end, int(told["state"]["last_seq"])
+            await self._inspect(tickets.ours(self._topology, told["config"]), old, worker)
         except (Unclear, ApiError, StoreError, sqlite3.Error) as error:
             logger.debug("the work queue cannot be looked through just now: %s", error)
 
     async def all(self) -> int:
         """Looks through the whole queue; gives how many tickets made no sense."""
-        state = (await self._wire.api(topology.stream_info(self._topology.work)))["state"]
-        self._next = int(state["first_seq"])
-        return await self._inspect(int(state["last_seq"]), "")
+        told = await self._wire.api(topology.stream_info(self._topology.work))
+        self._next = int(told["state"]["first_seq"])
+        return await self._inspect(tickets.ours(self._topology, told["config"]), int(told["state"]["last_seq"]), "")
 
-    async def _inspect(self, last: int, worker: str) -> int:
+    async def _inspect(self, subjects: str, last: int, worker: str) -> int:
         """Looks at the tickets up to a sequence that were not looked at yet; gives how many made no sense."""
         found = 0
         while self._next <= last:
-            page = [ticket for ticket in await self._page(self._next) if ticket.seq <= last]
+            page = [ticket for ticket in await self._page(subjects, self._next) if ticket.seq <= last]
             strangers = {ticket.run_id for ticket in page}
             strangers -= self._projection.known(sorted(strangers))
             for ticket in page:
@@ -102,8 +102,8 @@ class Inspector:
             self._next = page[-1].seq + 1 if page else last + 1
         return found
 
-    async def _page(self, first: int) -> list[Ticket]:
-        request = {"seq": first, "next_by_subj": self._topology.all_work, "batch": MOST}
+    async def _page(self, subjects: str, first: int) -> list[Ticket]:
+        request = {"seq": first, "next_by_subj": subjects, "batch": MOST}
         answers = await self._wire.many(topology.direct_get(self._topology.work), msgspec.json.encode(request))
         return [tickets.kept(answer) for answer in answers]
 

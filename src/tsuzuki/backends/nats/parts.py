@@ -40,7 +40,7 @@ from tsuzuki.backends.nats.wheels import NatsWheels
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.backends.nats.work import Work, group_of
 from tsuzuki.clock import Clock
-from tsuzuki.errors import StoreUnavailable
+from tsuzuki.errors import StoreError, StoreUnavailable
 from tsuzuki.lifecycle import ACTIVE, Run, Status
 
 logger: Final = logging.getLogger("tsuzuki.nats")
@@ -77,7 +77,7 @@ class Parts:
         self.blobs = Blobs(wire, names, self.reserve, clock)
         self.chain = Chain(wire, names, options, clock, self.blobs)
         self.journals = Journals(self.chain, self.projection.position)
-        self.requests = Requests(wire, names, clock, chain=self.chain, reserve=self.reserve, kept=requests)
+        self.requests = Requests(wire, names, options, clock, chain=self.chain, reserve=self.reserve, kept=requests)
         self.records = Records(wire, names, options, clock)
         self.keys = Keys(self.chain, self.records, names, clock)
         self.logs = Logs(wire, names)
@@ -119,7 +119,7 @@ class Parts:
             projection=self.projection,
             written=self.written,
         )
-        self.requests.settle = self.queue.settle
+        self.requests.settle, self.requests.row = self.queue.settle, self.projection.row
         self.desk = self._desk()
         self.follower = self._follower(requests=requests)
         self._state = Feed(wire, clock, names.state, [names.all_workers, names.all_progress], self._learn)
@@ -370,7 +370,10 @@ class Parts:
 
     async def _unknown(self, run_id: str) -> bool:
         """Tells whether a run is no more, or never was."""
-        return await self.chain.last(run_id) is None
+        try:
+            return await self.chain.last(run_id) is None
+        except StoreError:  # something is there that cannot be read
+            return False
 
     async def _over(self, run_id: str) -> bool:
         """Tells whether nobody holds a run any more, nor writes anything of it."""

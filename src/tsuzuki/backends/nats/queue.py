@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,7 +13,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends.nats import frames
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
-from tsuzuki.backends.nats.faults import ApiError, Unclear, fault, unclear
+from tsuzuki.backends.nats.faults import ApiError, Unclear, fault, unclear, unclear_request
 from tsuzuki.backends.nats.frames import ELSEWHERE, HUGE_PARAMS, Frame, Tip
 from tsuzuki.backends.nats.keys import SUBMITTER, Keys, Taken, is_taken_back
 from tsuzuki.backends.nats.options import Options
@@ -28,7 +28,19 @@ from tsuzuki.lifecycle import Run, RunUpdateResult, cancel_facts, refold, reques
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
+ELECTION: Final = 10.0
+"""So long, or longer where a store says so, an asker waits for it: a cluster that has lost its leader needs 4 to 7."""
+
+Answer = TypeVar("Answer")
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
+
+
+class _Asking:
+    """What somebody asks of a run, until when a store that is away is waited for, and how far that has come."""
+
+    def __init__(self, run_id: str, fact: f.Fact, dead: frozenset[str], until: float) -> None:
+        self.run_id, self.fact, self.dead, self.until = run_id, fact, dead, until
+        self.request, self.begun = 0, False
 
 
 class Queue:
@@ -173,50 +185,73 @@ class Queue:
     # Asking
 
     async def ask(self, run_id: str, fact: f.Fact, dead: frozenset[str]) -> tuple[RunUpdateResult, Run | None]:
-        """Keeps a request and sees it into the chain: its holder lets it in, or where there is none, we do."""
-        request = 0
+        """Keeps a request and sees it into the chain: its holder lets it in, or where there is none, we do.
+
+        A store that is away for a moment is waited for; nothing is asked twice by that.
+        """
+        patience = max(ELECTION, self._options.timeout)
+        asking = _Asking(run_id, fact, dead, self._clock.monotonic() + patience)
         try:
-            while True:
-                tip = await self._last(run_id)
-                if tip is None or tip.run is None:
-                    return RunUpdateResult.NOT_FOUND, None
-                run, let_in = tip.run, False
-                if 0 < request < tip.seq:
-                    let_in = await self._requests.fate(run_id, request) is Fate.LET_IN
-                facts = _left(run, fact, dead) if let_in else request_facts(run, fact, dead)
-                if let_in and not facts:
-                    return RunUpdateResult.UPDATED, run
-                if not facts:
-                    ended = run.status.terminal
-                    return (RunUpdateResult.ALREADY_TERMINAL if ended else RunUpdateResult.UPDATED), run
-                if not request:
-                    request, row = await self._published(run, fact, dead)
-                    if row is not None:
-                        return RunUpdateResult.UPDATED, row
-                try:
-                    return RunUpdateResult.UPDATED, await self._let_in(tip, run, facts, 0 if let_in else request)
-                except Passed:
-                    continue
+            return await self._ask(asking)
+        except StoreUnavailable as error:
+            if not asking.begun or isinstance(error.__cause__, ApiError):  # nothing was asked, or it was refused
+                raise
+            raise unclear_request(error) from error.__cause__
         finally:
-            self._requests.answered(request)
+            self._requests.answered(asking.request)
 
-    async def _published(self, run: Run, fact: f.Fact, dead: frozenset[str]) -> tuple[int, Run | None]:
-        """Keeps a request, and gives a living holder a moment to let it in; with the row after it, where he did."""
+    async def _ask(self, asking: _Asking) -> tuple[RunUpdateResult, Run | None]:
+        run_id, fact, dead = asking.run_id, asking.fact, asking.dead
+        while True:
+            tip = await self._read(partial(self._chain.last, run_id), asking)
+            if tip is None or tip.run is None:
+                return RunUpdateResult.NOT_FOUND, None
+            run, let_in = tip.run, False
+            if 0 < asking.request < tip.seq:
+                fate = await self._read(partial(self._requests.fate, run_id, asking.request), asking)
+                let_in = fate is Fate.LET_IN
+            facts = _left(run, fact, dead) if let_in else request_facts(run, fact, dead)
+            if let_in and not facts:
+                return RunUpdateResult.UPDATED, run
+            if not facts:
+                ended = run.status.terminal
+                return (RunUpdateResult.ALREADY_TERMINAL if ended else RunUpdateResult.UPDATED), run
+            if not asking.request and (row := await self._published(run, asking)) is not None:
+                return RunUpdateResult.UPDATED, row
+            request, patience = 0 if let_in else asking.request, self._left_for(asking)
+            try:
+                return RunUpdateResult.UPDATED, await self._let_in(tip, run, facts, request, patience)
+            except Passed:
+                continue
+
+    async def _read(self, read: Callable[[], Awaitable[Answer]], asking: _Asking) -> Answer:
+        try:
+            return await self._chain.patiently(read, self._left_for(asking))
+        except ApiError as error:
+            raise fault(error, self._options.url) from error
+
+    def _left_for(self, asking: _Asking) -> float:
+        return max(asking.until - self._clock.monotonic(), 0.0)
+
+    async def _published(self, run: Run, asking: _Asking) -> Run | None:
+        """Keeps a request, and gives a living holder a moment to let it in; gives the row after it, where he did."""
         if run.status.terminal:  # refused without a trace where its key is held
-            await self._keys.take(msgspec.structs.replace(run, attempt=run.attempt + 1))
-        request = await self._requests.put(run.id, fact)
-        if not request or run.holder is None or run.holder in dead:
-            return request, None
+            again = msgspec.structs.replace(run, attempt=run.attempt + 1)
+            await self._read(partial(self._keys.take, again), asking)
+        asking.begun = True
+        request = asking.request = await self._requests.put(run.id, asking.fact, self._left_for(asking))
+        if not request or run.holder is None or run.holder in asking.dead:
+            return None
         tip = await self._requests.awaited(run.id, request)
-        return request, None if tip is None else tip.run
+        return None if tip is None else tip.run
 
-    async def _let_in(self, tip: Tip, run: Run, facts: Sequence[f.Fact], request: int) -> Run:
+    async def _let_in(self, tip: Tip, run: Run, facts: Sequence[f.Fact], request: int, patience: float) -> Run:
         """Extends the chain by what a request appends."""
         mark, stamp = self._chain.mark(), self._projection.stamp()
         frame, row = frames.extended(tip, run, facts, mark, stamp, request=request)
         if run.status.terminal:
-            await self._keys.take(row)
-        write = partial(self._chain.extend, run.id, tip, frame, row, patience=self._options.timeout)
+            await self._chain.patiently(partial(self._keys.take, row), patience)
+        write = partial(self._chain.extend, run.id, tip, frame, row, patience=patience)
         cancels = isinstance(facts[0], f.CancelAsked)
         written = await (self._reserve.urgently(write) if cancels else write())
         await self._written(written, facts)
@@ -228,7 +263,7 @@ class Queue:
             facts = request_facts(tip.run, fact, frozenset())
             try:
                 if facts:
-                    await self._let_in(tip, tip.run, facts, request)
+                    await self._let_in(tip, tip.run, facts, request, self._options.timeout)
                 return
             except Passed:
                 if await self._requests.fate(run_id, request) is not Fate.OPEN:

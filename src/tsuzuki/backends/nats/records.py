@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from nats.aio.msg import Msg
 
-from tsuzuki.backends.nats import topology
+from tsuzuki.backends.nats import leaders, topology
 from tsuzuki.backends.nats.faults import IN_FLIGHT, PASSED, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
@@ -36,13 +36,8 @@ class Records:
         """Reads a record and its sequence."""
         request = {"last_by_subj": subject}
         if self._options.replicas > 1:
-            try:
-                told = (await self._wire.api(topology.leader_get(self._stream), **request))["message"]
-            except ApiError as error:
-                if error.code == 404:  # noqa: PLR2004 - the code of HTTP
-                    return {}, 0
-                raise
-            return msgspec.json.decode(msgspec.json.decode(f'"{told["data"]}"', type=bytes)), int(told["seq"])
+            found = await leaders.message(self._wire, self._stream, self._options.timeout, **request)
+            return ({}, 0) if found is None else (msgspec.json.decode(leaders.body(found)), int(found["seq"]))
         answer = await self._wire.ask(topology.direct_get(self._stream), msgspec.json.encode(request))
         return _read(answer)
 

@@ -7,11 +7,14 @@ names its sequence, and as both are in one stream, only messages after the reque
 """
 
 import asyncio
+import base64
 import contextlib
 import logging
 import random
+import sqlite3
 from collections.abc import Awaitable, Callable
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -19,15 +22,18 @@ from nats.aio.msg import Msg
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Check
-from tsuzuki.backends.nats import frames, topology
+from tsuzuki.backends.nats import frames, leaders, topology
 from tsuzuki.backends.nats.chain import MOST_AT_ONCE, Chain
 from tsuzuki.backends.nats.faults import DENIED, ApiError, Unclear
 from tsuzuki.backends.nats.frames import Tip
+from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.reserve import Reserve
+from tsuzuki.backends.nats.servertime import seconds
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
 from tsuzuki.errors import TsuzukiError
+from tsuzuki.lifecycle import Run
 
 logger: Final = logging.getLogger("tsuzuki.nats")
 
@@ -39,8 +45,9 @@ SELDOM: Final = 0.02
 LEFT: Final = 1.0
 """After so many seconds, and up to as many more, a request that nobody let in is let in by who hears of it."""
 OLD: Final = 600.0
-"""Requests that are older are left alone by who hears of them when it starts (seconds)."""
-MOST: Final = 1000
+"""A resume that is older is left alone by who hears of it when it starts: nobody counts on it any more (seconds)."""
+AT_ONCE: Final = 32
+"""How many requests are seen to at a time."""
 LONGEST: Final = 5.0
 """How long one that begins to follow waits for them (seconds)."""
 _LOOKS: Final = (0.0, 0.002, 0.01, 0.05, 0.2)
@@ -63,18 +70,30 @@ class Requests:
     """The requests of all runs."""
 
     def __init__(
-        self, wire: Wire, names: Topology, clock: Clock, *, chain: Chain, reserve: Reserve, kept: bool
+        self,
+        wire: Wire,
+        names: Topology,
+        options: Options,
+        clock: Clock,
+        *,
+        chain: Chain,
+        reserve: Reserve,
+        kept: bool,
     ) -> None:
         self._wire, self._topology, self._clock, self._chain, self._reserve = wire, names, clock, chain, reserve
+        self._timeout = options.timeout
         self._asked_here: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._found: set[asyncio.Task[None]] = set()
+        self._old: dict[str, tuple[int, f.Fact]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self.kept = kept
         """Whether the store keeps requests: one of old does once an admin has opened it."""
         self.let_in: LetIn = _nobody
         self.held_since: HeldSince = _never
         self.followed: Callable[[], bool] = bool
         self.settle: Settle = _nothing
+        self.row: Callable[[str], Run | None] = _unknown
 
     async def close(self) -> None:
         """Leaves."""
@@ -84,38 +103,51 @@ class Requests:
 
     # Asking
 
-    async def put(self, run_id: str, fact: f.Fact) -> int:
-        """Keeps a request; gives its sequence, 0 where that is unclear or not possible: the chain has to do."""
+    async def put(self, run_id: str, fact: f.Fact, patience: float = 0.0) -> int:
+        """Keeps a request, once; gives its sequence, 0 where that is not possible: the chain has to do.
+
+        Where the answer gets lost it is looked for by its name, and asked again where it is not there.
+        """
         if not self.kept:
             return 0
-        subject, data = self._topology.request(run_id), f.encode(fact)
+        write = self._reserve.urgently if isinstance(fact, f.CancelAsked) else _plainly
+        publish = partial(self._publish, run_id, f.encode(fact), self._chain.mark(), [])
         try:
-            write = self._reserve.urgently if isinstance(fact, f.CancelAsked) else _plainly
-            request = await write(lambda: self._wire.publish(subject, data))
+            request = await write(lambda: self._chain.patiently(publish, patience))
         except ApiError as error:
             if error.error != DENIED:
                 raise
             self.kept = False  # this user has no right to it, and need not try again
             return 0
-        except Unclear as error:
-            logger.debug("whether the request for run %s is kept is unclear: %s", run_id, error)
-            return 0
         self._asked_here.add(request)
         self.let_in(run_id, request, fact)
         return request
 
+    async def _publish(self, run_id: str, data: bytes, name: str, tries: list[str]) -> int:
+        if tries and (found := await self._named(run_id, name)):
+            return found
+        tries.append(name)
+        return await self._wire.publish(self._topology.request(run_id), data, once=name)
+
+    async def _named(self, run_id: str, name: str) -> int:
+        """Finds our own request among the last ones of a run; 0 where it is not there."""
+        journal, subject = self._topology.journal, self._topology.request(run_id)
+        last = await leaders.message(self._wire, journal, self._timeout, last_by_subj=subject)
+        return int(last["seq"]) if last is not None and name.encode() in base64.b64decode(last.get("hdrs", "")) else 0
+
     async def awaited(self, run_id: str, request: int) -> Tip | None:
         """Waits a moment for the holder to let a request in; gives where the chain ended then."""
         until, pause, seen = self._clock.monotonic() + PATIENCE, SOON, request
-        while self._clock.monotonic() < until:
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, SELDOM)
-            for seq, frame in await self._chain.after(run_id, seen):
-                if request in frame.requests:
-                    return await self._chain.whole(frames.tip_of(frame, seq))
-                if frames.begins_anew(frame):
-                    return None
-                seen = seq
+        with contextlib.suppress(Unclear):  # then the asker looks, which has more patience
+            while self._clock.monotonic() < until:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, SELDOM)
+                for seq, frame in await self._chain.after(run_id, seen):
+                    if request in frame.requests:
+                        return await self._chain.whole(frames.tip_of(frame, seq))
+                    if frames.begins_anew(frame):
+                        return None
+                    seen = seq
         return None
 
     async def fate(self, run_id: str, request: int) -> Fate:
@@ -146,39 +178,60 @@ class Requests:
             await asyncio.sleep(pause)
             with contextlib.suppress(Unclear, ApiError):
                 if found := await self._after(run_id, since):
-                    for request, data in found:
-                        self._hear(run_id, request, data)
+                    for request, data, at in found:
+                        self._hear(run_id, request, data, at)
                     return
 
-    async def _after(self, run_id: str, seq: int) -> list[tuple[int, bytes]]:
-        """Reads the requests of a run after a sequence."""
+    async def _after(self, run_id: str, seq: int) -> list[tuple[int, bytes, float]]:
+        """Reads the requests of a run after a sequence, and when each was kept."""
         asked = {"seq": seq + 1, "next_by_subj": self._topology.request(run_id), "batch": MOST_AT_ONCE}
         answers = await self._wire.many(topology.direct_get(self._topology.journal), msgspec.json.encode(asked))
-        return [(int((answer.headers or {})["Nats-Sequence"]), answer.data) for answer in answers]
+        told = [(answer.headers or {}, answer.data) for answer in answers]
+        return [(int(told["Nats-Sequence"]), data, seconds(told["Nats-Time-Stamp"])) for told, data in told]
 
-    def _hear(self, run_id: str, request: int, data: bytes) -> None:
-        fact = f.decode(data)
-        if isinstance(fact, f.Fact) and request not in self._asked_here:
+    def _hear(self, run_id: str, request: int, data: bytes, at: float) -> None:
+        fact = _read(data, at)
+        if fact is not None and request not in self._asked_here:
             self.let_in(run_id, request, fact)
 
-    def heard(self, run_id: str, request: int, data: bytes) -> None:
+    def heard(self, run_id: str, request: int, data: bytes, at: float) -> None:
         """Takes note of a request: the holder lets it in, and if nobody does in time, whoever has heard of it."""
-        fact = f.decode(data)
-        if request in self._asked_here or not isinstance(fact, f.Fact):
+        fact = _read(data, at)
+        if fact is None or request in self._asked_here:
             return
         self.let_in(run_id, request, fact)
-        if self._clock.now() - fact.at < OLD and len(self._tasks) < MOST:
-            task = asyncio.get_running_loop().create_task(self._see_to(run_id, request, fact))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            if self._overdue(fact):
-                self._found.add(task)
-                task.add_done_callback(self._found.discard)
+        cancels = isinstance(fact, f.CancelAsked)
+        if self._clock.now() - at < OLD or (cancels and self.followed()):
+            self._take_on(run_id, request, fact)
+        elif cancels:
+            self._old[run_id] = request, fact
+
+    def _take_on(self, run_id: str, request: int, fact: f.Fact) -> None:
+        task = asyncio.get_running_loop().create_task(self._see_to(run_id, request, fact))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self._overdue(fact):
+            self._found.add(task)
+            task.add_done_callback(self._found.discard)
 
     async def caught_up(self) -> None:
-        """Waits until what was asked before we came is seen to: otherwise we would claim what is to be cancelled."""
+        """Waits until what was asked before we came is seen to: otherwise we would claim what is to be cancelled.
+
+        Of what is old nearly all is over: only now the rows tell of which runs that is not so.
+        """
+        old, self._old = self._old, {}
+        for run_id, (request, fact) in old.items():
+            if not self._has_ended(run_id):
+                self._take_on(run_id, request, fact)
         if self._found:
             await asyncio.wait(set(self._found), timeout=LONGEST)
+
+    def _has_ended(self, run_id: str) -> bool:
+        try:
+            row = self.row(run_id)
+        except (sqlite3.Error, msgspec.MsgspecError):  # the file is damaged: the chain tells
+            return False
+        return row is None or row.status.terminal
 
     def _overdue(self, fact: f.Fact) -> bool:
         """Tells whether an asker has had its time, and whoever followed the journal then."""
@@ -188,8 +241,9 @@ class Requests:
         if not self._overdue(fact):
             await asyncio.sleep(LEFT * random.uniform(1.0, 2.0))
         try:
-            if await self.fate(run_id, request) is Fate.OPEN:
-                await self.settle(run_id, request, fact)
+            async with self._turns:
+                if await self.fate(run_id, request) is Fate.OPEN:
+                    await self.settle(run_id, request, fact)
         except (TsuzukiError, Unclear, ApiError) as error:  # refused, or not ours to do: others hear of it too
             logger.debug("the request %d for run %s is left to others: %s", request, run_id, error)
 
@@ -217,12 +271,25 @@ class Requests:
         return Check("requests", ok=True, text=text)
 
 
+def _read(data: bytes, at: float) -> f.Fact | None:
+    """Reads a request, which was made when the server kept it: whoever asked may have a clock that is wrong."""
+    try:
+        fact = f.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return msgspec.structs.replace(fact, at=at) if isinstance(fact, f.Fact) else None
+
+
 async def _plainly(write: Callable[[], Awaitable[int]]) -> int:
     return await write()
 
 
 def _nobody(run_id: str, request: int, fact: f.Fact) -> None:
     """Nobody holds runs here."""
+
+
+def _unknown(run_id: str) -> Run | None:
+    """Nobody follows the journal here."""
 
 
 def _never(run_id: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tsuzuki.backends import Check, amount
-from tsuzuki.backends.nats import administration, topology
+from tsuzuki.backends.nats import administration, objects, topology
 from tsuzuki.backends.nats.faults import DENIED, FULL, NOT_FOUND, WITHOUT_JETSTREAM, ApiError, Unclear, fault
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.topology import Topology
@@ -18,7 +18,7 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 
 OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
-_KEPT: Final = ("subjects", "retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
+_KEPT: Final = ("retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
 _AGAIN: Final = 0.1
 """How long to wait before servers that have not found each other yet are asked again (seconds)."""
@@ -51,13 +51,16 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> tuple[int, b
 
 
 async def _widened(wire: Wire, names: Topology, kept: dict[str, dict[str, Any]], subjects: list[str]) -> bool:
-    """Lets requests into a journal of old, which has chains alone; tells whether it takes them."""
-    found, kept[names.journal] = kept[names.journal], {**kept[names.journal], "subjects": subjects}
-    if found.get("subjects") == subjects:
-        return True
-    if found.get("subjects") != subjects[:1]:
-        kept[names.journal] = found  # it is not ours
-        return False
+    """Lets requests into a journal of old, which has chains alone; tells whether it takes them.
+
+    What else it takes was let in by a later version, and stays.
+    """
+    chains, *others = subjects
+    taken = kept[names.journal].get("subjects") or []
+    missing = [subject for subject in others if subject not in taken]
+    if chains not in taken or not missing:
+        return not missing
+    kept[names.journal] = {**kept[names.journal], "subjects": [*taken, *missing]}
     try:
         await wire.api(administration.update_stream(names.journal), **kept[names.journal])
     except (ApiError, Unclear) as error:
@@ -140,6 +143,13 @@ async def _kept(wire: Wire, name: str, timeout: float) -> dict[str, Any] | None:
 
 
 def _check(options: Options, name: str, wanted: dict[str, Any], found: dict[str, Any]) -> None:
+    """Refuses a stream that lacks what we need; subjects beyond ours are those of a later version."""
+    lacking = [subject for subject in wanted["subjects"] if subject not in (found.get("subjects") or ())]
+    if lacking:
+        raise StoreUnavailable(
+            f"{options.url}: the stream {name} has subjects={found.get('subjects')!r}, and lacks {lacking!r}; "
+            "it is not ours, or was changed: choose another prefix, or set it right"
+        )
     for setting in _KEPT:
         if setting in wanted and found.get(setting) != wanted[setting]:
             raise StoreUnavailable(
@@ -199,9 +209,12 @@ async def remove(wire: Wire, names: Topology) -> None:
 
 
 async def chains(wire: Wire, names: Topology) -> int:
-    """Counts the chains that the journal has."""
-    told = (await wire.api(topology.stream_info(names.journal), subjects_filter=names.all_requests))["state"]
-    return int(told.get("num_subjects", 0)) - len(told.get("subjects") or ())
+    """Counts the chains that the journal has: all but what lies on its other subjects, which are few."""
+    told = await wire.api(topology.stream_info(names.journal))
+    of_chains = names.streams()[names.journal]["subjects"][0]
+    others = [subject for subject in told["config"]["subjects"] if subject != of_chains]
+    counted = [len(await objects.subjects(wire, names.journal, other)) for other in others]
+    return int(told["state"].get("num_subjects", 0)) - sum(counted)
 
 
 async def examine(wire: Wire, names: Topology, runs: int) -> list[Check]:

@@ -4,7 +4,7 @@ A ticket says that a run may be claimed. It decides nothing: the chain does.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
@@ -82,6 +82,15 @@ def _read(subject: str, data: bytes, reply: str, *, seq: int, delivered: int) ->
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = f"it is no ticket: {error}"
     return Ticket(run_id, subject, reply, problem, seq, delivered)
+
+
+def ours(names: Topology, queue: Mapping[str, Any]) -> str:
+    """Says what of a queue, told by its settings, is to be looked through.
+
+    What a later version lets in beside tickets is its own. A queue of old may hold what has no form at all.
+    """
+    others = set(queue["subjects"]) - {names.all_tickets, names.all_work}
+    return names.all_tickets if others else names.all_work
 
 
 def back(delay: float = 0.0) -> bytes:

@@ -17,7 +17,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import ConnectionClosedError, Error, MaxPayloadError, OutboundBufferLimitError
 
 from tsuzuki.backends.nats.dialing import Dialled, Ears, dial
-from tsuzuki.backends.nats.faults import DENIED, ApiError, Unclear, fault, refusal, sequence_of
+from tsuzuki.backends.nats.faults import DENIED, ApiError, Away, Unclear, fault, refusal, sequence_of
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.errors import StoreError
 
@@ -336,7 +336,7 @@ class Wire:
         if self._up.is_set() and not self.closed:
             return
         if not await self.connected(max(seconds, 0)):
-            raise Unclear("the connection was closed" if self.closed else "there is no connection to it")
+            raise Away("the connection was closed" if self.closed else "there is no connection to it")
 
     async def _heard(self, message: Msg) -> None:
         waiting = self._waiting.get(message.subject.rpartition(".")[2])

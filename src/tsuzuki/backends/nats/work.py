@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from tsuzuki.backends import Check
-from tsuzuki.backends.nats import tickets, topology
+from tsuzuki.backends.nats import objects, tickets, topology
 from tsuzuki.backends.nats.faults import ApiError, Unclear
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.backends.nats.tickets import Dealer, Ticket
@@ -30,6 +30,9 @@ MOMENT: Final = 0.5
 MISSED: Final = 2.0
 """After so many seconds a run that waits and is not dealt out is claimed without a ticket."""
 MOST_MISSED: Final = 10_000
+PRIORITIES: Final = range(-100, 101)
+"""Runs of other priorities have no tickets, and are claimed straight through their chains: each priority needs a
+consumer, and whoever gives every run one of its own (a time, a price) would have a consumer made for each."""
 HASTE: Final = 3
 """How often the queue is told that a run is under way, in the time after which it would deal it out again, where that
 is shorter than what we were set to."""
@@ -112,11 +115,11 @@ class Work:
             self._do_aside(self._remove(self._topology.ticket(group_of(run), run.id)))
         elif ticket is not None:
             await self.postpone(ticket, run.not_before)
-        elif self._soon(run):
+        elif self._is_dealt(run):
             await asyncio.wait({self._do_aside(self.enqueue(run))}, timeout=MOMENT)
 
-    def _soon(self, run: Run) -> bool:
-        return run.not_before - self._clock.now() <= self._options.ack_wait
+    def _is_dealt(self, run: Run) -> bool:
+        return run.priority in PRIORITIES and run.not_before - self._clock.now() <= self._options.ack_wait
 
     async def postpone(self, ticket: Ticket, until: float) -> None:
         """Lets others have a ticket when its time comes.
@@ -257,7 +260,7 @@ class Work:
     async def sweep(self, waiting: Sequence[Run], ended: Callable[[str], Coroutine[Any, Any, bool]]) -> Check:
         """Enqueues runs that wait without a ticket, and removes the tickets of runs that ended or never were."""
         subjects = await self._subjects()
-        expected = {self._topology.ticket(group_of(run), run.id): run for run in waiting if self._soon(run)}
+        expected = {self._topology.ticket(group_of(run), run.id): run for run in waiting if self._is_dealt(run)}
         missing = [run for subject, run in expected.items() if subject not in subjects]
         for run in missing:
             await self.enqueue(run)
@@ -268,17 +271,9 @@ class Work:
         return Check("tickets", ok=True, text=text)
 
     async def _subjects(self) -> set[str]:
-        found: set[str] = set()
-        while True:
-            told = await self._wire.api(
-                topology.stream_info(self._topology.work),
-                subjects_filter=self._topology.all_work,  # a queue of old may hold what has no form at all
-                offset=len(found),
-            )
-            page = (told["state"].get("subjects") or {}).keys() - found
-            if not page:
-                return found
-            found |= page
+        stream = self._topology.work
+        queue = (await self._wire.api(topology.stream_info(stream)))["config"]
+        return set(await objects.subjects(self._wire, stream, tickets.ours(self._topology, queue)))
 
 
 def group_of(run: Run) -> Group:

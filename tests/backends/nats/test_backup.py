@@ -252,6 +252,6 @@ async def test_a_backup_of_streams_that_never_rest_is_restored(
         worker.stop()
         await working
     await copying.restore(folder, there)
-    async with Runs.open(there) as runs:
-        assert all(check.ok for check in await examine(runs))
+    async with Runs.open(there) as runs, Worker(runs.backend, [mixed]):  # whom a run may wait for that waited then
+        assert [check for check in await examine(runs) if not check.ok] == []
         assert await runs.result(kept_run.id) == LARGE + 4

@@ -88,6 +88,7 @@ export const values = {
   "(the SQLite file in that folder)": "（そのフォルダーの SQLite ファイル）",
   "(projections in the data directory)": "（ストアのフォルダーの projections）",
   "(TSUZUKI_CANCEL_GRACE_PERIOD_SEC)": "（TSUZUKI_CANCEL_GRACE_PERIOD_SEC の値）",
+  "(TSUZUKI_DEFAULT_TAG)": "（TSUZUKI_DEFAULT_TAG の値）",
   "(30 on one machine, 6 elsewhere)": "（1 台のマシンなら 30、それ以外は 6）",
   "(the provider's own address)": "（プロバイダーの既定のアドレス）",
   "(the provider's default)": "（プロバイダーの既定のモデル）",

@@ -98,7 +98,8 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
         await asyncio.to_thread(_begin, session)
         try:
             async with _lent(session, limit):
-                return await _carried_out(session_id, session, limit, only)
+                with room():  # a disk that is full or read-only has crashed nothing
+                    return await _carried_out(session_id, session, limit, only)
         except asyncio.CancelledError:
             session.enter(PhaseStatus.PARTIAL, run_id=current().run_id)
             raise

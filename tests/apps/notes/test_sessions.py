@@ -399,3 +399,15 @@ async def test_sessions_made_in_one_second_are_two_and_an_unknown_one_is_told_of
     with pytest.raises(SessionNotFound, match=r"\[Error\] Session not found: 20200101_000000"):
         study.desk.sessions.find("20200101_000000")
     assert len(study.notes()) == 1, "the same conversation imported twice is one note"
+
+
+async def test_a_model_that_cannot_give_json_translates_too(study: Study, tmp_path: Path) -> None:
+    def plain(prompt: str) -> str:
+        if prompt.startswith("Translate into Japanese"):
+            return "川獺について。"
+        return "# Title\nOtters\n\n# Summary\nIn short.\n\n# Content\nAll of it."
+
+    study.model.answer = plain
+    _, told = await study.imported(export(tmp_path, 4), translate="ja", concurrency=1)
+    assert (told["success"], told["failed"]) == (4, 0)
+    assert all(parsed(text)[0]["summary"] == "川獺について。" for text in study.notes().values())

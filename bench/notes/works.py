@@ -54,13 +54,23 @@ def _import(bench: Bench) -> Row:
 
 
 def _limit(bench: Bench) -> Row:
-    """Says what the time of an import goes into: what it takes longer than in memory is the disk's."""
+    """Says what the time of an import goes into, and which is slower: Python without a disk, or the disk alone.
+
+    What an import takes longer than in memory is the disk's. In memory it still pays for the calls of the system.
+    """
     each, python, system = (bench.middle("notes import", name) for name in ("each_us", "python_us", "system_us"))
     figure = f"{each:,.0f} µs each, with {python:,.0f} of Python and {system:,.0f} of the system on all cores"
     if MEMORY.is_dir():
         memory = bench.middle("notes memory", "each_us")
-        figure += f"; in memory {memory:,.0f} µs: {max(1 - memory / each, 0):.0%} of the time is the disk's"
+        figure += f"; in memory {memory:,.0f} µs: {max(1 - memory / each, 0):.0%} of the time is the disk's; "
+        figure += slower(bench.middle("notes memory", "rate"), bench.middle("notes disk", "rate"))
     return Row("  what it is limited by", figure)
+
+
+def slower(python: float, disk: float) -> str:
+    """Says which of the two is the slower one, each measured without the other (notes a second)."""
+    rates = f"Python alone makes {python:,.0f}/s, the disk alone takes {disk:,.0f}/s"
+    return f"{rates}: {'fsync' if disk < python else 'Python'} is the slower one"
 
 
 def _resume(bench: Bench) -> Row:

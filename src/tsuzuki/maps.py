@@ -332,3 +332,5 @@ async def stream_map(make: Callable[[Sink], Map], how: MapOptions) -> AsyncItera
             work.cancel()
             window.close()
         await settle([work])
+        if not work.cancelled():
+            work.exception()  # a reader that has left does not want it; what nobody looks at asyncio complains of

@@ -1,8 +1,10 @@
 """A map calls a task for each item, so many at once, and records each by its key."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+import gc
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import Any, cast
 
 import pytest
 
@@ -223,6 +225,33 @@ async def test_a_stream_does_not_run_far_ahead_of_its_reader(run: RunFlow) -> No
         return started
 
     assert (await run(reading)).result < 200
+
+
+async def test_a_stream_that_its_reader_has_left_complains_of_nothing(
+    run: RunFlow, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = asyncio.Event()
+
+    @task
+    async def fail_later(x: int) -> int:
+        if x:
+            failed.set()
+            raise ValueError(f"{x} is too much")
+        return x
+
+    @flow
+    async def leaving() -> int:
+        async with aclosing(cast("AsyncGenerator[int, None]", fail_later.stream(range(2), concurrency=1))) as numbers:
+            async for number in numbers:
+                await failed.wait()
+                while any(each.get_name() == "tsuzuki-stream" for each in asyncio.all_tasks()):
+                    await asyncio.sleep(0)
+                return number
+        return -1
+
+    assert (await run(leaving)).result == 0
+    gc.collect()  # that is when asyncio tells of errors which nobody has looked at
+    assert "never retrieved" not in caplog.text
 
 
 async def test_maps_inside_maps_and_shared_arguments(run: RunFlow) -> None:

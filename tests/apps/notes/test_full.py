@@ -51,6 +51,30 @@ async def test_an_import_waits_for_room_and_records_no_failure(
     assert sum(study.model.prompts.values()) == 5, "notes that were made are not asked for again"
 
 
+async def test_a_vault_that_cannot_be_made_for_a_while_has_crashed_nothing(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = written(tmp_path / "export/conversations.json", [claude(1)])
+    make, states = Path.mkdir, list[dict[str, Any]]()
+
+    def mkdir(self: Path, *given: Any, **more: Any) -> None:
+        if self == study.vault and len(states) < 2:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+        make(self, *given, **more)
+
+    enter = Session.enter
+
+    def entered(self: Session, *given: Any, **more: Any) -> None:
+        enter(self, *given, **more)
+        states.append(self.state())
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(Session, "enter", entered)
+    _, told = await study.imported(export)
+    assert told["success"] == 1
+    assert [state["status"] for state in states] == ["IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]
+
+
 async def test_a_session_that_finds_no_room_is_refused_and_leaves_nothing(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,26 @@ async def test_without_its_log_the_journals_are_enough(study: Study, tmp_path: P
     agreed(study, session)
 
 
+async def test_without_its_log_it_is_still_known_what_the_export_has_unreadable(study: Study, tmp_path: Path) -> None:
+    broken = {"uuid": "broken", "name": "Broken", "chat_messages": "no list"}
+    path = written(tmp_path / "export" / "conversations.json", [claude(0), broken, {**claude(2), "chat_messages": []}])
+    session, _ = await study.imported(path)
+    before, log = await study.desk.standing(session), records(session, "extract")
+    session.stage_log.unlink()
+    told = await study.resumed(session)
+    after = await study.desk.standing(session)
+    assert (told["failed"], after.error_count, after.pending_count) == (1, 1, 0)
+    assert (after.success_count, after.retryable_count) == (before.success_count, before.retryable_count)
+    untimed = [
+        [{**line, "timestamp": "", "timing_ms": 0} for line in each] for each in (log, records(session, "extract"))
+    ]
+    assert untimed[0] == untimed[1], "what extract did is in the log again"
+    with pytest.raises(NothingFailed, match="cannot be read"):
+        await study.desk.retry(session)
+    await study.resumed(session)
+    assert len(records(session, "extract")) == len(log), "no record comes twice"
+
+
 async def test_the_engine_alone_can_resume_and_writes_the_log_that_was_lost(study: Study, tmp_path: Path) -> None:
     study.model.answer = failing(2)
     session, _ = await study.imported(export(tmp_path, 4))
@@ -379,3 +399,15 @@ async def test_sessions_made_in_one_second_are_two_and_an_unknown_one_is_told_of
     with pytest.raises(SessionNotFound, match=r"\[Error\] Session not found: 20200101_000000"):
         study.desk.sessions.find("20200101_000000")
     assert len(study.notes()) == 1, "the same conversation imported twice is one note"
+
+
+async def test_a_model_that_cannot_give_json_translates_too(study: Study, tmp_path: Path) -> None:
+    def plain(prompt: str) -> str:
+        if prompt.startswith("Translate into Japanese"):
+            return "川獺について。"
+        return "# Title\nOtters\n\n# Summary\nIn short.\n\n# Content\nAll of it."
+
+    study.model.answer = plain
+    _, told = await study.imported(export(tmp_path, 4), translate="ja", concurrency=1)
+    assert (told["success"], told["failed"]) == (4, 0)
+    assert all(parsed(text)[0]["summary"] == "川獺について。" for text in study.notes().values())

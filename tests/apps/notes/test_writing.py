@@ -23,6 +23,7 @@ from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
 from tsuzuki.apps.notes.vault import Sheet, written
 from tsuzuki.apps.notes.writing import WriteFile
+from tsuzuki.errors import StoreUnavailable
 from tsuzuki.llm import Question
 
 MARKDOWN = MarkdownIt()
@@ -308,3 +309,16 @@ def test_what_is_not_wanted_any_more_or_half_written_leaves_no_file(
     [error] = written(tmp_path, [sheet("A", "a")])
     assert getattr(error, "errno", None) == errno.ENOSPC
     assert not list(tmp_path.iterdir())
+
+
+def test_a_vault_that_nobody_may_write_into_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: str, flag: int = 0) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(vault, "_open", refused)
+    [error] = written(tmp_path, [sheet("A", "a")])
+    assert isinstance(error, PermissionError), "that of one file"
+    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
+    [error] = written(tmp_path, [sheet("A", "a")])
+    assert isinstance(error, StoreUnavailable)
+    assert str(tmp_path) in str(error)

@@ -26,6 +26,16 @@ ERRORS: Final = "errors.jsonl.part"
 _LONGEST_TITLE: Final = 200
 
 
+class _Told(msgspec.Struct):
+    """What is read of a line of the log."""
+
+    stage: str
+    item_id: str
+
+
+_TOLD: Final = msgspec.json.Decoder(_Told).decode
+
+
 def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: int) -> Iterator[ProcessingItem]:
     """Makes the items of a conversation: itself, or its chunks and their parent; too much or nothing is SKIPPED."""
     text = conversation.text
@@ -126,14 +136,9 @@ class _Writing:
         self._record(item, took, error)
 
     def _record(self, item: ProcessingItem, took: float, error: Exception | None) -> None:
-        more: dict[str, Any] = {"after_chars": len(item.content or "")}
-        status = "success"
-        if item.status is ItemStatus.SKIPPED:
-            status, more = "skipped", {"skipped_reason": item.metadata["skipped_reason"]}
-        elif error is not None:
-            status, more = "failed", {"error_message": message_of(error)}
+        if error is not None:
             self._errors.write(msgspec.json.encode(error_detail(item, self._place, error)) + b"\n")
-        self._records.write(msgspec.json.encode(line_of(item, self._place, status, took, **more)) + b"\n")
+        self._records.write(msgspec.json.encode(_line(item, self._place, took)) + b"\n")
 
     def sync(self) -> None:
         """Waits until everything is on the disk."""
@@ -167,6 +172,21 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
     return _concluded(session, writing)
 
 
+def told_again(session: Session) -> None:
+    """Writes the lines of a stage that is whole anew where the log has fewer: somebody has removed it.
+
+    What was passed over and what cannot be read would be unfinished for ever otherwise: no other stage tells of it.
+    """
+    if sum((completed(session) or {}).values()) <= sum(1 for _ in _told(session)):
+        return
+    known, place = set(_told(session)), Place(session.session_id, StageType.EXTRACT, STEP)
+    with (session.extracted / ITEMS).open("rb") as items, Lines(session.stage_log) as log:
+        for line in items:
+            item = ProcessingItem.from_dict(msgspec.json.decode(line))
+            if item.item_id not in known:
+                log.append(_line(item, place, 0.0))
+
+
 def completed(session: Session) -> dict[str, int] | None:
     """Gives the counts of a stage that is whole; None where it is not."""
     try:
@@ -184,6 +204,15 @@ def cut_from_here_on(session: Session) -> None:
         (session.extracted / COMPLETE).unlink(missing_ok=True)
 
 
+def _line(item: ProcessingItem, place: Place, took: float) -> dict[str, Any]:
+    """Makes the line of what extract did with an item."""
+    if item.status is ItemStatus.SKIPPED:
+        return line_of(item, place, "skipped", took, skipped_reason=item.metadata["skipped_reason"])
+    if item.status is ItemStatus.FAILED:
+        return line_of(item, place, "failed", took, error_message=item.error)
+    return line_of(item, place, "success", took, after_chars=len(item.content or ""))
+
+
 def _unreadable(found: Unreadable, provider: str) -> ProcessingItem:
     return ProcessingItem(
         item_id=found.id,
@@ -199,7 +228,7 @@ def _concluded(session: Session, writing: _Writing) -> dict[str, int]:
     place = session.extracted
     for name in (ITEMS, INDEX):
         (place / f"{name}.part").replace(place / name)
-    known = {line["item_id"] for line in _logged(session.stage_log) if line.get("stage") == StageType.EXTRACT.value}
+    known = set(_told(session))
     for part, log in ((RECORDS, session.stage_log), (ERRORS, session.error_log)):
         _added(place / part, log, known)
     marker = place / f"{COMPLETE}.part"
@@ -224,17 +253,18 @@ def _added(part: Path, log: Path, known: set[str]) -> None:
         _sync(file)
 
 
-def _logged(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.exists():
+def _told(session: Session) -> Iterator[str]:
+    """Gives the items that the log has a line of extract of."""
+    if not session.stage_log.exists():
         return
-    with path.open("rb") as file:
+    with session.stage_log.open("rb") as file:
         for line in file:
             try:
-                found = msgspec.json.decode(line)
+                found = _TOLD(line)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 continue
-            if isinstance(found, dict) and "item_id" in found:
-                yield found
+            if found.stage == StageType.EXTRACT.value:
+                yield found.item_id
 
 
 def _sync(file: IO[bytes]) -> None:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import Any, Final, cast
 
 from tsuzuki import current, flow, settings, task
-from tsuzuki.apps.notes.extracting import completed
+from tsuzuki.apps.notes.extracting import completed, told_again
 from tsuzuki.apps.notes.extracting import extract as extracted
 from tsuzuki.apps.notes.items import StageType
 from tsuzuki.apps.notes.patience import Patience
@@ -98,7 +98,8 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
         await asyncio.to_thread(_begin, session)
         try:
             async with _lent(session, limit):
-                return await _carried_out(session_id, session, limit, only)
+                with room():  # a disk that is full or read-only has crashed nothing
+                    return await _carried_out(session_id, session, limit, only)
         except asyncio.CancelledError:
             session.enter(PhaseStatus.PARTIAL, run_id=current().run_id)
             raise
@@ -126,6 +127,7 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
     await extract.step(session_id)
     if await asyncio.to_thread(completed, session) is None:  # it was done, and somebody has removed it since
         await extract.keyed(f"again {current().attempt}")(session_id)  # type: ignore[misc] # awaited in an async flow
+    await asyncio.to_thread(told_again, session)
     until = await plan.step(session_id)
     async with _opened(session) as bench:
         parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)

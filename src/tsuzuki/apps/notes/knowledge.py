@@ -160,10 +160,21 @@ class ExtractKnowledge:
                 self._told = True
                 current().log.warning("summaries stay as they are: nobody translates them to %s offline", language)
             return note
-        asked = llm.Request(f"Translate into {language}:\n\n{note.summary}", schema=TranslatedSummary)
-        answer = await self._answer(asked)
-        summary = one_line(answer.data.summary) or note.summary
-        return Note(note.title, summary, note.content, note.tags, note.references, (), _sum(note.cost, answer.cost))
+        summary, cost = await self._in(language, note.summary)
+        return Note(note.title, summary, note.content, note.tags, note.references, (), _sum(note.cost, cost))
+
+    async def _in(self, language: str, text: str) -> tuple[str, float | None]:
+        """Asks for a text in a language; a model that cannot give JSON is asked for the words alone."""
+        prompt = f"Translate into {language}:\n\n{text}"
+        if self._without_json < ENOUGH_WITHOUT_JSON:
+            try:
+                answer = await self._answer(llm.Request(prompt, schema=TranslatedSummary))
+                return one_line(answer.data.summary) or text, answer.cost
+            except StepFailure as failure:
+                if failure.error_type != "BadAnswer":
+                    raise
+        answer = await self._answer(llm.Request(prompt, system="Answer with the translation, and nothing else."))
+        return one_line(clean(answer.text)) or text, answer.cost
 
     async def _answer(self, request: llm.Request) -> llm.Answer:
         """Asks; a model that cannot be reached is asked again after a while, three times in all."""

@@ -51,9 +51,8 @@ def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = l
         try:
             _check(prevented)
             outcomes.append(_named(path, folder, sheet) if wanted() else InterruptedError())
-        except FileNotFoundError as error:
-            gone = StoreUnavailable(f"the folder {vault} is not there any more: put it back, and it goes on")
-            outcomes.append(error if vault.is_dir() else gone)
+        except (FileNotFoundError, PermissionError) as error:
+            outcomes.append(_away(vault) or error)
         except Exception as error:  # noqa: BLE001 - that of one note; the others are written all the same
             outcomes.append(error)
         finally:
@@ -61,6 +60,15 @@ def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = l
                 os.remove(path)  # noqa: PTH107 - as above
     _sync_folder(vault)
     return outcomes
+
+
+def _away(vault: Path) -> StoreUnavailable | None:
+    """Gives why no note at all can be written, where the vault itself is what prevents it."""
+    if not vault.is_dir():
+        return StoreUnavailable(f"the folder {vault} is not there any more: put it back, and it goes on")
+    if not os.access(vault, os.W_OK | os.X_OK):
+        return StoreUnavailable(f"nothing may be written into the folder {vault}: allow it, and it goes on")
+    return None
 
 
 def sweep(vault: Path, session: str) -> None:

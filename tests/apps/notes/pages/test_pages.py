@@ -82,3 +82,27 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_p
     assert body is not None
     assert (body["provider"], body["model"], body["translate"]) == ("chatgpt", "qwen", "ja")
     window.expected.append("400")
+
+
+def test_a_long_title_hides_no_column(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
+    said = [{"sender": "human", "text": "word " * 6000}]
+    long = [
+        claude(1, name="otter " * 100),
+        claude(2, *said, name="otter" * 100),
+        {**claude(3, name="x" * 300), "chat_messages": ""},
+    ]
+    path = written(tmp_path / "export/conversations.json", long)
+    scene = own_scene(TSUZUKI_LLM_PROVIDER="offline")
+    answer = scene.client.post("/api/notes/sessions", json={"export": str(path), "vault": str(tmp_path / "vault")})
+    session = answer.json()["session_id"]
+    window = opened(scene.url)
+    window.go(f"/apps/notes/sessions/{session}")
+    expect(window.page.locator(".table-frame")).to_have_count(3, timeout=PATIENCE)
+    widths = window.page.locator(".table-frame").evaluate_all(
+        "all => all.map(each => each.scrollWidth - each.clientWidth)"
+    )
+    assert widths == [0, 0, 0]
+    cut = window.page.get_by_role("button", name="Cut the long ones")
+    assert cut.evaluate("button => button.offsetLeft - button.closest('.card').offsetLeft") > 8, (
+        "it does not touch the edge"
+    )

@@ -51,7 +51,7 @@ function Failed({ at, session }) {
   const asked = useAsked(session.error_count ? `${at}/failed` : null, { query: { n: session.error_count } });
   if (!session.error_count || !asked.value) return null;
   const columns = [
-    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title },
+    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => html`<span class="wordy">${row.title}</span>` },
     { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => t(`notes.stage.${row.stage}`) },
     { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => half(row.error_message) },
   ];
@@ -65,7 +65,7 @@ function Skipped({ at, session, again }) {
   const asked = useAsked(session.skipped_count ? `${at}/items` : null, { query: { state: "skipped", limit: SHOWN, n: session.skipped_count } });
   if (!session.skipped_count || !asked.value) return null;
   const columns = [
-    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => row.title || row.item_id },
+    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => html`<span class="wordy">${row.title || row.item_id}</span>` },
     { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => t(`notes.skip.${row.reason}`) },
   ];
   const long = !session.active && asked.value.items.some((/** @type {any} */ row) => row.reason === "too_large");
@@ -90,7 +90,7 @@ function Items({ at, session }) {
   const asked = useAsked(`${at}/items`, { query: { state: "success", offset: from, limit: SHOWN }, every: session.active ? 2 : 0, when: !session.active && session.success_count }); // what was quick was never seen active
   const columns = [
     { name: "title", title: t("notes.note"), cell: (/** @type {any} */ row) => html`<button class="button bare" onClick=${() => setShown(row)}>${row.title}</button>` },
-    { name: "id", title: t("notes.item"), cell: (/** @type {any} */ row) => html`<small>${row.item_id}</small>` },
+    { name: "id", title: t("notes.item"), cell: (/** @type {any} */ row) => html`<small class="wordy">${row.item_id}</small>` },
   ];
   const { total = 0, items = [] } = asked.value ?? {};
   const turn = (/** @type {number} */ by) => () => setFrom(Math.max(from + by, 0));

@@ -124,7 +124,8 @@ def _read(value: Any, name: str, number: int, fits: Callable[[Any], bool], read:
     label = f"{name}:{number}"
     try:
         if not fits(value):
-            raise BadExport(f"it is no conversation, but has {one_line(str(value))[:60]}")  # noqa: TRY301 - see above
+            has = one_line(str(value))[:60]
+            raise BadExport(f"会話ではありません（{has}） / it is no conversation, but has {has}")  # noqa: TRY301 - see above
         return read(value, name)
     except Exception as error:  # noqa: BLE001 - for that reason
         given = value.get("title") or value.get("name") if isinstance(value, dict) else None

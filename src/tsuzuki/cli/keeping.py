@@ -14,9 +14,10 @@ from tsuzuki import __version__
 from tsuzuki.backends import Check, Query
 from tsuzuki.cli import render
 from tsuzuki.cli.looking import pages
+from tsuzuki.cli.params import agreed_to_remove
 from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
-from tsuzuki.errors import BadUsage, NewerStore, NotAStore, StoreError
+from tsuzuki.errors import NewerStore, NotAStore, StoreError
 from tsuzuki.examination import examine
 from tsuzuki.lifecycle import TERMINAL, stamp
 from tsuzuki.overview import Overview
@@ -62,8 +63,8 @@ async def purge(runs: Runs, *, older_than: float, yes: bool, dry_run: bool, as_j
     if dry_run or not found:
         _tell_purged(f"would remove {those}" if found else "nothing to remove", found, 0, as_json=as_json)
         return 0
-    if not yes and not _agreed(those):
-        return _kept()
+    if not yes and not agreed_to_remove(those):
+        return 1
     removed = await runs.purge(older_than=datetime.fromtimestamp(limit, UTC))
     _tell_purged(f"removed {render.counted(removed, 'run')}", found, removed, as_json=as_json)
     return 0
@@ -81,25 +82,14 @@ async def _ended_before(runs: Runs, limit: float) -> int:
     return sum([1 async for _ in pages(runs, query)])
 
 
-def _agreed(those: str) -> bool:
-    if not sys.stdin.isatty():
-        raise BadUsage(f"this would remove {those} for ever; say --yes")
-    return click.confirm(f"Remove {those} for ever?", err=True)
-
-
 def _delete_there(client: "Client", *, output: str, reference: str, yes: bool) -> int:
     """Removes a run of a gateway."""
     run = client.get_run(reference)
     name = f"run {run.get('number', '')} of {run['flow_name']}"
-    if not yes and not _agreed(name):
-        return _kept()
+    if not yes and not agreed_to_remove(name):
+        return 1
     client.delete_run(run["run_id"])
     return _tell_deleted(name, run["run_id"], as_json=output in ("json", "jsonl"))
-
-
-def _kept() -> int:
-    click.echo("nothing was removed", err=True)
-    return 1
 
 
 def _tell_deleted(name: str, run_id: str, *, as_json: bool) -> int:
@@ -125,8 +115,8 @@ async def delete(runs: Runs, reference: str, *, yes: bool, as_json: bool) -> int
     """  # noqa: D301 - click reads \b as: keep these lines
     row = await runs.get(reference)
     name = f"run {row.number} of {row.flow}"
-    if not yes and not _agreed(name):
-        return _kept()
+    if not yes and not agreed_to_remove(name):
+        return 1
     await Overview(runs).remove(row)
     return _tell_deleted(name, row.id, as_json=as_json)
 

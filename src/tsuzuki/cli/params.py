@@ -1,4 +1,4 @@
-"""Reads what is typed: params (`-p key=value`, `-p @params.json`, `--params FILE`), files or stdin, lists of words."""
+"""Reads what is typed: params (`-p key=value`, `-p @params.json`, `--params FILE`), files, stdin, words, yes or no."""
 
 import sys
 from codecs import BOM_UTF8
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from tsuzuki.errors import BadParams, BadUsage
@@ -83,3 +84,16 @@ def read_file(name: str) -> bytes:
 def words_of(texts: Iterable[str]) -> list[str]:
     """Gives the words of an option that may be repeated, or have commas."""
     return [word.strip() for text in texts for word in text.split(",") if word.strip()]
+
+
+def agreed_to_remove(what: str) -> bool:
+    """Asks whether something is to be removed, and says if not; where nobody answers, `--yes` has to."""
+    try:
+        agreed = click.confirm(f"Remove {what} for ever?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():  # Ctrl-C
+            raise
+        raise BadUsage(f"this would remove {what} for ever; say --yes") from None
+    if not agreed:
+        click.echo("nothing was removed", err=True)
+    return agreed

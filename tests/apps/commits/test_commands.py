@@ -64,6 +64,8 @@ def test_bulk_goes_on_tomorrow_and_tells_what_failed(terminal: Terminal, reposit
     told = terminal.tsuzuki("commits", "projects", "--sync", code=6)
     assert "リポジトリを読み取れません" in told.stderr
     assert "other" in told.stdout, "the others are asked all the same"
+    told = terminal.tsuzuki("commits", "projects", "--branches", "1", "--remove-branch", "gone", code=1)
+    assert "say --yes" in told.stderr
     told = terminal.tsuzuki("commits", "projects", "--branches", "1", "--remove-branch", "gone", "--yes", code=6)
     assert "リポジトリを読み取れません" in told.stderr
     assert [line.split()[0] for line in told.stdout.splitlines()] == ["branch", "main"], "what is stored is told"

@@ -130,6 +130,7 @@ def test_a_glossary_without_a_server_and_without_a_model(tmp_path: Path, docs: P
     assert "docs" in run(tmp_path, "projects", "list")[0]
     assert run(tmp_path, "projects", "add", "second")[0] == "2\n"
     assert run(tmp_path, "projects", "clone", "docs", "third")[0] == "3\n"
+    assert "say --yes" in run(tmp_path, "projects", "remove", "third", code=1)[1]
     run(tmp_path, "projects", "remove", "third", "--yes")
     assert "name a project" in run(tmp_path, "terms", code=1)[1]
     assert "there is no folder" in run(tmp_path, "generate", "-i", "nowhere", "-o", "x.md", code=1)[1]

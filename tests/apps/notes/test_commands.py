@@ -74,7 +74,8 @@ def test_an_export_becomes_notes_offline_out_of_the_box(prompt: Prompt) -> None:
     assert prompt.json("trace", "Otters 3")["item_id"] == "gpt-0003"
     assert "no session is that old" in prompt("clean", "--days", "1").stderr
     assert shown["session_id"] in prompt("clean", "--days", "0", "--dry-run").stdout
-    assert "nothing was removed" in prompt("clean", "--days", "0", stdin="n\n").stderr
+    assert "nothing was removed" in prompt("clean", "--days", "0", stdin="n\n", code=1).stderr
+    assert "say --yes" in prompt("clean", "--days", "0", code=1).stderr
     assert len(prompt.json("status", "--all")) == 1
     prompt("clean", "--days", "0", "--yes")
     assert prompt.json("status", "--all") == []

@@ -17,6 +17,7 @@ from tsuzuki.apps.commits.sources.gitlab import server_address
 from tsuzuki.apps.commits.terminal import desk_of, on_desk, print_table
 from tsuzuki.apps.terminal import quiet_option
 from tsuzuki.cli.here import SOME_FAILED, Progress, start_here, with_progress
+from tsuzuki.cli.params import agreed_to_remove
 from tsuzuki.cli.render import counted, json_option, local, put
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
@@ -139,8 +140,8 @@ async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_js
         target = Target(project.project_id, remove)
         if not (stored_commits := desk.projects.stored(target)):
             raise NotThere(f"nothing is stored of a branch {remove!r} of {project.name}")
-        if not yes:
-            click.confirm(f"remove {counted(stored_commits, 'stored commit')} of {remove}?", abort=True)
+        if not yes and not agreed_to_remove(f"{counted(stored_commits, 'stored commit')} of {remove}"):
+            return 1
         removed = await desk.remove_branch(target)
         click.echo(f"{counted(removed, 'commit')} of {remove} removed", err=True)
     stored = {branch.branch_name: branch for branch in desk.projects.branches(project.project_id)}

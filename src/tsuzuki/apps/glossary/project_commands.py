@@ -7,6 +7,7 @@ import click
 
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.terminal import NO_PROJECT, chosen, on_desk, print_table
+from tsuzuki.cli.params import agreed_to_remove
 from tsuzuki.cli.render import json_option, put
 from tsuzuki.cli.store import Store, store_options
 
@@ -68,13 +69,14 @@ def clone(store: Store, project: str, new_name: str) -> None:
 @click.argument("project")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_options
-def remove(store: Store, project: str, *, yes: bool) -> None:
+def remove(store: Store, project: str, *, yes: bool) -> int:
     """Remove a project with everything in it."""
 
-    async def work(desk: Desk) -> None:
+    async def work(desk: Desk) -> int:
         found = chosen(desk, project).project
-        if not yes:
-            click.confirm(f"remove {found.name!r} with all its documents and results?", abort=True)
+        if not yes and not agreed_to_remove(f"{found.name!r} with all its documents and results"):
+            return 1
         await desk.remove_project(found.id)
+        return 0
 
-    on_desk(store, work)
+    return on_desk(store, work)

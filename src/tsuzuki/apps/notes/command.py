@@ -23,6 +23,7 @@ from tsuzuki.apps.notes.terminal import (
     plainly,
 )
 from tsuzuki.apps.terminal import quiet_option
+from tsuzuki.cli.params import agreed_to_remove
 from tsuzuki.cli.render import counted, json_option, local, put, table
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.llm import Address
@@ -300,9 +301,8 @@ def clean(store: Store, days: float, *, dry_run: bool, yes: bool) -> int:
     if not old:
         click.echo("no session is that old", err=True)
     elif not dry_run:
-        if not yes and not click.confirm(f"Remove {counted(len(old), 'session')}?", err=True):
-            click.echo("nothing was removed", err=True)
-            return 0
+        if not yes and not agreed_to_remove(counted(len(old), "session")):
+            return 1
         for session in old:
             desk.sessions.remove(session)
         click.echo(f"{counted(len(old), 'session')} removed", err=True)

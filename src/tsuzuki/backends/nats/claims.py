@@ -24,7 +24,7 @@ from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.reserve import Reserve, is_full
 from tsuzuki.backends.nats.tickets import Ticket
 from tsuzuki.backends.nats.topology import Group
-from tsuzuki.backends.nats.work import PRIORITIES, Candidate, Work
+from tsuzuki.backends.nats.work import Candidate, Work, has_tickets
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status, claim_facts, claimable
@@ -126,7 +126,7 @@ class Claims:
 
     def _straight(self, candidate: Candidate, rounds: _Rounds) -> bool:
         """Tells whether a run is claimed without a ticket."""
-        ticketless = not candidate.waits or candidate.group.priority not in PRIORITIES
+        ticketless = not candidate.waits or not has_tickets(candidate.group)
         return ticketless or candidate.group in rounds.silent or self._work.missed(candidate.id)
 
     async def _take(

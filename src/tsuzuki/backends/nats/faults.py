@@ -28,7 +28,7 @@ _NO_REPLICAS: Final = 10074
 _TOO_MUCH: Final = 10077
 """It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
 _UNAVAILABLE: Final = 503
-_TOO_LARGE: Final = 10054
+TOO_LARGE: Final = 10054
 _PASSING: Final = frozenset({10004, 10005, 10006, 10007, 10008, 10009, 10014, 10118})
 """No leader, no quorum, no peers or no answer inside the cluster just now; a consumer that has gone with its server."""
 
@@ -125,7 +125,7 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
         )
     if error.error == _NO_REPLICAS:
         return StoreUnavailable(f"{url}: it is no cluster ({error}); leave replicas= out, or give a cluster's address")
-    if error.error == _TOO_LARGE:
+    if error.error == TOO_LARGE:
         return StoreError(f"{url}: the message is larger than the server allows ({error}); raise its max_payload")
     if error.error == NOT_FOUND:
         return StoreUnavailable(f"{url}: a stream of the store is gone ({error}); restore it, or open the store anew")

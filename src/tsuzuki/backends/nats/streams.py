@@ -19,8 +19,8 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
 SMALLEST: Final = 1 << 20
-"""How large a message every server must take (bytes): values up to 256 KB go into the journal, the result of a run twice
-with its end, and what cannot be written down would be done again and again."""
+"""How large a message every server must take (bytes): values up to 256 KB go into the journal, the result of a run
+twice with its end, and what cannot be written down would be done again and again."""
 _KEPT: Final = ("retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
 _AGAIN: Final = 0.1

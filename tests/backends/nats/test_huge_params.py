@@ -1,6 +1,7 @@
 """What does not fit into a message: params are a blob of their run, which nobody sees; all else is refused."""
 # ruff: noqa: SLF001 - it looks at the streams themselves, and breaks what else only a crash would break
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tsuzuki import Status
 from tsuzuki.backends import Query
 from tsuzuki.backends.nats import NatsBackend, feed
 from tsuzuki.backends.nats.faults import ApiError
-from tsuzuki.errors import KeyHeld, StoreUnavailable, TooLarge
+from tsuzuki.errors import KeyHeld, StoreError, StoreUnavailable, TooLarge
 from tsuzuki.testing import builders as b
 
 PARAMS = msgspec.Raw(b'{"text": "' + b"x" * 900_000 + b'"}')
@@ -109,6 +110,19 @@ async def test_a_run_that_could_never_be_claimed_is_refused_and_leaves_its_keys_
     claim = await b.claim_of(store, run.id)
     await store.append(claim, [b.ending(Status.COMPLETED)])
     assert (await b.row(store, run.id)).status is Status.COMPLETED
+
+
+async def test_a_run_that_no_message_can_hold_keeps_no_other_from_being_claimed(
+    url: str, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opened(url)
+    monkeypatch.setattr(store._parts.queue, "_refuse_unclaimable", lambda run: None)  # as it was accepted of old
+    for size in range(store._parts.wire.largest, 0, -8):  # the largest that is taken
+        with contextlib.suppress(StoreError):
+            await b.submitted(store, tags=("t" * size,))
+            break
+    run = await b.submitted(store)
+    assert [claim.run.id for claim in await store.claim("worker", tags=("default",), limit=1)] == [run.id]
 
 
 async def test_a_message_that_only_its_headers_make_too_large_costs_nobody_the_connection(

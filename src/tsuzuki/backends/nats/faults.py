@@ -1,5 +1,6 @@
 """Turns what NATS says, or does not say, into our errors, with what to do next."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -130,3 +131,10 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
     if error.error == NOT_FOUND:
         return StoreUnavailable(f"{url}: a stream of the store is gone ({error}); restore it, or open the store anew")
     return StoreError(f"{url}: JetStream says: {error}")
+
+
+def refuse_too_large(data: bytes, headers: Mapping[str, str] | None, largest: int) -> None:
+    """Refuses a message that a server would turn its sender out for: it counts the headers too, the client does not."""
+    weight = sum(len(name) + len(value.encode()) + len(": \r\n") for name, value in (headers or {}).items())
+    if len(data) + (weight + len("NATS/1.0\r\n\r\n") if weight else 0) > largest:
+        raise ApiError(400, TOO_LARGE, f"{len(data)} bytes")

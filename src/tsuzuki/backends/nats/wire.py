@@ -17,7 +17,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import ConnectionClosedError, Error, OutboundBufferLimitError
 
 from tsuzuki.backends.nats.dialing import Dialled, Ears, dial
-from tsuzuki.backends.nats.faults import DENIED, TOO_LARGE, ApiError, Away, Unclear, fault, refusal, sequence_of
+from tsuzuki.backends.nats.faults import DENIED, ApiError, Away, Unclear, fault, refusal, refuse_too_large, sequence_of
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.errors import StoreError
 
@@ -299,8 +299,7 @@ class Wire:
             await self._reachable(until - self._loop.time())
             if self._denied is not None:
                 raise self._denied
-            if len(data) + _weight(headers) > self.largest:  # a server turns out whoever sends more than it takes
-                raise ApiError(400, TOO_LARGE, f"{len(data)} bytes")
+            refuse_too_large(data, headers, self.largest)
             token = str(next(self._tokens))
             waiting = _Waiting(self._loop.create_future(), subject, many=many)
             waiting.timer = self._loop.call_at(until, self._late, waiting, until, seconds)
@@ -394,12 +393,3 @@ class Wire:
     def _fail_all(self, reason: str) -> None:
         for waiting in list(self._waiting.values()):
             waiting.fail(Unclear(reason))
-
-
-def _weight(headers: Mapping[str, str] | None) -> int:
-    """Counts the bytes of headers on the wire, which the server counts as part of a message and the client does not."""
-    if not headers:
-        return 0
-    return len(b"NATS/1.0\r\n\r\n") + sum(
-        len(name) + len(value.encode()) + len(": \r\n") for name, value in headers.items()
-    )

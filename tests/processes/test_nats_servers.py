@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,29 @@ def test_a_server_is_started_looked_at_written_down_for_systemd_and_ended(server
     assert "NOT OK  process" in server.nats("doctor", code=1)
     assert "nats down" not in server.nats("service"), "nothing has to be ended first"
     assert "nothing was ended" in server.nats("down", "--confirm", code=1)
+
+
+def test_doctor_names_the_servers_that_a_cluster_without_a_majority_has_lost(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Server(tmp_path / "other")
+    try:
+        server.up("--cluster", "team", "--host", "127.0.7.1", "--name", "one")
+        ports = [word for name, port in other.ports.items() for word in (name, str(port))]
+        seed = f"127.0.7.1:{server.ports['--cluster-port']}"
+        told = ["--cluster", "team", "--host", "127.0.7.2", "--name", "two", *ports]
+        joining = other.room.start("nats", "join", seed, *told, "--dir", str(other.dir))
+        assert joining.ended() == 0, joining.said
+        os.kill(other.pid, signal.SIGKILL)
+
+        deadline = time.monotonic() + 60
+        while "NOT OK  store" not in (told_of := server.nats("doctor", code=1)):  # a leader believes so for a while
+            assert time.monotonic() < deadline, told_of
+            time.sleep(0.2)
+        assert "NOT OK  lost        two: 1 of 2 servers run, and 2 must before anything can be written" in told_of
+        assert "→ start them: tsuzuki nats up on their machines" in told_of
+        assert "TSUZUKI_NATS_USER" not in told_of, "it is not about who we are"
+    finally:
+        other.room.leave()
 
 
 def test_a_pid_that_is_somebody_elses_by_now_is_not_ended(server: Server) -> None:

@@ -96,7 +96,9 @@ def doctor(*, backend: str | None, place: Place, as_json: bool) -> int:
         see = partial(looking.look, _address(backend, place), place.told())
         checks += examining.examined(asyncio.run(looking.settled(see)))
     except (StoreError, BadUsage) as error:
-        checks.append(Check("store", ok=False, text=f"{error} [{error.error_id}]", do=_remedy(place)))
+        lost = examining.lost(place.told())
+        do = "see below" if lost else _remedy(place)
+        checks += [Check("store", ok=False, text=f"{error} [{error.error_id}]", do=do), *lost]
     return tell(checks, as_json=as_json)
 
 

@@ -6,8 +6,8 @@ from typing import Final
 from tsuzuki.backends import Check, amount
 from tsuzuki.backends.nats.streams import OLDEST
 from tsuzuki.servers.looking import Seen, SeenStream
-from tsuzuki.servers.place import Place
-from tsuzuki.servers.process import last_lines, running
+from tsuzuki.servers.place import Place, Told
+from tsuzuki.servers.process import last_lines, monitor, running
 
 LITTLE_SPACE: Final = 500 << 20
 NEARLY: Final = 0.9
@@ -37,6 +37,21 @@ def here(place: Place) -> list[Check]:
             do="" if free > LITTLE_SPACE else "free some, or tsuzuki purge --older-than 30d",
         ),
     ]
+
+
+def lost(told: Told | None) -> list[Check]:
+    """Says, where a cluster does not answer, which of its servers the one of this machine has no connection to."""
+    meta = (monitor(told, "jsz").get("meta_cluster") or {}) if told else {}
+    if told is None or not meta:
+        return []
+    heard = {route.get("remote_name") for route in monitor(told, "routez").get("routes") or ()}
+    gone = sorted(peer["name"] for peer in meta.get("replicas") or () if peer["name"] not in {told.called, *heard})
+    if not gone:
+        return []
+    size = max(int(meta.get("cluster_size") or 0), len(gone) + 1)
+    text = f"{size - len(gone)} of {size} servers run, and {size // 2 + 1} must before anything can be written"
+    do = "start them: tsuzuki nats up on their machines"
+    return [Check("lost", ok=False, text=f"{', '.join(gone)}: {text}", do=do)]
 
 
 def examined(seen: Seen) -> list[Check]:

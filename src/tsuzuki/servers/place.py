@@ -12,10 +12,10 @@ import msgspec
 
 from tsuzuki import extras, privacy, wholefile
 from tsuzuki.errors import BadUsage
+from tsuzuki.listening import is_loopback
 
 PID_FILE: Final = "nats-server.pid"
 _ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
-_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _WORKING: Final = "TSUZUKI"
 _SYSTEM: Final = "SYSTEM"
 SYSTEM_USER: Final = "system"
@@ -50,7 +50,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def public(self) -> bool:
         """Whether other machines can reach it."""
-        return self.host not in _LOOPBACK
+        return not is_loopback(self.host)
 
 
 class Place:

@@ -128,6 +128,22 @@ async def test_a_cancel_reaches_a_busy_holder(enter: Enter) -> None:
     assert (await b.row(gateway, run.id)).status is Status.CANCELLING
 
 
+async def test_a_gateway_and_a_worker_remove_the_ticket_of_a_run_that_ends_without_being_dealt_out(
+    enter: Enter, server: NatsServer
+) -> None:
+    """Left behind it is dealt out in vain, and once its run is forgotten it becomes a dead letter."""
+    gateway, worker, admin = await enter("gateway"), await enter("worker"), await enter("admin")
+    waiting, claimed = await b.submitted(gateway), await b.submitted(gateway)
+    await gateway.ask(waiting.id, b.cancel())
+    await worker.append(await b.claim_of(worker, claimed.id), [b.ending(Status.COMPLETED)])
+
+    async def none_left() -> bool:
+        return not await admin._parts.work._subjects()  # noqa: SLF001 - nobody else tells
+
+    await until(none_left)
+    assert "Violation" not in (server.folder / "log").read_text()
+
+
 async def test_a_script_needs_the_rights_of_both(enter: Enter) -> None:
     store = await enter("gateway+worker")
     async with at_work(store):

@@ -16,7 +16,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends import NO_FINGERPRINTS, Claim
 from tsuzuki.backends.nats import frames, tickets
 from tsuzuki.backends.nats.chain import Chain, Passed
-from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import TOO_LARGE, ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Frame, Tip
 from tsuzuki.backends.nats.inspection import Inspector
 from tsuzuki.backends.nats.options import Options
@@ -24,7 +24,7 @@ from tsuzuki.backends.nats.projection import Projection
 from tsuzuki.backends.nats.reserve import Reserve, is_full
 from tsuzuki.backends.nats.tickets import Ticket
 from tsuzuki.backends.nats.topology import Group
-from tsuzuki.backends.nats.work import PRIORITIES, Candidate, Work
+from tsuzuki.backends.nats.work import Candidate, Work, has_tickets
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.lifecycle import Run, Status, claim_facts, claimable
@@ -100,7 +100,7 @@ class Claims:
                 self._reserved -= ids
             claims += [answer for answer in answers if isinstance(answer, Claim)]
             rounds.beaten = any(isinstance(answer, Passed) for answer in answers)
-            error = next((x for x in answers if isinstance(x, BaseException) and not isinstance(x, Passed)), None)
+            error = next((x for x in answers if isinstance(x, BaseException) and not _is_its_own(x)), None)
             if error is not None and not claims:
                 raise error
             if error is not None:
@@ -126,7 +126,7 @@ class Claims:
 
     def _straight(self, candidate: Candidate, rounds: _Rounds) -> bool:
         """Tells whether a run is claimed without a ticket."""
-        ticketless = not candidate.waits or candidate.group.priority not in PRIORITIES
+        ticketless = not candidate.waits or not has_tickets(candidate.group)
         return ticketless or candidate.group in rounds.silent or self._work.missed(candidate.id)
 
     async def _take(
@@ -266,3 +266,9 @@ class Claims:
             return await self._chain.end(run_id)
         except (Unclear, ApiError) as error:
             raise fault(error, self._options.url) from error
+
+
+def _is_its_own(error: BaseException) -> bool:
+    """Tells whether a claim failed for its own run alone: others were quicker, or its row fits into no message."""
+    cause = error.__cause__
+    return isinstance(error, Passed) or (isinstance(cause, ApiError) and cause.error == TOO_LARGE)

@@ -1,5 +1,6 @@
 """Turns what NATS says, or does not say, into our errors, with what to do next."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -28,7 +29,7 @@ _NO_REPLICAS: Final = 10074
 _TOO_MUCH: Final = 10077
 """It could not be stored: beyond a limit, as its text says, or for a reason that passes."""
 _UNAVAILABLE: Final = 503
-_TOO_LARGE: Final = 10054
+TOO_LARGE: Final = 10054
 _PASSING: Final = frozenset({10004, 10005, 10006, 10007, 10008, 10009, 10014, 10118})
 """No leader, no quorum, no peers or no answer inside the cluster just now; a consumer that has gone with its server."""
 
@@ -125,8 +126,15 @@ def fault(error: ApiError | Unclear, url: str) -> StoreError:
         )
     if error.error == _NO_REPLICAS:
         return StoreUnavailable(f"{url}: it is no cluster ({error}); leave replicas= out, or give a cluster's address")
-    if error.error == _TOO_LARGE:
+    if error.error == TOO_LARGE:
         return StoreError(f"{url}: the message is larger than the server allows ({error}); raise its max_payload")
     if error.error == NOT_FOUND:
         return StoreUnavailable(f"{url}: a stream of the store is gone ({error}); restore it, or open the store anew")
     return StoreError(f"{url}: JetStream says: {error}")
+
+
+def refuse_too_large(data: bytes, headers: Mapping[str, str] | None, largest: int) -> None:
+    """Refuses a message that a server would turn its sender out for: it counts the headers too, the client does not."""
+    weight = sum(len(name) + len(value.encode()) + len(": \r\n") for name, value in (headers or {}).items())
+    if len(data) + (weight + len("NATS/1.0\r\n\r\n") if weight else 0) > largest:
+        raise ApiError(400, TOO_LARGE, f"{len(data)} bytes")

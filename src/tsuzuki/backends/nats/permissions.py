@@ -71,7 +71,7 @@ def gateway(names: Topology, inbox: str) -> Permissions:
         topology.delete_message(names.letters),
         _any(names.key("", "")),
         _any(names.once("", "")),
-        *(topology.purge_stream(stream) for stream in (names.journal, names.state, names.log, names.blobs)),
+        *(topology.purge_stream(stream) for stream in (names.journal, names.state, names.log, names.blobs, names.work)),
     ]
     return viewer(names, inbox) | _sorted(writes)
 
@@ -97,7 +97,7 @@ def worker(names: Topology, inbox: str) -> Permissions:
         names.probe,
         _any(names.limit("rate", "")),
         _any(names.limit("places", "")),
-        *(topology.purge_stream(stream) for stream in (names.state, names.log, names.blobs)),
+        *(topology.purge_stream(stream) for stream in (names.state, names.log, names.blobs, names.work)),
     ]
     return viewer(names, inbox) | _sorted(writes, [names.all_wheels])
 

@@ -23,7 +23,7 @@ from tsuzuki.backends.nats.reserve import Reserve
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.clock import Clock
-from tsuzuki.errors import Conflict, StoreError, StoreUnavailable
+from tsuzuki.errors import Conflict, StoreError, StoreUnavailable, TooLarge
 from tsuzuki.lifecycle import Run, RunUpdateResult, cancel_facts, refold, request_facts
 
 logger: Final = logging.getLogger("tsuzuki.nats")
@@ -78,6 +78,7 @@ class Queue:
 
     async def submit(self, run: Run, facts: Sequence[f.Fact]) -> Run:
         """Accepts a run: its number, its idempotency key, its key, and then the message that makes it."""
+        self._refuse_unclaimable(run)
         await self._reserve.spare()
         first = facts[0]
         if isinstance(first, f.Submitted) and self._are_huge(run):
@@ -96,6 +97,15 @@ class Queue:
             await self._keys.free_once(run)
             raise
         return await self._make(run, facts)
+
+    def _refuse_unclaimable(self, run: Run) -> None:
+        """Refuses a run of which all messages would be too large but the first: each of them repeats its row."""
+        size, most = len(frames.encode_row(run)), self._wire.largest // 4
+        if size > most:
+            raise TooLarge(
+                f"a run of {run.flow[:40]!r} with names, keys and labels of {size:,} bytes is not taken: at most "
+                f"{most:,} go into each of its messages; put what is large into its params"
+            )
 
     def _are_huge(self, run: Run) -> bool:
         return len(run.params) > min(HUGE_PARAMS, self._wire.largest // 4)
@@ -122,9 +132,9 @@ class Queue:
             if passed.tip is not None and passed.tip.run is None:
                 return await self._overtaken(run)
             raise Conflict(f"run {run.id} is there already; give every run an id of its own") from None
-        except StoreUnavailable as error:
-            if isinstance(error.__cause__, ApiError):  # refused: it is not there
-                await self._give_up(run)
+        except StoreError as error:
+            if not isinstance(error, StoreUnavailable) or isinstance(error.__cause__, ApiError):
+                await self._give_up(run)  # refused: it is not there
                 raise
             # It may have been written. Whoever was told of an error must not see it run.
             fence = asyncio.get_running_loop().create_task(self._take_back(row, frame))

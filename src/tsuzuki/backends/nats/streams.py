@@ -18,6 +18,9 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 
 OLDEST: Final = (2, 11)
 """The first version of the server that gives several messages at once, and forgets a message after a time."""
+SMALLEST: Final = 1 << 20
+"""How large a message every server must take (bytes): values up to 256 KB go into the journal, the result of a run
+twice with its end, and what cannot be written down would be done again and again."""
 _KEPT: Final = ("retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
 _AGAIN: Final = 0.1
@@ -33,6 +36,10 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> tuple[int, b
     """Makes sure that all streams are there; gives how many replicas they have, and whether requests are kept."""
     if tuple(map(int, wire.server.split(".")[:2])) < OLDEST:
         raise StoreUnavailable(f"{options.url} is nats-server {wire.server}; Tsuzuki needs 2.11 or newer")
+    if wire.largest < SMALLEST:
+        raise StoreUnavailable(
+            f"{options.url}: its max_payload is {wire.largest:,} bytes; raise it to {SMALLEST:,} or more"
+        )
     wanted = names.streams()
     # The journal says whether the others may be made: in a store that is not for us nothing is.
     kept = await _all_made(wire, options, {names.journal: wanted[names.journal]})

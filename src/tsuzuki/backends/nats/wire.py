@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.errors import ConnectionClosedError, Error, MaxPayloadError, OutboundBufferLimitError
+from nats.errors import ConnectionClosedError, Error, OutboundBufferLimitError
 
 from tsuzuki.backends.nats.dialing import Dialled, Ears, dial
-from tsuzuki.backends.nats.faults import DENIED, ApiError, Away, Unclear, fault, refusal, sequence_of
+from tsuzuki.backends.nats.faults import DENIED, ApiError, Away, Unclear, fault, refusal, refuse_too_large, sequence_of
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.errors import StoreError
 
@@ -299,6 +299,7 @@ class Wire:
             await self._reachable(until - self._loop.time())
             if self._denied is not None:
                 raise self._denied
+            refuse_too_large(data, headers, self.largest)
             token = str(next(self._tokens))
             waiting = _Waiting(self._loop.create_future(), subject, many=many)
             waiting.timer = self._loop.call_at(until, self._late, waiting, until, seconds)
@@ -308,8 +309,6 @@ class Wire:
                     subject, data, reply=f"{self._inbox}.{token}", headers=dict(headers) if headers else None
                 )
                 return await waiting.future
-            except MaxPayloadError as error:
-                raise ApiError(400, 10054, f"{len(data)} bytes") from error
             except (OutboundBufferLimitError, ConnectionClosedError) as error:
                 if self._loop.time() >= until:
                     raise Unclear(_UNSENT) from error

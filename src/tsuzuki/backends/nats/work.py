@@ -33,6 +33,9 @@ MOST_MISSED: Final = 10_000
 PRIORITIES: Final = range(-100, 101)
 """Runs of other priorities have no tickets, and are claimed straight through their chains: each priority needs a
 consumer, and whoever gives every run one of its own (a time, a price) would have a consumer made for each."""
+LONGEST: Final = 1000
+"""Runs whose tag and flow have more bytes together have none either: a server turns out whoever writes to a subject of
+more than 4 KB, and a byte may take three letters there."""
 HASTE: Final = 3
 """How often the queue is told that a run is under way, in the time after which it would deal it out again, where that
 is shorter than what we were set to."""
@@ -119,7 +122,7 @@ class Work:
             await asyncio.wait({self._do_aside(self.enqueue(run))}, timeout=MOMENT)
 
     def _is_dealt(self, run: Run) -> bool:
-        return run.priority in PRIORITIES and run.not_before - self._clock.now() <= self._options.ack_wait
+        return has_tickets(group_of(run)) and run.not_before - self._clock.now() <= self._options.ack_wait
 
     async def postpone(self, ticket: Ticket, until: float) -> None:
         """Lets others have a ticket when its time comes.
@@ -279,3 +282,8 @@ class Work:
 def group_of(run: Run) -> Group:
     """Tells among which runs the ticket of a run is dealt out."""
     return Group(run.tag, run.priority, BROUGHT if run.workflow else run.flow)
+
+
+def has_tickets(group: Group) -> bool:
+    """Tells whether the runs of a group have tickets at all."""
+    return group.priority in PRIORITIES and len(f"{group.tag}{group.flow}".encode()) <= LONGEST

@@ -6,11 +6,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.types import Message
 
 from tests.gateway.conftest import House, Serve
 from tsuzuki.backends import Entry
-from tsuzuki.gateway import scenes, snapshots
+from tsuzuki.gateway import scenes, snapshots, watch
 from tsuzuki.gateway.options import Options
+from tsuzuki.gateway.session import Session
 from tsuzuki.lifecycle import Run
 
 
@@ -178,6 +180,35 @@ async def test_many_who_look_at_a_long_journal_read_it_once_and_let_others_in(
     assert {fold.position for fold in folds} == {row.position}
     assert read == row.position
     assert turns >= row.position // 10
+
+
+async def test_a_long_journal_is_sent_with_turns_for_others(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "LUMP", 1)  # a fact at a time, behind the first
+    await small.work()
+    run_id = await small.submit("many", {"count": 100})
+    await small.ended(run_id)
+    sent, turns = 0, 0
+
+    async def taken_at_once(message: Message) -> None:
+        nonlocal sent
+        sent += bool(message.get("body"))
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody leaves")
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    beside = asyncio.create_task(others())
+    answer = await watch.events(run_id, Session(small.app.state.gateway))
+    await answer({"type": "http"}, never, taken_at_once)
+    beside.cancel()
+    assert sent > 80
+    assert turns >= sent
 
 
 async def test_the_journal_comes_with_ids_and_an_end(house: House) -> None:

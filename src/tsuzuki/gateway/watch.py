@@ -136,6 +136,7 @@ async def _facts(session: Session, row: Run, position: int) -> AsyncGenerator[by
             del entries  # nothing but what is being sent is kept while the client takes its time
             page = min(max(LUMP * count // len(lump), 1), _PAGE)
             yield lump
+            await asyncio.sleep(0)  # others have their turn, also where neither the store nor the client is waited for
             continue
         if current.status in TERMINAL and current.position <= position:
             end = {"run_id": run_id, "status": current.status.value, "position": position}

@@ -1,5 +1,6 @@
 """Pictures of figures for the docs, by pygal."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,14 +48,24 @@ def drawn(
         logarithmic=logarithmic or steep,
         xrange=None,
         legend_at_bottom=True,
-        legend_at_bottom_columns=2,
+        legend_at_bottom_columns=1 if logarithmic else 2,
+        margin_right=40,
         dots_size=2,
         show_x_guides=False,
         truncate_legend=-1,
-        x_value_formatter=lambda value: f"{value:,.4g}",
+        truncate_label=-1,
+        x_value_formatter=lambda value: f"{value:,.12g}",
         value_formatter=lambda value: f"{value:,.4g}",
     )
+    if logarithmic:  # powers of ten alone: what stands between them has no room for its letters
+        chart.x_labels = _powers(curves)
+        chart.y_labels = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
     for curve in curves:
         chart.add(curve.name, list(curve.points))
     picture: bytes = chart.render()
     return picture
+
+
+def _powers(curves: Sequence[Curve]) -> list[int]:
+    places = [x for curve in curves for x, _ in curve.points]
+    return [10**power for power in range(math.floor(math.log10(min(places))), math.ceil(math.log10(max(places))) + 1)]

@@ -52,8 +52,8 @@ SCALES: Final = (
         "worker processes, runs of 20 ms, 10 at once in each",
         WORKERS,
         lambda count: measure("bench.nats.ours:naps_executed", NAPS * count, count),
-        "runs/s a worker",
-        lambda count, seen: float(seen["rate"]) / count,
+        "µs of a worker's time a run",
+        lambda count, seen: 1e6 * count / float(seen["rate"]),
         lambda seen: f"{seen['rate']:,.0f} runs/s together; the least busy did {seen['least_share']:.0%}",
     ),
     Scale(

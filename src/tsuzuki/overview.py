@@ -3,6 +3,7 @@
 The gateway calls these beside `Runs`; rules stay below, in the port and the lifecycle.
 """
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -167,6 +168,7 @@ class Overview:
             if len(entries) < _PAGE or (count + 1) * _PAGE >= most:
                 return
             after = entries[-1].position
+            await asyncio.sleep(0)  # others have their turn: a store on this machine reads without waiting
 
     async def remove(self, row: Run) -> None:
         """Removes a run that has ended, with all it left."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -53,6 +54,42 @@ async def test_headers_that_never_end_are_not_waited_for(small: House, monkeypat
         assert await rest(reader) == b""
     writer.close()
     assert (await small.get("/health"))["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("begun", "more", "told"),
+    [
+        (b"GET /", b"a", True),
+        (b"GET /health HTTP/1.1\r\nX-Long: ", b"a", True),
+        (b"GET /health HTTP/1.1\r\n", b"X-Many: a\r\n", True),
+        (b"POST /runs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Late: a\r\n", False),
+    ],
+    ids=["an address", "a header", "headers", "headers behind the body"],
+)
+async def test_headers_without_measure_are_taken_to_no_more_than_their_limit(
+    small: House, begun: bytes, more: bytes, told: bool
+) -> None:
+    reader, writer = await asyncio.open_connection(*small.url.removeprefix("http://").split(":"))
+    writer.write(begun)
+    sent, lump = 0, more * (10_000 // len(more))
+    answered = asyncio.create_task(rest(reader))
+    async with asyncio.timeout(60):
+        while not answered.done() and sent < 50_000_000:
+            writer.write(lump)
+            with suppress(ConnectionError):
+                await writer.drain()
+            await asyncio.sleep(0)
+            sent += len(lump)
+        answer = await answered
+    writer.close()
+    assert sent < 50_000_000
+    assert answer == b"" or told == answer.startswith(b"HTTP/1.1 431 "), answer
+    assert (await small.get("/health"))["status"] == "ok"
+
+
+async def test_long_headers_that_are_within_the_limit_are_read(small: House) -> None:
+    for _ in range(3):
+        assert (await small.client.get("/health", headers={"X-Long": "a" * 50_000})).status_code == 200
 
 
 async def test_a_second_request_on_a_connection_is_waited_for_again(

@@ -1,13 +1,19 @@
 """What stays open: snapshots of a run as it changes, and its journal."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
 
 import httpx2
 import pytest
+from starlette.types import Message
 
 from tests.gateway.conftest import House, Serve
+from tsuzuki.backends import Entry
+from tsuzuki.gateway import scenes, snapshots, watch
 from tsuzuki.gateway.options import Options
+from tsuzuki.gateway.session import Session
+from tsuzuki.lifecycle import Run
 
 
 async def all_closed(house: House) -> None:
@@ -92,6 +98,117 @@ async def test_500_watchers_of_one_run_see_a_change_together(house: House) -> No
         await house.post(f"/runs/{run_id}/cancel")
         await asyncio.gather(*watchers)
     await all_closed(house)
+
+
+async def changed(house: House, run_id: str, done: int) -> Run:
+    """Lets a run's row change, and reads it."""
+    await house.runs.backend.log(run_id, [], b'{"done":%d}' % done)
+    return await house.runs.get(run_id)
+
+
+async def test_who_comes_while_a_run_changes_does_not_wake_the_others_each_time(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scenes, "PACE", 3600.0)  # nothing but who comes brings news
+    run_id = await house.submit("nothing")
+    watching = house.app.state.gateway.scenes.watching
+    async with watching(await house.runs.get(run_id)) as scene, AsyncExitStack() as others:
+        for number in range(50):
+            await others.enter_async_context(watching(await changed(house, run_id, number)))
+        assert scene.watchers == 51
+        assert scene.version <= 2
+
+
+async def test_who_comes_after_a_change_sees_it_first(house: House) -> None:
+    run_id = await house.submit("nothing")
+    async with aclosing(house.events(f"/runs/{run_id}/watch")) as others:
+        await anext(others)
+        for number in range(5):
+            row = await changed(house, run_id, number)
+            async with aclosing(house.events(f"/runs/{run_id}/watch")) as events:
+                assert (await anext(events)).data["snapshot"]["updated_at"] >= row.updated_at
+
+
+async def test_a_snapshot_that_is_old_when_it_is_made_is_made_once_for_all_who_wait(
+    small: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await small.submit("nothing")
+    snapshots, row, made = small.app.state.gateway.snapshots, await small.runs.get(run_id), 0
+    document = snapshots.document
+    async with small.app.state.gateway.scenes.watching(row) as scene:
+
+        async def meanwhile_changed(row: Run, **options: Any) -> dict[str, Any]:
+            nonlocal made
+            made += 1
+            shown: dict[str, Any] = await document(row, **options)
+            scene.show(await changed(small, run_id, made))
+            return shown
+
+        monkeypatch.setattr(snapshots, "document", meanwhile_changed)
+        pictures = await asyncio.gather(*(scene.picture(scene.version, records=False) for _ in range(50)))
+    assert made == 1
+    assert {picture.version for picture in pictures} == {1}
+
+
+async def test_many_who_look_at_a_long_journal_read_it_once_and_let_others_in(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "_PAGE", 10)
+    await house.work()
+    run_id = await house.submit("many", {"count": 100})
+    await house.ended(run_id)
+    gateway, row = house.app.state.gateway, await house.runs.get(run_id)
+    gateway.snapshots.forget(run_id)
+    facts, read, turns = gateway.overview.facts, 0, 0
+
+    async def counted(run_id: str, **options: Any) -> list[Entry]:
+        nonlocal read
+        entries: list[Entry] = await facts(run_id, **options)
+        read += len(entries)
+        return entries
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    monkeypatch.setattr(gateway.overview, "facts", counted)
+    beside = asyncio.create_task(others())
+    folds = await asyncio.gather(*(gateway.snapshots.fold(row) for _ in range(50)))
+    beside.cancel()
+    assert {fold.position for fold in folds} == {row.position}
+    assert read == row.position
+    assert turns >= row.position // 10
+
+
+async def test_a_long_journal_is_sent_with_turns_for_others(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "LUMP", 1)  # a fact at a time, behind the first
+    await small.work()
+    run_id = await small.submit("many", {"count": 100})
+    await small.ended(run_id)
+    sent, turns = 0, 0
+
+    async def taken_at_once(message: Message) -> None:
+        nonlocal sent
+        sent += bool(message.get("body"))
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody leaves")
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    beside = asyncio.create_task(others())
+    answer = await watch.events(run_id, Session(small.app.state.gateway))
+    await answer({"type": "http"}, never, taken_at_once)
+    beside.cancel()
+    assert sent > 80
+    assert turns >= sent
 
 
 async def test_the_journal_comes_with_ids_and_an_end(house: House) -> None:

@@ -22,9 +22,11 @@ LIMITS = [
     f"{store.MOST_LINES:,}, each of {runlog.MOST_TEXT:,} characters",
     f"{redact._MOST:,} and {redact._MOST_TRACE:,} characters",  # noqa: SLF001 - compared, not used
     f"{parsing.MOST_BYTES:,} bytes, {graph.MOST_TASKS} tasks",
+    f"| address and headers of a request | {server.MOST_HEADERS // 1024} KiB |",
     f"| claims of a run without a new outcome | {lifecycle.MOST_CLAIMS} |",
 ]
 HELD_TO = (
+    f"{server.MOST_HEADERS // 1024} KiB of them address and headers",
     f"headers within {server.HEADERS_WAIT:g} s, a body within {options.BODY_WAIT:g} s",
     f"{server.SPARE:,} connections beside them; who reads nothing is let go after {options.STALL:g} s",
 )

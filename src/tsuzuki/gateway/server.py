@@ -19,12 +19,15 @@ from tsuzuki.runs import Runs
 
 HEADERS_WAIT: Final = 10.0
 """A request's headers must have arrived after so long (seconds)."""
+MOST_HEADERS: Final = 65_536
+"""Of an address and headers so many bytes are taken, in front of a body or behind it."""
 KEEP_ALIVE: Final = 30
 """An idle connection is kept for so long (seconds)."""
 DRAIN: Final = 5
 """Requests under way may take so long (seconds) when the server stops."""
 TICK: Final = 1.0
 """How often the time that answers carry is brought up to date (seconds); uvicorn itself wakes ten times as often."""
+TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 SPARE: Final = 1000
 """So many connections may be open beside the streams; more are answered with 503 at once."""
 
@@ -32,6 +35,8 @@ SPARE: Final = 1000
 class PatientProtocol(HttpToolsProtocol):
     """HTTP on one connection, with an end to patience: with headers that never end, and with nobody who reads."""
 
+    _unread = 0
+    """So many bytes came since the last that made up headers or a part of a body."""
     _waiting: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
 
@@ -40,6 +45,17 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         _send_at_once(transport.get_extra_info("socket"))
         self._waiting = self.loop.call_later(HEADERS_WAIT, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what comes; headers without measure would fill the memory before anybody looks at a key."""
+        self._unread += len(data)
+        super().data_received(data)
+        if self._unread > MOST_HEADERS and not self.transport.is_closing():
+            if self._waiting is None:  # behind a body: whoever answers it may have begun
+                self.transport.abort()
+                return
+            self.transport.write(TOO_LARGE)
+            self.transport.close()
 
     def on_message_begin(self) -> None:
         """Waits for the rest of the headers of a later request too."""
@@ -51,7 +67,13 @@ class PatientProtocol(HttpToolsProtocol):
         """Waits no more: the headers are there."""
         _call_off(self._waiting)
         self._waiting = None
+        self._unread = 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Takes a part of a body, which is counted elsewhere."""
+        self._unread = 0
+        super().on_body(body)
 
     def pause_writing(self) -> None:
         """Begins to wait for a client that does not read."""

@@ -1,10 +1,13 @@
 """The document of a run: its row, and its tasks folded from the journal.
 
-Folds are kept for the runs that somebody looked at last, with the position they reached: no fact is read twice.
+Folds are kept for the runs that somebody looked at last, with the position they reached: no fact is read twice, also
+by those who look at once. Between two pages others have their turn: a store on this machine reads without waiting.
 """
 
+import asyncio
 import contextlib
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +31,14 @@ _LAST: Final = 3
 """So many facts at the end of a cancelled run tell what was cut off."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The fold of a run, and who reads on in its journal just now."""
+
+    fold: TaskFold = field(default_factory=TaskFold)
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
 class Snapshots:
     """The folds of the runs that were looked at last."""
 
@@ -35,33 +46,33 @@ class Snapshots:
         self._overview = overview
         self._standings = standings
         self._most_bytes = most_bytes
-        self._folds: OrderedDict[str, TaskFold] = OrderedDict()
+        self._folds: OrderedDict[str, _Kept] = OrderedDict()
 
     async def fold(self, row: Run) -> TaskFold:
         """Gives the tasks of a run, up to its row."""
-        fold = self._folds.get(row.id)
-        if fold is None:
-            fold = self._folds[row.id] = TaskFold()
+        kept = self._folds.setdefault(row.id, _Kept())
         self._folds.move_to_end(row.id)
-        for _ in range(MOST_PAGES):
-            if fold.position >= row.position:
-                break
-            entries = await self._overview.facts(row.id, after=fold.position, limit=_PAGE)
-            _feed(fold, entries)
-            if not entries:
-                break
+        async with kept.reading:
+            for _ in range(MOST_PAGES):
+                if kept.fold.position >= row.position:
+                    break
+                entries = await self._overview.facts(row.id, after=kept.fold.position, limit=_PAGE)
+                _feed(kept.fold, entries)
+                if not entries:
+                    break
+                await asyncio.sleep(0)
         self._let_go()
-        return fold
+        return kept.fold
 
     def forget(self, run_id: str) -> None:
         """Lets go of a run that was removed."""
         self._folds.pop(run_id, None)
 
     def _let_go(self) -> None:
-        weight = sum(fold.weight for fold in self._folds.values()) if len(self._folds) % 64 == 0 else 0
+        weight = sum(kept.fold.weight for kept in self._folds.values()) if len(self._folds) % 64 == 0 else 0
         while weight > MOST_WEIGHT and len(self._folds) > 1:
-            _, fold = self._folds.popitem(last=False)
-            weight -= fold.weight
+            _, kept = self._folds.popitem(last=False)
+            weight -= kept.fold.weight
 
     async def document(
         self, row: Run, *, records: bool = False, params: bool = False, most: int | None = None
@@ -106,10 +117,8 @@ class Snapshots:
 
 
 def _feed(fold: TaskFold, entries: list[Entry]) -> None:
-    """Feeds what is new: another look may have fed some of it while this one read."""
     for entry in entries:
-        if entry.position > fold.position:
-            fold.feed(entry.position, entry.fact)
+        fold.feed(entry.position, entry.fact)
     if fold.workflow:
         _list_nodes(fold, fold.workflow)
         fold.workflow = ""

@@ -16,7 +16,7 @@ from tsuzuki.gateway.answers import problems
 from tsuzuki.gateway.options import HEARTBEAT
 from tsuzuki.gateway.problems import Invalid
 from tsuzuki.gateway.runs import RECORDS, Include, RunId, included
-from tsuzuki.gateway.scenes import Scene
+from tsuzuki.gateway.scenes import Picture
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.streams import event
 from tsuzuki.lifecycle import TERMINAL, Run
@@ -62,13 +62,15 @@ async def _snapshots(
     clock = session.runs.backend.clock
     end, version, told = clock.monotonic() + seconds, 0, clock.monotonic()
     async with session.gateway.scenes.watching(row) as scene:
+        await scene.told()  # never less than who asks could have read before
         while (now := clock.monotonic()) < end:
             changed = scene.changed
             if scene.version != version:
-                version = scene.version
-                if scene.row.updated_at >= since:
+                picture = await scene.picture(scene.version, records=records)
+                version = picture.version
+                if picture.updated_at >= since:
                     told = now
-                    yield await _snapshot(scene, records, clock)
+                    yield _snapshot(row.id, picture, clock)
                 continue
             if now - told >= HEARTBEAT:
                 told = now
@@ -84,10 +86,9 @@ async def _waited(changed: asyncio.Event, seconds: float) -> None:
         return
 
 
-async def _snapshot(scene: Scene, records: bool, clock: Clock) -> bytes:
-    start, _, rest = _with_time(scene.row.id, clock).partition(b',"ts"')
-    document = await scene.snapshot(records=records)
-    return event("snapshot", b'%s,"snapshot":%s,"ts"%s' % (start, document, rest))
+def _snapshot(run_id: str, picture: Picture, clock: Clock) -> bytes:
+    start, _, rest = _with_time(run_id, clock).partition(b',"ts"')
+    return event("snapshot", b'%s,"snapshot":%s,"ts"%s' % (start, picture.document, rest))
 
 
 def _with_time(run_id: str, clock: Clock) -> bytes:
@@ -135,6 +136,7 @@ async def _facts(session: Session, row: Run, position: int) -> AsyncGenerator[by
             del entries  # nothing but what is being sent is kept while the client takes its time
             page = min(max(LUMP * count // len(lump), 1), _PAGE)
             yield lump
+            await asyncio.sleep(0)  # others have their turn, also where neither the store nor the client is waited for
             continue
         if current.status in TERMINAL and current.position <= position:
             end = {"run_id": run_id, "status": current.status.value, "position": position}

@@ -14,6 +14,7 @@ from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.terminal import desk_of
 from tsuzuki.apps.terminal import quiet_option
 from tsuzuki.cli.here import Progress, begin_here, with_progress
+from tsuzuki.cli.render import counted
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage, ProviderRefused
 
@@ -66,7 +67,8 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     project = with_progress(store, work, quiet=quiet)
     entries = project.refined.list()
     output.write_text(export(form, project.project.name, entries), encoding="utf-8")
-    click.echo(f"{output}: {len(entries)} terms, {len(project.issues.list())} issues", err=True)
+    found = f"{counted(len(entries), 'term')}, {counted(len(project.issues.list()), 'issue')}"
+    click.echo(f"{output}: {found}", err=True)
     if unaided := japanese.unaided(entry.term_name for entry in entries):
         click.echo(unaided, err=True)
     return 0

@@ -287,7 +287,7 @@ async def _ended(runs: Runs, flow: Flow[..., Any], left: _Left) -> EndedRun[Any]
         row = await runs.get(row.id)  # somebody may have cancelled it while it waited
     if row.holder is not None:
         held = _TakenFirst if row.attempt == left.attempt and not left.interrupted else RunHeld
-        raise held(f"run {row.number} is being executed by another process ({row.holder})")
+        raise held(f"run {row.number} is being executed by another process ({row.holder}); wait for it, or cancel it")
     value = None
     if row.status is Status.COMPLETED:
         value = flow.codec.decode(await runs.result_data(row))

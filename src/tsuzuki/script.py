@@ -121,6 +121,8 @@ class ScriptFlow(Flow[P, R]):
         checks.text("run(backend=…)", backend, optional=True)
         checks.folder("run(data_dir=…)", data_dir)
         checks.spoken("run(idempotency_key=…)", idempotency_key, optional=True)
+        if not isinstance(continues, str | int | None):
+            raise checks.wrong("run(continues=…)", "the id or the number of a run, for example first.id", continues)
         options = StartOptions(fresh, continues, idempotency_key, checks.texts("run(tags=…)", tags))
 
         def run(*args: P.args, **kwargs: P.kwargs) -> EndedRun[R]:

@@ -156,6 +156,8 @@ def _not_json(value: Any, error: Exception) -> NotJSON:
     hint = "Return JSON types, a pydantic model or a dataclass, and annotate the function with it"
     if "surrogates not allowed" in str(error):  # as in file names that are not UTF-8
         hint = 'Spell such a text out, text.encode("utf-8", "backslashreplace").decode(), or return bytes'
+    elif inspect.isawaitable(value):  # as what a task gives that is called in an async flow
+        hint = "It is a call that was not made yet: await it, and return what it gives"
     return NotJSON(f"{short(value)} ({type(value).__name__}) cannot be recorded as JSON: {error}. {hint}")
 
 

@@ -17,6 +17,7 @@ from weakref import WeakSet
 from tsuzuki import options
 from tsuzuki.errors import BadUsage
 from tsuzuki.facts import Spent
+from tsuzuki.forks import keep_from_children
 from tsuzuki.results import Collected, Counts, Failure
 
 OnError: TypeAlias = Literal["fail", "collect"]
@@ -231,6 +232,27 @@ class LooseLog:
         return getattr(self._logger, level)
 
 
+class Forked(Loose):
+    """The frame in a child that code in a run has forked: nobody there answers for the run, so functions are called."""
+
+    def __init__(self, left: Frame) -> None:
+        super().__init__(blocking=getattr(left, "blocking", False))
+        self._left = left.context
+
+    @property
+    def context(self) -> "LooseContext":
+        """A context that still knows which run this was."""
+        return ForkedContext(self._left)
+
+
+class ForkedContext(LooseContext):
+    """What a forked child may know of the run that it came from."""
+
+    def __init__(self, left: Context) -> None:
+        self.run_id, self.attempt = left.run_id, left.attempt
+        self.tenant, self.resumed = left.tenant, left.resumed
+
+
 FRAME: ContextVar[Frame] = ContextVar("tsuzuki_frame", default=Loose())  # noqa: B039 - it has no state
 
 
@@ -249,12 +271,36 @@ _OUTSIDE: Final = (
     "made again when the run goes on. Use %s.map(…), or take the run along: asyncio.to_thread(%s, …) in an async flow, "
     "pool.submit(contextvars.copy_context().run, %s, …) in a sync one"
 )
+_FORKED: Final = (
+    "%s was called in a process that was forked inside a run: the call is no step of it, and is made again when the "
+    "run goes on. Call %s or %s.map(…) in the process of the run, and leave to the other one what it computes"
+)
 _told_of: Final[set[str]] = set()
+
+
+class _LeftRun:
+    """That this code is in a run, which is so in this process alone."""
+
+    def let_go(self) -> None:
+        """Leaves the run in a child: the loop that would answer its calls does not run there."""
+        frame = FRAME.get()
+        if not isinstance(frame, Loose):
+            FRAME.set(Forked(frame))
+
+
+_LEFT_RUN: Final = _LeftRun()
+keep_from_children(_LEFT_RUN)
 
 
 def _look_around(task: Callee) -> None:
     """Warns, once for each task, of a call that somebody may take for a step: no thread knows its run by itself."""
-    if task.name in _told_of or threading.current_thread() is threading.main_thread():
+    if task.name in _told_of:
+        return
+    if isinstance(FRAME.get(), Forked):
+        _told_of.add(task.name)
+        logging.getLogger("tsuzuki").warning(_FORKED, *[task.name] * 3)
+        return
+    if threading.current_thread() is threading.main_thread():
         return
     if not any(who.running for who in tuple(EXECUTING)):
         return

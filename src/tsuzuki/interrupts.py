@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from tsuzuki.context import in_async_code
+from tsuzuki.forks import keep_from_children
 from tsuzuki.leaving import run_to_the_end
 
 
@@ -53,6 +54,28 @@ def run_blocking(start: Callable[[], Any]) -> Any:
     return thread.value
 
 
+class OwnSignals:
+    """That SIGTERM stops a run, which is so in this process alone: a child that user code forks ends of it.
+
+    Ctrl-C goes to all processes of a terminal: in a child it is left as it is, so that what it does can end in order.
+    """
+
+    def __init__(self) -> None:
+        self._before = signal.getsignal(signal.SIGTERM)
+        self._heard = True
+        keep_from_children(self)
+
+    def let_go(self) -> None:
+        """Lets a child hear SIGTERM as before, and tell us of no signal: it shares the pipe that wakes our loop."""
+        if self._heard:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, self._before)
+
+    def over(self) -> None:
+        """Changes nothing any more: signals are as they were before."""
+        self._heard = False
+
+
 @contextlib.contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
     """Makes the first Ctrl-C (or SIGTERM) call `stop` on the loop and the second one leave at once."""
@@ -73,9 +96,11 @@ def interruptible(stop: Callable[[], None]) -> Iterator[None]:
         asked = True
         loop.call_soon_threadsafe(stop)
 
+    own = OwnSignals()
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        own.over()

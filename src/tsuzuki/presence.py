@@ -29,6 +29,7 @@ import msgspec
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
 from tsuzuki.clock import Clock, until_tick
 from tsuzuki.errors import Conflict, StoreError
+from tsuzuki.forks import keep_from_children
 from tsuzuki.lifecycle import Run
 
 fcntl: ModuleType | None
@@ -81,6 +82,13 @@ class Presence:
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")  # for people: nobody decides by it
         self._file.flush()
+        keep_from_children(self)
+
+    def let_go(self) -> None:
+        """Closes the lock in a child, which may live longer than we do."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def close(self) -> None:
         """Leaves; the file goes first, so that nobody can mistake a new one for it."""

@@ -236,7 +236,8 @@ class Runs:
         row = await for_moments(self.get, reference)
         if row.status in ACTIVE:
             if await self.holders.lives(row):
-                raise RunHeld(f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it")
+                who = f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it"
+                raise RunHeld(f"{who}; wait for it, or cancel it")
             if (waiter := await self.holders.waiter(row)) is not None:
                 raise waits(row, waiter)
             if not (share and row.private):

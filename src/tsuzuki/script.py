@@ -121,6 +121,8 @@ class ScriptFlow(Flow[P, R]):
         checks.text("run(backend=…)", backend, optional=True)
         checks.folder("run(data_dir=…)", data_dir)
         checks.spoken("run(idempotency_key=…)", idempotency_key, optional=True)
+        if not isinstance(continues, str | int | None):
+            raise checks.wrong("run(continues=…)", "the id or the number of a run, for example first.id", continues)
         options = StartOptions(fresh, continues, idempotency_key, checks.texts("run(tags=…)", tags))
 
         def run(*args: P.args, **kwargs: P.kwargs) -> EndedRun[R]:
@@ -287,7 +289,7 @@ async def _ended(runs: Runs, flow: Flow[..., Any], left: _Left) -> EndedRun[Any]
         row = await runs.get(row.id)  # somebody may have cancelled it while it waited
     if row.holder is not None:
         held = _TakenFirst if row.attempt == left.attempt and not left.interrupted else RunHeld
-        raise held(f"run {row.number} is being executed by another process ({row.holder})")
+        raise held(f"run {row.number} is being executed by another process ({row.holder}); wait for it, or cancel it")
     value = None
     if row.status is Status.COMPLETED:
         value = flow.codec.decode(await runs.result_data(row))

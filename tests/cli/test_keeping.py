@@ -41,7 +41,7 @@ def test_young_and_active_runs_stay(terminal: Terminal) -> None:
     terminal.end(process)
 
 
-@pytest.mark.parametrize("text", ["30", "30y", "d", "-1d", ""])
+@pytest.mark.parametrize("text", ["30", "30y", "d", "-1d", "", "99999999999999d"])
 def test_an_age_that_is_none_is_told(terminal: Terminal, text: str) -> None:
     terminal.tsuzuki("run", "flows.py:nothing")
     assert "is no age" in terminal.tsuzuki("purge", f"--older-than={text}", "--yes", code=1).stderr

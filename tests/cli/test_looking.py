@@ -305,3 +305,8 @@ def test_an_empty_list_tells_no_password(nats_server: NatsServer) -> None:
     )
     assert "hunter2" not in done.output
     assert nats_server.url in done.output
+
+
+def test_an_empty_run_is_named_as_it_was_given(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:nothing")
+    assert "run not found: ''" in terminal.tsuzuki("get", "", code=1).stderr

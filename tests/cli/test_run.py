@@ -374,3 +374,12 @@ def test_a_script_tells_of_a_flow_that_has_changed_as_the_command_does(terminal:
     told = [line for line in terminal.python(script, code=1).stderr.splitlines() if "has changed" in line]
     assert len(told) == 1
     assert told[0].startswith("tsuzuki: warning: flow strict has changed since the last attempt (")
+
+
+def test_a_run_whose_file_is_gone_names_the_way_to_say_where_it_is(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["a","b"]', code=5)
+    (terminal.folder / "flows.py").rename(terminal.folder / "moved.py")
+    ended = terminal.tsuzuki("resume", "1", code=1)
+    assert "flows.py" in ended.stderr
+    assert "--flow FILE.py:strict" in ended.stderr

@@ -49,3 +49,13 @@ def test_what_comes_back_is_the_same_on_either_way(annotation: Any, value: dict[
 def test_what_would_be_lost_is_refused_on_either_way(lost: dict[str, Any]) -> None:
     with pytest.raises(NotJSON):
         Codec(dict[str, Any]).record(lost)
+
+
+def test_a_call_that_nobody_awaited_is_named_as_such() -> None:
+    async def call() -> int:
+        return 1
+
+    waiting = call()
+    with pytest.raises(NotJSON, match="await it"):
+        Codec(Any).record(waiting)
+    waiting.close()

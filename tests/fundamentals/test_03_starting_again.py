@@ -9,6 +9,7 @@ import pytest
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Run, Runs, Status, Worker, flow
 from tsuzuki.backends import Backend
+from tsuzuki.errors import BadUsage
 from tsuzuki.holders import Holders
 from tsuzuki.presence import is_gone
 from tsuzuki.script import StartOptions, run_here
@@ -146,3 +147,12 @@ async def test_a_run_whose_process_died_as_soon_as_it_was_made_goes_on_at_once(r
     assert (made[0].status, made[0].private) == (Status.RUNNING, True)
     ended = await run_here(runs, short, {}, signals=False)
     assert (ended.id, ended.status) == (made[0].id, Status.COMPLETED)
+
+
+def test_what_to_continue_is_named_and_not_handed_over() -> None:
+    @flow
+    def nothing() -> int:
+        return 1
+
+    with pytest.raises(BadUsage, match=r"run\(continues=…\) is the id or the number of a run, .* not <object"):
+        nothing.with_options(continues=object())  # type: ignore[arg-type] # the mistake

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _NAMES: Final = 10
 """How wide the names of what was examined are at least."""
+_OLDEST: Final = 50 * 365 * 86400.0
+"""How long ago a run may have ended (seconds): before 1970 there is nothing that a clock could say."""
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 
 
@@ -42,7 +44,10 @@ class Age(click.ParamType[float]):
         found = _AGE.fullmatch(str(value).strip())
         if found is None:
             self.fail(f"{value!r} is no age: say a number and s, m, h, d or w, for example 30d", param, ctx)
-        return float(found[1]) * _SECONDS[found[2]]
+        age = float(found[1]) * _SECONDS[found[2]]
+        if age > _OLDEST:
+            self.fail(f"{value!r} is no age of a run: say at most 50 years", param, ctx)
+        return age
 
 
 @click.command(short_help="Remove runs that ended long ago.")

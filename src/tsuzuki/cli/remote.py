@@ -144,7 +144,7 @@ def reference(command: Callable[..., Any]) -> Callable[..., Any]:
         if (run is None) == (run_id is None):
             ctx = click.get_current_context()
             raise click.UsageError(f"say which run, for example `{ctx.command_path} 1`", ctx)
-        return command(reference=run or run_id, **options)
+        return command(reference=run_id if run is None else run, **options)
 
     return told
 

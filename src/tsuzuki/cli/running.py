@@ -136,10 +136,20 @@ def _flow_of(row: Run, target: str | None) -> Flow[..., Any]:
     where = target or row.source
     if not where:
         raise BadUsage(f"where the flow of run {row.number} is was not recorded; say --flow FILE.py:{row.flow}")
-    flow = load_flow(where)
+    flow = _loaded(row, where, recorded=target is None)
     if flow.name != row.flow:
         raise BadUsage(f"run {row.number} is one of flow {row.flow!r}, but {where} is {flow.name!r}; say --flow")
     return flow
+
+
+def _loaded(row: Run, where: str, *, recorded: bool) -> Flow[..., Any]:
+    """Loads a flow; where it was recorded to be, it may be no more."""
+    try:
+        return load_flow(where)
+    except BadUsage as error:
+        if not recorded:
+            raise
+        raise BadUsage(f"{error}; if it has moved since, say --flow FILE.py:{row.flow}") from error
 
 
 def _prints(as_json: bool) -> contextlib.AbstractContextManager[Any]:

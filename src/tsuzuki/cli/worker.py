@@ -18,6 +18,7 @@ from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.errors import BadUsage, RunInterrupted
 from tsuzuki.flowset import FlowSet
+from tsuzuki.interrupts import OwnSignals
 from tsuzuki.leaving import run_to_the_end
 from tsuzuki.options import tag
 from tsuzuki.runner import Compile
@@ -105,16 +106,17 @@ async def _work(
         worker = Worker(runs.backend, goods.flows, workflows=goods.workflows, supply=supply, **options)
         logs.configure(logs.WORKER, worker_id=worker.id)
         async with worker:
-            _heed_signals(worker)
+            own = _heed_signals(worker)
             names = ", ".join(worker.stock.flows) or "none by name"
             logger.info("worker %s takes runs tagged %s; flows: %s", worker.id, ", ".join(worker.tags), names)
             gc.freeze()  # what is loaded by now stays: looking through it again and again took a tenth of short runs
             await worker.run()
             logger.info("worker %s leaves: what has not ended is handed back", worker.id)
+            own.over()
     return 0
 
 
-def _heed_signals(worker: Worker) -> None:
+def _heed_signals(worker: Worker) -> OwnSignals:
     """Lets the first SIGTERM or SIGINT stop the worker in order, and the second at once."""
     loop = asyncio.get_running_loop()
 
@@ -126,8 +128,10 @@ def _heed_signals(worker: Worker) -> None:
         logger.info("worker %s stops: %s; again leaves at once", worker.id, signal.Signals(number).name)
         worker.stop()
 
+    own = OwnSignals()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, heed, each)
+    return own
 
 
 COMMANDS: Final = (worker,)

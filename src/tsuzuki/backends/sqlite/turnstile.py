@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from tsuzuki.forks import keep_from_children
+
 if sys.platform == "win32":
 
     class Turnstile:
@@ -44,6 +46,8 @@ else:
                 os.close(self._next)
                 raise
             self._turns = _has_locks(self._next)
+            self._open = True
+            keep_from_children(self)
 
         def try_enter(self) -> bool:
             """Goes through if nobody is there; never blocks."""
@@ -76,10 +80,16 @@ else:
             if self._turns:
                 flock(self._main, LOCK_UN)
 
+        def let_go(self) -> None:
+            """Closes the files in a child: were we killed in our turn, it would keep the others waiting."""
+            self.close()
+
         def close(self) -> None:
             """Lets go of the files; they stay, since others may wait at them."""
-            os.close(self._next)
-            os.close(self._main)
+            if self._open:
+                self._open = False
+                os.close(self._next)
+                os.close(self._main)
 
     def _has_locks(handle: int) -> bool:
         """Tells whether the file system can lock at all."""

@@ -104,6 +104,7 @@ def test_doctor_names_the_servers_that_a_cluster_without_a_majority_has_lost(ser
         assert "NOT OK  lost        two: 1 of 2 servers run, and 2 must before anything can be written" in told_of
         assert "→ start them: tsuzuki nats up on their machines" in told_of
         assert "TSUZUKI_NATS_USER" not in told_of, "it is not about who we are"
+        assert "two: 1 of 2 servers run" in server.nats("status", code=1)
     finally:
         other.room.leave()
 

@@ -49,9 +49,14 @@ def status(*, backend: str | None, place: Place, as_json: bool) -> int:
       tsuzuki nats status
       tsuzuki nats status --backend nats://10.0.0.1:4222
     """  # noqa: D301 - click reads \b as: keep these lines
-    from tsuzuki.servers.looking import look  # noqa: PLC0415 - an optional extra
+    from tsuzuki.servers import examining, looking  # noqa: PLC0415 - an optional extra
 
-    seen = asyncio.run(look(_address(backend, place), place.told()))
+    try:
+        seen = asyncio.run(looking.look(_address(backend, place), place.told()))
+    except StoreError:
+        for check in examining.lost(place.told()):
+            click.echo(f"{check.text}; {check.do}", err=True)
+        raise
     if as_json:
         render.put(seen)
         return 0

@@ -62,8 +62,9 @@ def _tell_ending(run: Execution, about: dict[str, str]) -> None:
         logger.error(late, row.number, row.flow, extra={**about, "err_id": _CANCEL_TOOK_TOO_LONG})
     if isinstance(ending, f.RunFailed):
         more = {"reason": ending.reason, "err_id": _BY_REASON.get(ending.reason, _EXECUTION)}
-        said = f"{ending.error.type}: {ending.error.message}"
         text = "run %s of %s is FAILED: %s"
-        logger.error(text, row.number, row.flow, said, exc_info=_original(run.failure), extra={**about, **more})
+        logger.error(
+            text, row.number, row.flow, ending.error.said, exc_info=_original(run.failure), extra={**about, **more}
+        )
     elif ending is not None:
         logger.info("run %s of %s is %s", row.number, row.flow, _WORDS.get(type(ending), "over"), extra=about)

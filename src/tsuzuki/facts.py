@@ -23,6 +23,11 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     message: str
     traceback: str = ""
 
+    @property
+    def said(self) -> str:
+        """What it was and what it says; some, such as most time-outs, say nothing."""
+        return f"{self.type}: {self.message}" if self.message else self.type
+
 
 class Artifact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A named file that a step saved beside its result."""

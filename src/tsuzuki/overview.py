@@ -247,5 +247,5 @@ def shown_item(entry: Entry, fact: f.Outcome, mapped: f.StepStarted | None, most
         "preview": bytes(getattr(fact, "result", b""))[:MOST_PREVIEW].decode(errors="ignore"),
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
-        item["error"] = f"{fact.error.type}: {fact.error.message}"
+        item["error"] = fact.error.said
     return item

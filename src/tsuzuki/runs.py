@@ -386,5 +386,5 @@ def _shown(entry: Entry, fact: f.Outcome, mapped: f.StepStarted | None) -> dict[
         "inputs_truncated": fact.inputs_cut,
     }
     if isinstance(fact, f.ItemFailed | f.StepFailed):
-        shown["error"] = f"{fact.error.type}: {fact.error.message}"
+        shown["error"] = fact.error.said
     return shown

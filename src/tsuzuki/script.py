@@ -373,7 +373,7 @@ def checked(ended: EndedRun[R]) -> EndedRun[R]:
 
 def _failed(row: Run, again: str) -> RunFailure:
     """Makes the error of a failed run; the traceback of the user's own code is a note of it."""
-    told = "" if row.error is None else f": {row.error.type}: {row.error.message}"
+    told = "" if row.error is None else f": {row.error.said}"
     failure = RunFailure(f"run {row.number} of {row.flow} failed{told}\n({again})", row.id)
     if row.error is not None and row.error.traceback:
         failure.add_note(f"in the flow:\n{row.error.traceback.rstrip()}")

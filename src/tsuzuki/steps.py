@@ -137,7 +137,7 @@ def failure(task: str, key: str, kept: f.Problem, tries: int) -> StepFailure:
     """Makes the error that a flow sees: the same, word for word, the first time and on replay."""
     what = f"{task}[{brief(key)}]" if key else task
     count = f" after {tries} tries" if tries > 1 else ""
-    text = f"{what} failed{count}: {kept.type}: {kept.message}"
+    text = f"{what} failed{count}: {kept.said}"
     return StepFailure(text, task=task, key=key, error_type=kept.type, tries=tries)
 
 
@@ -201,7 +201,7 @@ async def _begin(run: Execution, work: Call, tries: int, since: int) -> None:
 async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: int, error: Exception) -> None:
     delay = task.retry.delay(tries)
     kept = problem(error)
-    text = f"try {tries} of {task.retry.attempts} failed ({kept.type}: {kept.message}); again in {delay:.1f} s"
+    text = f"try {tries} of {task.retry.attempts} failed ({kept.said}); again in {delay:.1f} s"
     run.log.line(text, "warning", step=frame.step, name=task.name, key=frame.key)
     run.active -= 1
     try:

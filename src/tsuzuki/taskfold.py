@@ -164,7 +164,7 @@ class TaskFold:
         match fact:
             case f.StepFailed() | f.ItemFailed():
                 task.failed += 1
-                task.error = f"{fact.error.type}: {fact.error.message}"
+                task.error = fact.error.said
                 task.traceback = fact.error.traceback or None
             case f.ItemSkipped():
                 task.skipped += 1

@@ -103,3 +103,8 @@ def test_a_tally_counts_items_and_steps_apart() -> None:
     tally = f.tally(EXAMPLES)
     assert (tally.done, tally.failed, tally.skipped, tally.steps, tally.outcomes) == (1, 1, 1, 2, 5)
     assert f.tally([f.CancelSeen(at=1.0)]).outcomes == 0
+
+
+def test_an_exception_without_words_is_told_by_its_kind() -> None:
+    assert f.Problem("ValueError", "7 is odd").said == "ValueError: 7 is odd"
+    assert f.Problem("TimeoutError", "").said == "TimeoutError"

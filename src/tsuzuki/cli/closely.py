@@ -37,7 +37,7 @@ async def _whole(runs: Runs, row: Run, fact: f.Fact | f.Unknown) -> dict[str, An
     return {
         "status": OUTCOMES.get(f.kind(fact), "done"),
         "output": await runs.value(row.id, fact) if isinstance(fact, f.Fact) and error is None else None,
-        "error": None if error is None else f"{error.type}: {error.message}",
+        "error": None if error is None else error.said,
         "traceback": None if error is None else error.traceback or None,
         "artifacts": [{"name": a.name, "size": a.size} for a in getattr(fact, "artifacts", ())],
     }

@@ -207,7 +207,7 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
     for step in msgspec.json.decode(bytes(row.progress)):
         yield "progress", step_line(step, None, bar=True)
     if row.error is not None:
-        yield "error", render.users_part(row.error.traceback) or f"{row.error.type}: {row.error.message}"
+        yield "error", render.users_part(row.error.traceback) or row.error.said
     if row.status is Status.COMPLETED:
         yield "result", render.result_text(data)
 

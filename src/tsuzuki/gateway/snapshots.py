@@ -174,7 +174,7 @@ def error_text(row: Run) -> str | None:
     if row.error is None:
         return None
     message = row.error.message
-    return message if message.startswith("flow_not_found") else f"{row.error.type}: {message}"
+    return message if message.startswith("flow_not_found") else row.error.said
 
 
 def _document(row: Run, fold: TaskFold) -> dict[str, Any]:

@@ -282,7 +282,7 @@ class Desk:
             row = await self._runs.get(summary.run_id)
         except RunNotFound:
             return Standing(summary, target, None, None)
-        error = None if row.error is None else f"{row.error.type}: {row.error.message}"
+        error = None if row.error is None else row.error.said
         return Standing(summary, target, error, row.number)
 
     async def left(self, stands: Standing) -> bool:

@@ -274,7 +274,7 @@ class Desk:
         counts, retryable, cost = await asyncio.to_thread(looking.counted, session)
         error = state.get("error")
         if error is None and last is not None and last.error is not None and last.status is Status.FAILED:
-            error = f"{last.error.type}: {last.error.message}"
+            error = last.error.said
         return Standing(
             session_id=about["session_id"],
             created_at=about["created_at"],

@@ -29,7 +29,7 @@ def keep_from_children(kept: Kept) -> None:
 
 def _hold_signals() -> None:
     """Lets a child that is told to end at once hear it when it has let go: before, it would take that as told to us."""
-    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
 
 
 def _hear_signals() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.conftest import Terminal
 from tests.nats_server import NatsServer
+from tsuzuki.cli.params import agreed_to_remove
+from tsuzuki.errors import BadUsage
 
 
 def age(terminal: Terminal) -> None:
@@ -27,6 +29,12 @@ def test_old_runs_are_removed_when_somebody_agrees(terminal: Terminal) -> None:
     assert json.loads(would) == {"found": 1, "removed": 0}
     assert terminal.tsuzuki("purge", "--older-than", "0s", "--yes").stdout == "removed 1 run\n"
     assert terminal.json("list") == []
+
+
+def test_where_stdin_is_closed_yes_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(BadUsage, match="say --yes"):
+        agreed_to_remove("1 run")
 
 
 def test_young_and_active_runs_stay(terminal: Terminal) -> None:

@@ -87,6 +87,17 @@ async def test_headers_without_measure_are_taken_to_no_more_than_their_limit(
     assert (await small.get("/health"))["status"] == "ok"
 
 
+async def test_a_refusal_of_long_headers_does_not_stand_in_the_midst_of_an_answer(small: House) -> None:
+    run_id = await small.submit("nothing")
+    reader, writer = await asyncio.open_connection(*small.url.removeprefix("http://").split(":"))
+    writer.write(f"GET /runs/{run_id}/watch HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    async with asyncio.timeout(60):
+        await reader.readuntil(b"event: snapshot")
+        writer.write(b"GET / HTTP/1.1\r\nX-Long: " + b"a" * server.MOST_HEADERS)
+        assert b"431" not in await rest(reader)
+    writer.close()
+
+
 async def test_long_headers_that_are_within_the_limit_are_read(small: House) -> None:
     for _ in range(3):
         assert (await small.client.get("/health", headers={"X-Long": "a" * 50_000})).status_code == 200

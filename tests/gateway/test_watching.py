@@ -182,6 +182,24 @@ async def test_many_who_look_at_a_long_journal_read_it_once_and_let_others_in(
     assert turns >= row.position // 10
 
 
+async def test_who_watches_a_run_whose_journal_is_too_long_for_one_look_sees_its_end(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.work()
+    run_id = await house.submit("many", {"count": 100})
+    ended = await house.ended(run_id)
+    monkeypatch.setattr(snapshots, "_PAGE", 10)
+    monkeypatch.setattr(snapshots, "MOST_PAGES", 1)
+    house.app.state.gateway.snapshots.forget(run_id)
+    shown: dict[str, Any] = {}
+    async with aclosing(house.events(f"/runs/{run_id}/watch", timeout_sec=30)) as events:
+        async for event in events:
+            shown = event.data.get("snapshot", shown)
+            if shown["end_time"] is not None:
+                break
+    assert (shown["tasks"], shown["end_time"]) == (ended["tasks"], ended["end_time"])
+
+
 async def test_a_long_journal_is_sent_with_turns_for_others(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "LUMP", 1)  # a fact at a time, behind the first
     await small.work()

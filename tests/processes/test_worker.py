@@ -6,6 +6,24 @@ from tests.rooms import Room
 from tsuzuki import Status
 from tsuzuki.backends import WorkerState
 
+FORKING = """
+import os, signal
+from tsuzuki import flow, task
+
+@task
+def told_at_once(number: int) -> int:
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.kill(child, signal.SIGINT)
+    os.waitpid(child, 0)
+    return number
+
+@flow
+def forks(numbers: int) -> int:
+    return len(told_at_once.map(range(numbers), concurrency=1))
+"""
+
 
 def states(room: Room) -> list[str]:
     records = room.asked(lambda runs: runs.backend.workers())
@@ -62,6 +80,13 @@ def test_told_twice_it_leaves_at_once_and_another_one_goes_on(any_room: Room) ->
     (any_room.folder / "a.open").touch()
     any_room.worker()
     assert any_room.end_of(run).status is Status.COMPLETED
+
+
+def test_a_signal_to_a_child_that_a_task_has_just_forked_stops_no_worker(room: Room) -> None:
+    (room.folder / "forking.py").write_text(FORKING)
+    worker = room.worker("--flows", "forking.py")
+    assert room.end_of(room.submit("forks", numbers=30)).status is Status.COMPLETED
+    assert "SIGINT" not in worker.out.read_text()
 
 
 def test_flows_come_from_packages_entry_points_and_resolvers(room: Room) -> None:

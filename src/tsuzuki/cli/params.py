@@ -90,8 +90,8 @@ def agreed_to_remove(what: str) -> bool:
     """Asks whether something is to be removed, and says if not; where nobody answers, `--yes` has to."""
     try:
         agreed = click.confirm(f"Remove {what} for ever?", err=True)
-    except click.Abort:
-        if sys.stdin.isatty():  # Ctrl-C
+    except (click.Abort, RuntimeError) as error:  # the latter where stdin is closed
+        if isinstance(error, click.Abort) and sys.stdin.isatty():  # Ctrl-C
             raise
         raise BadUsage(f"this would remove {what} for ever; say --yes") from None
     if not agreed:

@@ -51,11 +51,14 @@ class PatientProtocol(HttpToolsProtocol):
         self._unread += len(data)
         super().data_received(data)
         if self._unread > MOST_HEADERS and not self.transport.is_closing():
-            if self._waiting is None:  # behind a body: whoever answers it may have begun
+            if self._waiting is None or self._answers():  # behind a request: it would stand in the midst of its answer
                 self.transport.abort()
                 return
             self.transport.write(TOO_LARGE)
             self.transport.close()
+
+    def _answers(self) -> bool:
+        return not getattr(self.cycle, "response_complete", True)  # before the first request there is no cycle
 
     def on_message_begin(self) -> None:
         """Waits for the rest of the headers of a later request too."""

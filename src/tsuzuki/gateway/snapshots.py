@@ -31,12 +31,13 @@ _LAST: Final = 3
 """So many facts at the end of a cancelled run tell what was cut off."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
-    """The fold of a run, and who reads on in its journal just now."""
+    """The fold of a run, who reads on in its journal just now, and whether the last look left some of it unread."""
 
     fold: TaskFold = field(default_factory=TaskFold)
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    behind: bool = False
 
 
 class Snapshots:
@@ -53,16 +54,25 @@ class Snapshots:
         kept = self._folds.setdefault(row.id, _Kept())
         self._folds.move_to_end(row.id)
         async with kept.reading:
-            for _ in range(MOST_PAGES):
-                if kept.fold.position >= row.position:
-                    break
-                entries = await self._overview.facts(row.id, after=kept.fold.position, limit=_PAGE)
-                _feed(kept.fold, entries)
-                if not entries:
-                    break
-                await asyncio.sleep(0)
+            kept.behind = await self._read_on(kept.fold, row)
         self._let_go()
         return kept.fold
+
+    async def _read_on(self, fold: TaskFold, row: Run) -> bool:
+        """Folds what one look may; whether there is more."""
+        for _ in range(MOST_PAGES):
+            if fold.position >= row.position:
+                return False
+            entries = await self._overview.facts(row.id, after=fold.position, limit=_PAGE)
+            _feed(fold, entries)
+            if not entries:  # it was removed
+                return False
+            await asyncio.sleep(0)
+        return fold.position < row.position
+
+    def behind(self, run_id: str) -> bool:
+        """Tells whether the journal of a run was too long for the last look, so that another one shows more."""
+        return (kept := self._folds.get(run_id)) is not None and kept.behind
 
     def forget(self, run_id: str) -> None:
         """Lets go of a run that was removed."""

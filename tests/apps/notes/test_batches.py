@@ -65,6 +65,8 @@ async def test_a_batch_is_collected_before_anything_else_is_asked_for(study: Stu
     study.model.plan = Plan()
     with pytest.raises(BatchOpen):
         await study.desk.resume(session, limit=1)
+    with pytest.raises(BatchOpen):
+        await study.desk.resume(session, chunk=True)
     told = await study.resumed(session)
     assert told["success"] == 4, "it goes on with what was asked for when the batch was created"
     sizes = [len(batch.requests) for batch in study.model.batches.values()]

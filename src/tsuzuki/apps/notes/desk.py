@@ -188,18 +188,19 @@ class Desk:
 
         With `chunk` long conversations that were passed over so far are cut from here on.
         """
-        session_id = session.session_id
         with session.held():  # somebody else who works on it, with whatever database, is told of at once
             await asyncio.to_thread(_ready, session)
-        last = await self._last(session_id)
+        last = await self._last(session.session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
+        if chunk and last is not None and await llm.has_open_batches(self._runs, last):
+            raise BatchOpen  # with other pieces it would be another batch
         if chunk:
             await asyncio.to_thread(cut_from_here_on, session)
         await mended(self._runs, session)
         session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
         if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:
-            return Started(session_id, went_on, resumed=True)
+            return Started(session.session_id, went_on, resumed=True)
         return await self._new(session, limit=limit, only=only)
 
     async def retry(self, session: Session, *, limit: int = 0) -> Started:

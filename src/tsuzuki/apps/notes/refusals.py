@@ -73,7 +73,7 @@ class SessionBusy(Conflict):
 
 
 class BatchOpen(SessionBusy):
-    """未回収のバッチがあります / a batch of the session is not collected: resume without a limit does that first."""
+    """未回収のバッチがあります / a batch of the session is not collected: resume without options does that first."""
 
 
 class NothingFailed(BadRequest):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tsuzuki.llm.asking import answer, ask, ask_all
     from tsuzuki.llm.cached import Cache
     from tsuzuki.llm.capability import Capability
-    from tsuzuki.llm.ending import end_batches
+    from tsuzuki.llm.ending import end_batches, has_open_batches
     from tsuzuki.llm.examining import examined
     from tsuzuki.llm.providers import Address, offline, opened
     from tsuzuki.llm.questions import Answer, Question, Request, Usage
@@ -44,6 +44,7 @@ __all__ = [
     "ask_all",
     "end_batches",
     "examined",
+    "has_open_batches",
     "offline",
     "opened",
     "text",
@@ -67,6 +68,7 @@ _PLACES: Final = {
     "ask_all": "asking",
     "end_batches": "ending",
     "examined": "examining",
+    "has_open_batches": "ending",
     "opened": "providers",
 }
 """Where each name is."""

@@ -71,18 +71,29 @@ async def end_batches(runs: Runs, row: Run, *, log: bool = True) -> list[Ended]:
     Nobody executed it (it waited, or whoever did is dead), so whoever cancelled it asks; the key of the provider has to
     be in the environment here. What became of it is logged, unless the caller tells it otherwise.
     """
-    noted = _Noted()
-    position = max(row.position - MOST_READ, 0)
-    while entries := await runs.backend.read(row.id, after=position, limit=_PAGE):
-        for entry in entries:
-            noted.take(entry.fact)
-        position = entries[-1].position
+    noted = await _noted(runs, row)
     await _let_wait(noted.processes.values())
     ended = [await _end(address, batch) for address, batch in noted.open()]
     ended += [await _sought_and_ended(address, intent, noted.known) for address, intent in noted.unclear()]
     for each in ended if log else ():
         logger.log(logging.WARNING if each.error else logging.INFO, "run %s: %s", row.number, each)
     return ended
+
+
+async def has_open_batches(runs: Runs, row: Run) -> bool:
+    """Tells whether a run has batches that it has not collected, or may have created one: whoever resumes it does."""
+    noted = await _noted(runs, row)
+    return bool(noted.batches or noted.intents)
+
+
+async def _noted(runs: Runs, row: Run) -> "_Noted":
+    noted = _Noted()
+    position = max(row.position - MOST_READ, 0)
+    while entries := await runs.backend.read(row.id, after=position, limit=_PAGE):
+        for entry in entries:
+            noted.take(entry.fact)
+        position = entries[-1].position
+    return noted
 
 
 async def _let_wait(processes: Collection[str]) -> None:

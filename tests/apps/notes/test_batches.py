@@ -8,6 +8,7 @@ import pytest
 from tests.apps.notes.conftest import Study, knowledge
 from tests.apps.notes.test_sessions import EMPTY, agreed, asked, export
 from tests.llm.double import Plan
+from tsuzuki.apps.notes.refusals import BatchOpen
 from tsuzuki.errors import BadUsage
 
 
@@ -51,6 +52,42 @@ async def test_a_run_that_was_cut_off_collects_its_batch_and_creates_no_other(st
     assert (await study.told(started))["success"] == 4
     assert len(study.model.batches) == 1
     assert (await study.desk.standing(session)).status == "COMPLETED"
+
+
+async def test_a_batch_is_collected_before_anything_else_is_asked_for(study: Study, tmp_path: Path) -> None:
+    study.model.plan = Plan(polls=10_000)
+    started = await study.desk.start(study.asked(export(tmp_path, 6), strategy="batch"), limit=4)
+    session = study.desk.sessions.find(started.session_id)
+    async with asyncio.timeout(60):
+        while not study.model.batches or not next(iter(study.model.batches.values())).looked:
+            await study.moment()
+    await study.desk.cancel(session)
+    study.model.plan = Plan()
+    with pytest.raises(BatchOpen):
+        await study.desk.resume(session, limit=1)
+    with pytest.raises(BatchOpen):
+        await study.desk.resume(session, chunk=True)
+    told = await study.resumed(session)
+    assert told["success"] == 4, "it goes on with what was asked for when the batch was created"
+    sizes = [len(batch.requests) for batch in study.model.batches.values()]
+    assert sizes == [4, 2], "the half that the batch had answered is not asked for again"
+    assert (await study.resumed(session))["success"] == 2
+    agreed(study, session)
+
+
+async def test_a_session_that_is_cancelled_while_it_waits_has_its_batch_ended(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "30")
+    study.model.plan = Plan(polls=10_000)
+    started = await study.desk.start(study.asked(export(tmp_path, 2), strategy="batch"))
+    session = study.desk.sessions.find(started.session_id)
+    async with asyncio.timeout(60):
+        while not study.model.batches or (await study.runs.get(started.run.id)).holder is not None:
+            await study.moment()
+    await study.desk.cancel(session)
+    [batch] = study.model.batches.values()
+    assert batch.cancelled, "nobody holds the run: whoever cancels it asks for the end of its batch"
 
 
 async def test_without_batches_one_is_told_or_asks_directly(study: Study, tmp_path: Path) -> None:

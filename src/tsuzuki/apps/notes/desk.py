@@ -22,7 +22,7 @@ from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
 from tsuzuki.apps.notes.mending import mended
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import NothingFailed, SessionBusy
+from tsuzuki.apps.notes.refusals import BatchOpen, NothingFailed, SessionBusy
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 from tsuzuki.apps.notes.stages import FAILED_ONLY
@@ -188,18 +188,19 @@ class Desk:
 
         With `chunk` long conversations that were passed over so far are cut from here on.
         """
-        session_id = session.session_id
         with session.held():  # somebody else who works on it, with whatever database, is told of at once
             await asyncio.to_thread(_ready, session)
-        last = await self._last(session_id)
+        last = await self._last(session.session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
+        if chunk and last is not None and await llm.has_open_batches(self._runs, last):
+            raise BatchOpen  # with other pieces it would be another batch
         if chunk:
             await asyncio.to_thread(cut_from_here_on, session)
         await mended(self._runs, session)
         session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
         if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:
-            return Started(session_id, went_on, resumed=True)
+            return Started(session.session_id, went_on, resumed=True)
         return await self._new(session, limit=limit, only=only)
 
     async def retry(self, session: Session, *, limit: int = 0) -> Started:
@@ -233,6 +234,10 @@ class Desk:
             return None
         params = msgspec.json.decode(bytes(last.params))
         same = (params.get("limit", 0), params.get("only", "")) == (limit, only)
+        if not same and await llm.has_open_batches(self._runs, last):
+            if limit or only:
+                raise BatchOpen
+            same = True  # its batch is paid for: it is collected as it was asked for, and the next resume does the rest
         if same and (last.private or not self._here):
             try:  # what a command began, and is asked to go on over HTTP, is left to the workers
                 return await self._runs.resume(last.id, by="notes", share=not self._here)
@@ -253,10 +258,12 @@ class Desk:
         return await abandoned(self._runs, row, patient=not self._here)
 
     async def cancel(self, session: Session) -> Standing:
-        """Cancels the run of a session; what was done stays."""
+        """Cancels the run of a session; what was done stays. Where it waited for a batch, that is ended too."""
         last = await self._last(session.session_id)
         if last is not None and not last.status.terminal:
-            await self._runs.cancel(last.id, by="notes")
+            _, row = await self._runs.cancel(last.id, by="notes")
+            if row.status is Status.CANCELLED:  # nobody executed it, so nobody else asks for the end of its batch
+                await llm.end_batches(self._runs, row)
             try:
                 async with asyncio.timeout(CANCEL_WAIT):
                     await self._runs.wait(last.id)

@@ -72,6 +72,10 @@ class SessionBusy(Conflict):
     error_id = "ERR-TSUZUKI-0505"
 
 
+class BatchOpen(SessionBusy):
+    """未回収のバッチがあります / a batch of the session is not collected: resume without options does that first."""
+
+
 class NothingFailed(BadRequest):
     """失敗した会話はありません / no conversation of that session has failed: there is nothing to retry."""
 

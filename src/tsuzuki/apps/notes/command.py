@@ -126,19 +126,18 @@ def resume(
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir)
-        await _led(session, vault, model)
+        await _led(desk, session, vault, model)
         return await desk.resume(session, limit=limit, chunk=chunk)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 
 
-async def _led(session: Session, vault: Path | None, model: dict[str, str]) -> None:
+async def _led(desk: Desk, session: Session, vault: Path | None, model: dict[str, str]) -> None:
     """Leads a session to another vault or model, where one is named."""
     if vault is not None:
         session.lead_to(vault)
     if any(model.values()):
-        at = await reached(_address(session.options, **model))
-        session.change(options={**session.options, **at})
+        await desk.ask_elsewhere(session, await reached(_address(session.options, **model)))
 
 
 def _address(options: dict[str, Any], *, llm: str, base_url: str, model: str) -> Address:
@@ -166,7 +165,7 @@ def retry(
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir)
         await asyncio.to_thread(desk.failed_in, session)  # where nothing failed, nothing is changed
-        await _led(session, vault, model)
+        await _led(desk, session, vault, model)
         return await desk.retry(session, limit=limit)
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)

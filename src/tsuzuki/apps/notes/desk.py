@@ -4,14 +4,12 @@ Commands and routes call only these.
 """
 
 import asyncio
-import zipfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -203,6 +201,16 @@ class Desk:
             return Started(session.session_id, went_on, resumed=True)
         return await self._new(session, limit=limit, only=only)
 
+    async def ask_elsewhere(self, session: Session, address: dict[str, Any]) -> None:
+        """Has another model asked from here on; not while a batch of the one before is to be collected."""
+        options = {**session.options, **address}
+        if options == session.options:
+            return
+        last = await self._last(session.session_id)
+        if last is not None and await llm.has_open_batches(self._runs, last):
+            raise BatchOpen
+        session.change(options=options)
+
     async def retry(self, session: Session, *, limit: int = 0) -> Started:
         """Tries exactly those items again that failed."""
         await asyncio.to_thread(self.failed_in, session)
@@ -320,18 +328,6 @@ class Desk:
                 if str(session.about["created_at"]) <= before and not busy:
                     found.append(session)
         return found
-
-    @staticmethod
-    def packed(session: Session) -> IO[bytes]:
-        """Puts the notes of a session into a ZIP, for whoever cannot reach the vault; the file has no name."""
-        names = {str(line["path"]) for line in looking.records(session.loaded) if "path" in line}
-        file = TemporaryFile(dir=session.folder)  # noqa: SIM115 - whoever sends it closes it
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(names):
-                note = session.vault / Path(name).name
-                if note.is_file():
-                    archive.write(note, note.name)
-        return file
 
     async def note(self, session: Session, item_id: str) -> dict[str, Any]:
         """Gives a note as it stands in the vault, or as it was made."""

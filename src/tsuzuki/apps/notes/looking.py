@@ -1,10 +1,12 @@
-"""How a session stands, what failed in it, and all that happened to one item: read from its files alone."""
+"""How a session stands, what failed in it, all that happened to one item, and its notes: read from its files alone."""
 
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from tempfile import TemporaryFile
+from typing import IO, Any, ClassVar, Final
 
 import msgspec
 
@@ -226,3 +228,15 @@ def _beginning_with(entries: dict[str, Any], text: str) -> Any:
         names = ", ".join(entry.item_id for entry in found[:5])
         raise ItemNotFound(f"{text!r} に当てはまる会話が複数あります / several items fit {text!r}: {names}")
     raise ItemNotFound(f"{text!r} はセッションにありません / no item of the session has the id or title {text!r}")
+
+
+def packed(session: Session) -> IO[bytes]:
+    """Puts the notes of a session into a ZIP, for whoever cannot reach the vault; the file has no name."""
+    names = {str(line["path"]) for line in records(session.loaded) if "path" in line}
+    file = TemporaryFile(dir=session.folder)  # noqa: SIM115 - whoever sends it closes it
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(names):
+            note = session.vault / Path(name).name
+            if note.is_file():
+                archive.write(note, note.name)
+    return file

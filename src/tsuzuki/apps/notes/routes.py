@@ -202,7 +202,7 @@ def download(session_id: SessionId, desk: AtDesk) -> StreamingResponse:
     session = desk.sessions.find(session_id)
     name = quote(f"{Path(str(session.about['source'])).stem}-notes.zip")
     said = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
-    return StreamingResponse(_pieces(desk.packed(session)), media_type="application/zip", headers=said)
+    return StreamingResponse(_pieces(looking.packed(session)), media_type="application/zip", headers=said)
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:

@@ -239,6 +239,31 @@ async def test_a_process_that_leaves_while_it_takes_ballast_in_makes_no_server_l
     await one._parts.reserve.spare(surely=True)
 
 
+async def test_nobody_is_refused_while_ballast_is_taken_in_again(url: str, opened: Open) -> None:
+    """A process that left on the way has put in the last piece, and not the first, which tells that there is room."""
+    store = await opened(url)
+    assert (await room(store))[0]
+    reserve, publish = store._parts.reserve, store._parts.wire.publish
+    for piece in reserve._pieces[:-1]:
+        await reserve._remove(piece)
+    taken_in, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(*given: Any, **more: Any) -> int:
+        if given[0] in reserve._pieces:
+            taken_in.set()
+            await go_on.wait()
+        return await publish(*given, **more)
+
+    store._parts.wire.publish = slowly  # type: ignore[method-assign]
+    refilling = asyncio.create_task(reserve.refill())
+    await taken_in.wait()
+    claiming = asyncio.create_task(b.claimed(store))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert (await claiming).run.status is Status.RUNNING
+    await refilling
+
+
 async def test_a_large_value_that_does_not_fit_leaves_no_pieces_that_take_the_room_of_others(
     store: NatsBackend,
 ) -> None:

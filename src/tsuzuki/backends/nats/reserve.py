@@ -59,9 +59,16 @@ class Reserve:
     # What can wait
 
     async def spare(self, *, surely: bool = False) -> None:
-        """Refuses what can wait while the reserve is in use; `surely` looks instead of relying on the last look."""
+        """Refuses what can wait while the reserve is in use; `surely` looks instead of relying on the last look.
+
+        While pieces are being taken in again nobody is refused for those that are not there yet: it waits for how that
+        ends. A process that left in the midst of it would otherwise make the next one refuse what has room.
+        """
         now = asyncio.get_running_loop().time()
-        if self._in_use and now - self._tried_at >= AGAIN:
+        if self._in_use and self._turn.locked():
+            async with self._turn:
+                pass
+        elif self._in_use and now - self._tried_at >= AGAIN:
             await self.refill()
         elif surely:
             await self._look()

@@ -23,6 +23,7 @@ from tsuzuki.results import Collected, Counts, Failure
 OnError: TypeAlias = Literal["fail", "collect"]
 _LONG_KEY: Final = 120
 Duplicates: TypeAlias = Literal["error", "skip"]
+Given: TypeAlias = Iterable[Any] | AsyncIterator[Any]
 
 
 class Callee(Protocol):
@@ -46,6 +47,7 @@ class MapOptions:
     keep_results: bool = True
     duplicates: Duplicates = "error"
     name: str = ""
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         options.whole("map(concurrency=…)", self.concurrency, 1)
@@ -55,6 +57,7 @@ class MapOptions:
         options.switch("map(keep_results=…)", self.keep_results)
         options.word("map(duplicates=…)", self.duplicates, ("error", "skip"))
         options.text("map(name=…)", self.name)
+        options.switch("stream(ordered=…)", self.ordered)
 
 
 class Log(Protocol):
@@ -111,12 +114,8 @@ class Frame(Protocol):
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], is_async: bool
     ) -> Any: ...
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any: ...
-    def map(
-        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
-    ) -> Any: ...
-    def stream(
-        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
-    ) -> Any: ...
+    def map(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any: ...
+    def stream(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any: ...
     def spend(self, spent: Spent) -> None: ...
     def staying(self) -> AbstractContextManager[None]: ...
 
@@ -157,9 +156,7 @@ class Loose:
             return asyncio.run(task.function(*args, **kwargs))
         return task.function(*args, **kwargs)
 
-    def map(
-        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
-    ) -> Any:
+    def map(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any:
         """Calls the function for each item, one after the other."""
         _look_around(task)
         if self._awaits():
@@ -170,9 +167,7 @@ class Loose:
             return asyncio.run(_map_async(task, items, shared, how))
         return _gathered([_attempt(task, item, shared, how) for item in items], how)
 
-    def stream(
-        self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
-    ) -> Any:
+    def stream(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any:
         """Calls the function for each item when its result is asked for."""
         _look_around(task)
         if self._awaits():
@@ -349,7 +344,7 @@ def item_key(task: str, item: Any, key: Callable[[Any], object] | None) -> str:
     raise BadUsage(f"{task}.map: key= must give a str or an int, not {type(value).__name__}")
 
 
-async def each(items: Iterable[Any] | AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def each(items: Given) -> AsyncIterator[Any]:
     """Iterates over anything iterable."""
     if isinstance(items, Iterable):
         for item in items:
@@ -379,15 +374,11 @@ def _collect(task: Callee, item: Any, how: MapOptions, error: Exception) -> Fail
     return Failure(item_key(task.name, item, how.key), str(error), type(error).__name__, 1)
 
 
-async def _map_async(
-    task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
-) -> Any:
+async def _map_async(task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any:
     return _gathered([outcome async for outcome in _stream_async(task, items, shared, how)], how)
 
 
-async def _stream_async(
-    task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
-) -> AsyncIterator[Any]:
+async def _stream_async(task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> AsyncIterator[Any]:
     async for item in each(items):
         yield await _attempt_async(task, item, shared, how)
 

@@ -304,6 +304,8 @@ class StepFailure(TsuzukiError):
 
     error_id = "ERR-TSUZUKI-0140"
     exit_code = 5
+    cost: float | None = None
+    """What it has spent on models in all its tries (US dollars); None where that is nothing, or not known."""
 
     def __init__(
         self, message: str | None = None, *, task: str = "", key: str = "", error_type: str = "", tries: int = 0

@@ -94,11 +94,15 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
     replay: Replay = NOTHING_DONE
     inherited: Replay | None = None
     active: int = 0
+    waiting: int = 0
+    """How many of the active calls only wait for calls that they have made."""
     begun: int = 0
     given_up: bool = False
     overdue: bool = False
     """Whether something still ran when the grace period was over."""
     interrupted: bool = False
+    winding_down: bool = False
+    """Whether nothing more is begun, and what is under way may end before the run stops."""
     stopping: Stop | None = None
     not_before: float = 0.0
     waits_for: str = ""

@@ -203,6 +203,7 @@ class Task(Generic[P, R]):
         on_error: Literal["fail"] = "fail",
         duplicates: Duplicates = "error",
         name: str = "",
+        ordered: bool = True,
         **shared: Any,
     ) -> "Stream[R]": ...
     @overload
@@ -216,13 +217,15 @@ class Task(Generic[P, R]):
         on_error: OnError = "fail",
         duplicates: Duplicates = "error",
         name: str = "",
+        ordered: bool = True,
         **shared: Any,
     ) -> Any:
-        """Like `map`, but gives the results one by one, in input order, while the work goes on.
+        """Like `map`, but gives the results one by one while the work goes on: in input order, or as they come.
 
-        An iterator in a sync flow, an async iterator in an async one; memory stays bounded.
+        An iterator in a sync flow, an async iterator in an async one; memory stays bounded. In order, an item that
+        takes long keeps back those behind it; with ordered=False it keeps back none.
         """
-        how = MapOptions(concurrency, key, on_error, True, duplicates, name)
+        how = MapOptions(concurrency, key, on_error, True, duplicates, name, ordered)
         return FRAME.get().stream(self, _iterable(self.name, items), shared, how)
 
 
@@ -283,6 +286,7 @@ class AsyncTask(Task[P, R]):
         on_error: Literal["fail"] = "fail",
         duplicates: Duplicates = "error",
         name: str = "",
+        ordered: bool = True,
         **shared: Any,
     ) -> AsyncIterator[R]: ...
     @overload

@@ -26,6 +26,7 @@ from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
 from tsuzuki.steps import call
 from tsuzuki.streams import Sink, Source
+from tsuzuki.winding import held_back
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
 """Inputs that can be read at any time, by anybody."""
@@ -52,6 +53,8 @@ class RunFrame(msgspec.Struct, eq=False):
     blocking: bool
     since: int = 0
     item: bool = False
+    inside: int = 0
+    """How many calls and maps that were made in it are under way."""
     tries: int = 1
     depth: int = 0
     """How many steps lie around it in the asyncio task that they share."""
@@ -179,7 +182,7 @@ class RunFrame(msgspec.Struct, eq=False):
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any:
         """Answers a call of a task: a value in a sync function, something to await in an async one."""
         known = self._known(task)
-        if self.run.stopping is not None:
+        if self.run.stopping is not None or self._too_late:
             return self._refused()
         key = key if key is None else sayable(key)
         said = plainly(args, kwargs) if key is None else None
@@ -190,7 +193,7 @@ class RunFrame(msgspec.Struct, eq=False):
         frame = RunFrame(self.run, step, step, key or "", known.name, not known.is_async, self.since)
         frame.depth = self.depth + 1
         seen = None if key is not None or unchangeable(args, kwargs) else content
-        work = call(self.run, known, Call(known, frame, args, kwargs, seen, said), self.step)
+        work = call(self.run, known, Call(known, frame, args, kwargs, seen, said), self)
         if frame.depth % _DEEP == 0:
             work = _apart(work)
         return Bridge(self.run).wait(work) if blocks else work
@@ -211,7 +214,7 @@ class RunFrame(msgspec.Struct, eq=False):
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any:
         """Answers a map of a task."""
-        if self.run.stopping is not None:
+        if self.run.stopping is not None or self._too_late:
             return self._refused()
         bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
@@ -223,7 +226,7 @@ class RunFrame(msgspec.Struct, eq=False):
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
     ) -> Any:
         """Answers a map of a task whose results are taken one by one."""
-        if self.run.stopping is not None:
+        if self.run.stopping is not None or self._too_late:
             return self._refused() if self.blocks() else _nothing(self.run)
         bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
@@ -244,9 +247,16 @@ class RunFrame(msgspec.Struct, eq=False):
         if unsaid:
             warn_of_unsaid(self.run, self._known(task), unsaid)
 
+    @property
+    def _too_late(self) -> bool:
+        """Whether a call comes too late: the run winds down, and it is the flow's own."""
+        return self.run.winding_down and not self.step
+
     def _refused(self) -> Coroutine[Any, Any, None]:
         """Answers a call in a run that is being stopped: at once in a sync function, else what raises when awaited."""
         if self.blocks():
+            if self.run.stopping is None:
+                Bridge(self.run).wait(held_back(self.run))
             threading.Event().wait(PASSING)
             refuse_when_stopping(self.run)
         return _refusal(self.run)
@@ -274,13 +284,15 @@ class RunFrame(msgspec.Struct, eq=False):
             if not isinstance(items, Iterable):
                 raise BadUsage(f"{known.name}.map: an async iterable needs an async flow")
             source = partial(Pumped, items, bridge)
-        call = MapCall(self.run, known, step, self.step, shared, how, frame, self.since)
+        call = MapCall(self.run, known, step, self, shared, how, frame, self.since)
         return lambda sink: Map(call, source(), sink)
 
 
 async def _refusal(run: Execution) -> None:
     """Refuses, and lets the loop turn: code that asks again and again must not keep the grace period from ending."""
     try:
+        if run.stopping is None:
+            await held_back(run)
         refuse_when_stopping(run)
     finally:
         await asyncio.sleep(PASSING)

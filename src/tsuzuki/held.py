@@ -16,6 +16,7 @@ from tsuzuki.execution import Execution
 from tsuzuki.lifecycle import Status
 from tsuzuki.probing import try_writing
 from tsuzuki.stumbles import Stumbles
+from tsuzuki.winding import wind_down
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
@@ -90,6 +91,14 @@ class Held:
         while self.running and not stopping.is_set():
             self.freed.clear()
             await self.freed.wait()
+
+    def interrupt(self, *, at_once: bool) -> None:
+        """Stops what is under way, now or once what it has begun has ended; finished work is recorded."""
+        for run in self.running.values():
+            if at_once:
+                run.stop("release")
+            else:
+                wind_down(run)
 
     async def drain(self, grace: float) -> None:
         """Lets what is under way end within the grace period (seconds); what has not by then is handed back at once."""

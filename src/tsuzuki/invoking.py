@@ -28,6 +28,8 @@ class CallFrame(Frame, Protocol):
     owner: "asyncio.Task[Any] | None"
     since: int
     tries: int
+    item: bool
+    inside: int
 
     def begin(self, tries: int, since: int) -> bool:
         """Begins a try, or the same one once more; tells whether calls were made before."""
@@ -98,7 +100,7 @@ def interruption(run: Execution, what: str) -> BaseException:
 def _nobody_cancelled(run: Execution) -> bool:
     """Tells whether a cancellation comes from the function itself; its own lane of a map nobody cancels but the map."""
     task = asyncio.current_task()
-    if run.stopping is not None or task is None:
+    if run.stopping is not None or run.winding_down or task is None:
         return False
     if task.get_name().startswith(LANE) and task not in run.calls.cancelled:
         while task.cancelling():

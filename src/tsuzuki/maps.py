@@ -20,7 +20,8 @@ from tsuzuki.keyindex import KeyIndex
 from tsuzuki.redact import problem
 from tsuzuki.results import Collected, Counts, Failure
 from tsuzuki.steps import Failed, decoded, failure, perform, spent_in
-from tsuzuki.streams import END, CountOnly, KeepAll, Sink, Source, Window
+from tsuzuki.streams import END, Arrivals, CountOnly, KeepAll, Sink, Source, Window
+from tsuzuki.winding import entrust, held_back, relieve
 
 BATCH: Final = 500
 """How many recorded values are fetched at once."""
@@ -33,7 +34,8 @@ class MapCall:
     run: Execution
     task: Task[..., Any]
     step: str
-    parent: str
+    outer: CallFrame
+    """The frame that it is made in."""
     shared: Mapping[str, Any]
     how: MapOptions
     frame: Callable[[str], CallFrame]
@@ -48,7 +50,7 @@ class Map:
         self._run = call.run
         self._task = call.task
         self._step = call.step
-        self._parent = call.parent
+        self._outer = call.outer
         self._shared = call.shared
         self._how = call.how
         self._frame = call.frame
@@ -70,13 +72,15 @@ class Map:
 
     async def work(self) -> None:
         """Runs the lanes until the input is used up; raises the first failure after the others have settled."""
-        run = self._run
+        run, outer = self._run, self._outer
         self._note(self._step)
         if not self._task.is_async:
             run.threads.at_least(self._lanes)
         lanes = [asyncio.create_task(self._lane(), name=LANE + self._task.name) for _ in range(self._lanes)]
         entered = run.enter(asyncio.current_task())
+        outer.inside = entrust(run, outer.inside) if outer.step else 0
         cancelled = await settle(lanes, run.calls.cancelled)
+        outer.inside = relieve(run, outer.inside) if outer.step else 0
         run.leave(entered)
         run.log.finished(self._step)
         if cancelled or run.stopping is not None:
@@ -86,6 +90,8 @@ class Map:
         if self._error is not None:
             raise self._error
         if any(lane.cancelled() for lane in lanes):
+            if run.winding_down:
+                raise asyncio.CancelledError
             raise RuntimeError(f"{self._task.name} cancelled the task it runs in, and with it items that follow")
 
     def _note(self, step: str) -> None:
@@ -93,7 +99,7 @@ class Map:
         run = self._run
         self._steps.add(step)
         total = self._source.total if step == self._step else None
-        named = {"step": step, "name": self._task.name, "parent": self._parent, "takes": self._given.takes}
+        named = {"step": step, "name": self._task.name, "parent": self._outer.step, "takes": self._given.takes}
         run.journal.note(run.fact(f.StepStarted, **named, map=True, total=total))
 
     async def _lane(self) -> None:
@@ -110,6 +116,8 @@ class Map:
                 item = next(plain, END) if plain is not None else await self._source.pull()
                 if item is END:
                     break
+                if run.winding_down:
+                    await held_back(run)
                 key = item_key(name, item, key_of)
                 if not told_apart and not self._seen.put("", key, 1) and self._repeats(key):
                     continue
@@ -317,8 +325,8 @@ async def run_map(make: Callable[[Sink], Map], how: MapOptions) -> Any:
 
 
 async def stream_map(make: Callable[[Sink], Map], how: MapOptions) -> AsyncIterator[Any]:
-    """Runs a map and gives its outcomes in input order while it goes on."""
-    window = Window(max(4 * how.concurrency, 64))
+    """Runs a map and gives its outcomes while it goes on, in input order or as they come."""
+    window = (Window if how.ordered else Arrivals)(max(4 * how.concurrency, 64))
     work = asyncio.create_task(make(window).work(), name="tsuzuki-stream")
     work.add_done_callback(lambda _: window.close())
     try:

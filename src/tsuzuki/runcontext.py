@@ -55,7 +55,7 @@ class RunContext:
     @property
     def cancelled(self) -> bool:
         """Whether the run is being stopped: return soon, what is finished is recorded."""
-        return self._run.stopping is not None
+        return self._run.stopping is not None or self._run.winding_down
 
     @property
     def for_good(self) -> bool:

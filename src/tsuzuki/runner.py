@@ -122,8 +122,7 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
     run.failure = error
     if run.given_up:
         return None
-    if run.stopping is None and run.has_calls:  # branches that the flow has left behind
-        run.stop("ended")
+    _stop_the_rest(run, error)
     if run.stopping is not None:
         if run.stopping != "lost":
             await run.settled()
@@ -145,6 +144,14 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
             return _left_to_others(run, error)
         case _:
             return _failed(run, problem(error))
+
+
+def _stop_the_rest(run: Execution, error: BaseException | None) -> None:
+    """Stops what goes on although the flow is over, unless that was done."""
+    if run.winding_down and isinstance(error, asyncio.CancelledError):  # of a call that saw it, and left by itself
+        run.stop("release")
+    elif run.has_calls:  # branches that the flow has left behind
+        run.stop("ended")
 
 
 async def _called(run: Execution, call: Call) -> tuple[Any, BaseException | None]:

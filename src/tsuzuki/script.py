@@ -271,7 +271,7 @@ async def _worked_on(
     def interrupt() -> None:
         nonlocal interrupted
         interrupted = True
-        worker.interrupt()
+        worker.interrupt(at_once=False)
         watcher.stopping()
 
     noticing = asyncio.create_task(_notice_the_end(runs, worker, row.id), name="tsuzuki-notice")

@@ -18,7 +18,8 @@ from tsuzuki.invoking import Call, CallFrame, finished, interrupted, invoke, lea
 from tsuzuki.journal import LARGE, failure_of, success_of
 from tsuzuki.redact import problem
 from tsuzuki.retry import Later
-from tsuzuki.spending import added
+from tsuzuki.spending import added, usage
+from tsuzuki.winding import entrust, held_back, relieve
 
 
 @dataclass(slots=True)
@@ -41,17 +42,21 @@ class Failed(Exception):
         self.tries = tries
 
 
-async def call(run: Execution, task: Task[..., Any], work: Call, parent: str) -> Any:
-    """Answers a call of a task from the journal, or performs and records it."""
+async def call(run: Execution, task: Task[..., Any], work: Call, outer: CallFrame) -> Any:
+    """Answers a call of a task, made in a frame, from the journal, or performs and records it."""
     frame = work.frame
     frame.step, found = run.replay.answer(frame.step, frame.key, frame.since)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)
     frame.owner = asyncio.current_task(run.loop)
     entered = run.enter(frame.owner)
+    if outer.step:
+        outer.inside = entrust(run, outer.inside)
     try:
-        return await _recorded(run, task, work, parent)
+        return await _recorded(run, task, work, outer.step)
     finally:
+        if outer.step:
+            outer.inside = relieve(run, outer.inside)
         run.leave(entered)
 
 
@@ -82,7 +87,7 @@ async def _recorded(run: Execution, task: Task[..., Any], work: Call, parent: st
         )
         await run.journal.conclude(outcome, begun, alone=run.alone)
         work.leave_if_interrupted()
-        raise failure(task.name, frame.key, kept, failed.tries) from failed.error
+        raise failure(task.name, frame.key, kept, failed.tries, outcome.spent) from failed.error
     if work.content is not None and task.name not in run.calls.told:
         warn_if_changed(run, frame, work.args, work.kwargs, work.content)
     data, blob = (done.data, "") if len(done.data) <= LARGE else await run.blob(done.data)
@@ -118,7 +123,7 @@ async def _replayed(run: Execution, task: Task[..., Any], frame: CallFrame, posi
     [entry] = await run.journal.fetch([position])
     if failed:
         fact = failure_of(entry, frame.step, frame.key)
-        raise failure(task.name, frame.key, fact.error, fact.tries)
+        raise failure(task.name, frame.key, fact.error, fact.tries, fact.spent)
     success = success_of(entry, frame.step, frame.key)
     return decoded(task, frame.key, await run.recorded(run.run_id, bytes(success.result), success.blob))
 
@@ -133,12 +138,14 @@ def decoded(task: Task[..., Any], key: str, data: bytes) -> Any:
         raise ValueChanged(f"the recorded result of {what} no longer fits: {error}. {hint}") from error
 
 
-def failure(task: str, key: str, kept: f.Problem, tries: int) -> StepFailure:
+def failure(task: str, key: str, kept: f.Problem, tries: int, spent: tuple[f.Spent, ...] = ()) -> StepFailure:
     """Makes the error that a flow sees: the same, word for word, the first time and on replay."""
     what = f"{task}[{brief(key)}]" if key else task
     count = f" after {tries} tries" if tries > 1 else ""
     text = f"{what} failed{count}: {kept.said}"
-    return StepFailure(text, task=task, key=key, error_type=kept.type, tries=tries)
+    error = StepFailure(text, task=task, key=key, error_type=kept.type, tries=tries)
+    error.cost = (usage(spent) or {}).get("cost")
+    return error
 
 
 async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
@@ -194,8 +201,18 @@ def _waiting(run: Execution, frame: CallFrame, *, tried: bool = True) -> Iterato
 
 async def _begin(run: Execution, work: Call, tries: int, since: int) -> None:
     """Begins a try: what its calls did before is found; those that failed before a position are made again."""
+    if run.winding_down:
+        await _held_back(run)
     if work.frame.begin(tries, since):
         await run.catch_up()
+
+
+async def _held_back(run: Execution) -> None:
+    run.active -= 1
+    try:
+        await held_back(run)
+    finally:
+        run.active += 1
 
 
 async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: int, error: Exception) -> None:
@@ -214,6 +231,8 @@ async def _limited(run: Execution, task: Task[..., Any], work: Call) -> Any:
     with _waiting(run, work.frame, tried=work.frame.tries > 1):
         await run.limits.enter(task)
     try:
+        if run.winding_down and work.frame.item:
+            await _held_back(run)
         return await invoke(run, work)
     finally:
         if work.thread is None or work.thread.ended:

@@ -154,6 +154,31 @@ class Window:
                 return
 
 
+class Arrivals(Window):
+    """Hands outcomes on as they come: one that takes long keeps no other back; what is under way takes up a place."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._under_way = 0
+
+    def open(self) -> int:
+        """Reserves a place; which one is found when the outcome comes."""
+        self._under_way += 1
+        return 0
+
+    def put(self, number: int, outcome: Any) -> None:
+        """Takes an outcome."""
+        del number
+        self._under_way -= 1
+        self._slots.append(outcome)
+        self._wake_reader()
+
+    @property
+    def full(self) -> bool:
+        """Whether the reader has to catch up first."""
+        return len(self._slots) + self._under_way >= self._size and not self.closed
+
+
 class Source:
     """What the lanes pull from: a plain iterator at once, anything else by awaiting."""
 

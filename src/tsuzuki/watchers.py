@@ -1,9 +1,11 @@
 """Who is told what happens while a script carries a run out."""
 
 import sys
-from typing import Protocol
+from typing import Final, Protocol
 
 from tsuzuki.lifecycle import Run
+
+STOPPING: Final = "stopping; what has finished is kept. Finishing what is under way; press Ctrl-C again to stop at once"
 
 
 class Watcher(Protocol):
@@ -29,7 +31,7 @@ class Quiet:
 
     def stopping(self) -> None:
         """Says how to leave at once."""
-        tell("stopping; what has finished is kept (Ctrl-C again leaves at once)")
+        tell(STOPPING)
 
 
 def tell(text: str) -> None:

@@ -218,11 +218,10 @@ class Worker:
             if not await self._wait_until(row.not_before):
                 return row
 
-    def interrupt(self) -> None:
-        """Stops everything under way now, so that it can go on later; finished work is recorded."""
+    def interrupt(self, *, at_once: bool = True) -> None:
+        """Stops everything under way, so that it can go on later; not at once, what it has begun may end before."""
         self.stop()
-        for run in self._running.values():
-            run.stop("release")
+        self._held.interrupt(at_once=at_once)
 
     async def _wait_until(self, at: float) -> bool:
         """Waits for a time; tells whether it came before the worker was stopped."""

@@ -1,5 +1,6 @@
 """The program as a whole: help, version, usage errors, unexpected errors, the demonstration and the examples."""
 
+import io
 import os
 import pty
 import subprocess
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from tests.cli.conftest import Terminal
 from tsuzuki import __version__
 from tsuzuki.cli import main
+from tsuzuki.cli.narrow import broken, columns, squeezed
 from tsuzuki.cli.progress import Pace, step_line
 from tsuzuki.cli.render import Table, clipped, duration, shown_json, table
 
@@ -228,6 +230,46 @@ def test_a_step_is_told_with_counts_percent_rate_and_what_is_left() -> None:
     assert step_line(step, None, bar=False) == "fetch  500/1,000   50%  ETA 7s  10 failed"
     assert step_line(step, 100.0, bar=False) == "fetch  500/1,000   50%  100/s  ETA 5s  10 failed"
     assert step_line({"name": "read", "done": 1200}, 2.5, bar=False) == "read  1,200 done  2.5/s"
+
+
+def test_where_there_is_little_room_the_bar_gives_way_and_the_counts_stay() -> None:
+    step = {"step": "s", "name": "fetch", "total": 20_000, "done": 5_000, "failed": 10}
+    bars = [sum(map(step_line(step, 10.0, bar=True, room=room).count, "━╌")) for room in (120, 72, 60)]
+    assert bars == [24, 15, 0]
+    for room in (30, 40, 50, 60, 120):
+        line = step_line(step, 10.0, bar=True, room=room)
+        assert "5,010/20,000" in clipped(line, room)
+        assert columns(line) <= max(room, 55)
+    wide = step_line({**step, "name": "カワウソの食べ物についての長い名前"}, None, bar=True, room=40)
+    assert "5,010/20,000" in clipped(wide, 40)
+    assert wide.startswith("カワ")
+
+
+def test_the_columns_of_a_table_give_way_to_a_narrow_terminal_the_widest_first() -> None:
+    assert squeezed([36, 30, 9], [False, False, False], 40) == [13, 14, 9]
+    assert squeezed([36, 5], [False, True], 20) == [13, 5], "numbers stay whole"
+    assert squeezed([9, 9, 9], [False] * 3, 10) == [9, 9, 9], "what does not fit at all is cut at the edge"
+    assert squeezed([], [], 10) == []
+
+
+def test_a_long_line_is_broken_between_words_and_between_wide_signs() -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def fileno(self) -> int:
+            raise OSError
+
+    def shown(line: str, width: int, indent: int = 2) -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", str(width))
+            return broken(line, Screen(), indent).split("\n")
+
+    assert shown("one two three", 80) == ["one two three"]
+    assert shown("one two three", 8) == ["one two", "  three"]
+    assert shown("カワウソの話です", 8) == ["カワウソ", "  の話で", "  す"]
+    assert shown("id  http://127.0.0.1:8000/v1 cannot", 16) == ["id", "  http://127.0.0.1:8000/v1", "  cannot"]
+    assert broken("one two three" * 20, io.StringIO()) == "one two three" * 20, "what is no terminal gets it whole"
 
 
 def test_the_pace_is_what_was_done_lately() -> None:

@@ -210,7 +210,22 @@ def test_flow_run_in_a_script_and_the_command_share_their_runs(terminal: Termina
     assert terminal.calls() == ["a", "b", "b"]
 
 
+def test_ctrl_c_lets_what_is_under_way_finish_and_begins_nothing_more(terminal: Terminal) -> None:
+    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    first.send_signal(signal.SIGINT)
+    assert first.stderr is not None
+    said = iter(first.stderr.readline, "")
+    assert any("Finishing what is under way; press Ctrl-C again to stop at once" in line for line in said)
+    terminal.open_gate()
+    terminal.end(first, code=130)
+    assert len(terminal.calls()) == 14
+    assert "continuing run 1 of gated: 14 recorded" in terminal.tsuzuki("run", "flows.py:gated", "-p", "hold=10").stderr
+    assert sorted(map(int, terminal.calls())) == list(range(20)), "none was done twice"
+
+
 def test_ctrl_c_stops_cleanly_and_the_run_goes_on_later(terminal: Terminal) -> None:
+    terminal.environment["TSUZUKI_GRACE_SECONDS"] = "0.5"
     first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
     terminal.until_held(recorded=10, calls=14)
     first.send_signal(signal.SIGINT)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tsuzuki.streams import END, Window
+from tsuzuki.streams import END, Arrivals, Window
 
 
 async def test_each_place_that_becomes_free_wakes_one_lane() -> None:
@@ -58,3 +58,20 @@ async def test_who_reads_waits_for_the_first_outcome_and_for_the_end() -> None:
     over.append(True)
     window.close()
     assert await reader is END
+
+
+async def test_outcomes_are_handed_on_as_they_come_and_what_is_under_way_takes_up_a_place() -> None:
+    arrivals = Arrivals(3)
+    slow, quick, _ = arrivals.open(), arrivals.open(), arrivals.open()
+    arrivals.put(quick, "b")
+    lane = asyncio.create_task(arrivals.room())
+    await asyncio.sleep(0)
+    assert not lane.done(), "two are under way, and one is not taken yet"
+    assert await arrivals.take(lambda: False) == "b"
+    await lane
+    reader = asyncio.create_task(arrivals.take(lambda: False))
+    await asyncio.sleep(0)
+    arrivals.put(slow, "a")
+    assert await reader == "a"
+    arrivals.close()
+    assert await arrivals.take(lambda: True) is END

@@ -208,7 +208,50 @@ async def test_results_can_be_streamed_in_order(run: RunFlow) -> None:
     assert (await run(streaming)).result == [x * x for x in range(300)]
 
 
-async def test_a_stream_does_not_run_far_ahead_of_its_reader(run: RunFlow) -> None:
+async def test_results_can_be_streamed_as_they_come_past_one_that_takes_long(run: RunFlow) -> None:
+    last, calls = asyncio.Event(), list[int]()
+
+    @task
+    async def slow_first(x: int) -> int:
+        calls.append(x)
+        if x == 0:
+            await last.wait()
+        return x
+
+    @flow
+    async def streaming() -> list[int]:
+        found = []
+        async for result in slow_first.stream(range(300), concurrency=4, ordered=False):
+            found.append(result)
+            if len(found) == 299:
+                last.set()
+        return found
+
+    result = (await run(streaming)).result
+    assert (result[-1], sorted(result), len(calls)) == (0, list(range(300)), 300)
+
+
+async def test_a_failure_ends_an_unordered_stream_as_it_ends_an_ordered_one(run: RunFlow) -> None:
+    @task
+    async def picky(x: int) -> int:
+        if x == 3:
+            raise ValueError("3 is too much")
+        return x
+
+    @flow
+    async def streaming() -> list[int]:
+        return [result async for result in picky.stream(range(8), concurrency=2, ordered=False)]
+
+    @flow
+    async def collecting() -> list[str]:
+        return [str(each) async for each in picky.stream(range(8), on_error="collect", ordered=False)]
+
+    assert (await run(streaming)).status == "FAILED"
+    assert len((await run(collecting)).result) == 8
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_a_stream_does_not_run_far_ahead_of_its_reader(run: RunFlow, ordered: bool) -> None:
     started = 0
 
     @task
@@ -219,7 +262,7 @@ async def test_a_stream_does_not_run_far_ahead_of_its_reader(run: RunFlow) -> No
 
     @flow
     async def reading() -> int:
-        async for _ in start.stream(range(10_000), concurrency=4):
+        async for _ in start.stream(range(10_000), concurrency=4, ordered=ordered):
             await asyncio.sleep(0.01)
             break
         return started

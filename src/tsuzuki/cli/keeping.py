@@ -14,6 +14,7 @@ from tsuzuki import __version__
 from tsuzuki.backends import Check, Query
 from tsuzuki.cli import render
 from tsuzuki.cli.looking import pages
+from tsuzuki.cli.narrow import columns
 from tsuzuki.cli.params import agreed_to_remove
 from tsuzuki.cli.remote import here_or_over_http, reference
 from tsuzuki.cli.store import Store, on_runs, store_options
@@ -151,7 +152,7 @@ def tell(checks: Sequence[Check], *, as_json: bool) -> int:
     if as_json:
         render.put(checks)
     else:
-        width = max(_NAMES, *(render.columns(check.name) for check in checks))
+        width = max(_NAMES, *(columns(check.name) for check in checks))
         for check in checks:
             click.echo(
                 f"{'ok' if check.ok else 'NOT OK':<8}{render.padded(check.name, width)}  {render.one_line(check.text)}"

@@ -11,7 +11,7 @@ import msgspec
 
 from tsuzuki.cli.cuts import Cut, cut_of
 from tsuzuki.cli.here import SOME_FAILED
-from tsuzuki.cli.loading import load_flow
+from tsuzuki.cli.loading import load_flow, load_flows
 from tsuzuki.cli.overseeing import resume_there
 from tsuzuki.cli.params import read_params, words_of
 from tsuzuki.cli.progress import Progress
@@ -134,12 +134,19 @@ async def _asked(store: Store, row: Run, target: str | None, *, keep_failed: boo
 
 def _flow_of(row: Run, target: str | None) -> Flow[..., Any]:
     where = target or row.source
+    if not where and (offered := _offered(row.flow)) is not None:
+        return offered
     if not where:
         raise BadUsage(f"where the flow of run {row.number} is was not recorded; say --flow FILE.py:{row.flow}")
     flow = _loaded(row, where, recorded=target is None)
     if flow.name != row.flow:
         raise BadUsage(f"run {row.number} is one of flow {row.flow!r}, but {where} is {flow.name!r}; say --flow")
     return flow
+
+
+def _offered(name: str) -> Flow[..., Any] | None:
+    """Finds a flow that an installed application or package brings: whose command started it recorded no file."""
+    return next((flow for flow in load_flows((), tolerant=True).flows if flow.name == name), None)
 
 
 def _loaded(row: Run, where: str, *, recorded: bool) -> Flow[..., Any]:

@@ -1,6 +1,5 @@
 """The commands that stay with a run of a gateway: watch and events."""
 
-import shutil
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +8,7 @@ import msgspec
 
 from tsuzuki.cli import render
 from tsuzuki.cli.here import SOME_FAILED
+from tsuzuki.cli.narrow import width_of
 from tsuzuki.cli.progress import MOST_LINES, PLAIN, Pace, finished_in, step_line
 from tsuzuki.cli.remote import output_option, over_http, reference, spoken
 from tsuzuki.clock import SystemClock
@@ -59,7 +59,10 @@ class Screen:
     def _steps(self, snapshot: Any, now: float) -> list[str]:
         steps = [step for step in snapshot.get("progress") or () if isinstance(step, dict)][:MOST_LINES]
         rates = [self._pace.see(str(step.get("step")), finished_in(step), now) for step in steps]
-        return [f"  {step_line(step, rate, bar=self._live)}" for step, rate in zip(steps, rates, strict=True)]
+        room = width_of(sys.stderr) - 3 if self._live else 0
+        return [
+            f"  {step_line(step, rate, bar=self._live, room=room)}" for step, rate in zip(steps, rates, strict=True)
+        ]
 
     def _lines(self, snapshot: Any) -> list[str]:
         """Gives the last lines of the run's log."""
@@ -70,7 +73,7 @@ class Screen:
         return self._log
 
     def _draw(self, lines: list[str]) -> None:
-        width = shutil.get_terminal_size().columns - 1
+        width = width_of(sys.stderr) - 1
         above = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
         shown = [render.clipped(render.one_line(line), width) for line in lines]
         shown[0] = render.painted(shown[0], self._status, sys.stderr)

@@ -77,6 +77,7 @@ class Double(Batching):
                 said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn")
                 result = {"type": "succeeded", "message": said}
             lines.append(json.dumps({"custom_id": each["custom_id"], "result": result}))
+        lines += [json.dumps({"custom_id": job, "result": {"type": "canceled"}}) for job in self.left_out(batch)]
         return Response("\n".join(lines), media_type="application/x-jsonl")
 
     async def cancel_messages(self, request: Request) -> Response:

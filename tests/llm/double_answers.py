@@ -56,6 +56,8 @@ class Answering:
         self.breaks = False
         """Whether streams break off before their end."""
         self.delay = 0.0
+        self.hangs: Callable[[str], bool] = lambda _: False
+        """Which questions are taken and not answered, as long as it says so."""
         self.refusals: list[tuple[int, dict[str, str]]] = []
         self.seen: list[dict[str, Any]] = []
         self.prompts: Counter[str] = Counter()
@@ -65,6 +67,8 @@ class Answering:
         self.files: dict[str, tuple[str, bytes]] = {}
         self.batches: dict[str, Batch] = {}
         self.plan = Plan()
+        self.plans: list[Plan] = []
+        """What becomes of the next batches, before the plan counts again."""
         self.pause: Callable[[str], Awaitable[None]] | None = None
         """Called at the boundaries of the batch path with their name: a test holds the client there, and kills it."""
         self.poll_refusals: list[int] = []
@@ -89,6 +93,8 @@ class Answering:
         self.prompts[prompt] += 1
         try:
             await asyncio.sleep(self.delay)
+            while self.hangs(prompt):
+                await asyncio.sleep(0.01)
             answer = reply(body, self.answer(prompt))
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         finally:

@@ -60,7 +60,8 @@ class Batching(Answering):
         return JSONResponse(self._batch(batch))
 
     def made(self, requests: list[dict[str, Any]], metadata: dict[str, str], prefix: str) -> Batch:
-        batch = Batch(f"{prefix}{uuid.uuid4().hex[:12]}", requests, metadata, self.plan)
+        plan = self.plans.pop(0) if self.plans else self.plan
+        batch = Batch(f"{prefix}{uuid.uuid4().hex[:12]}", requests, metadata, plan)
         self.batches[batch.id] = batch
         for each in requests:
             self.billed[each["custom_id"]] += 1
@@ -111,7 +112,7 @@ class Batching(Answering):
             good, bad = f"out-{batch.id}", f"err-{batch.id}"
             if good not in self.files:
                 self._write(batch, good, bad)
-            found |= {"output_file_id": good, "error_file_id": bad if batch.plan.refuse else None}
+            found |= {"output_file_id": good, "error_file_id": bad if batch.plan.refuse or batch.cancelled else None}
         return found
 
     def _write(self, batch: Batch, good: str, bad: str) -> None:
@@ -125,8 +126,17 @@ class Batching(Answering):
             body = completion(each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish)
             body = {"choices": []} if number in batch.plan.hollow else body
             lines.append(json.dumps({**head, "response": {"status_code": 200, "body": body}, "error": None}))
+        ended = {"code": "batch_cancelled", "message": "This request was not executed: the batch was cancelled."}
+        left_out = [{"custom_id": job, "response": None, "error": ended} for job in self.left_out(batch)]
+        errors += [json.dumps(line) for line in left_out]
         self.files[good] = ("out.jsonl", "\n".join(lines).encode())
         self.files[bad] = ("err.jsonl", "\n".join(errors).encode())
+
+    def left_out(self, batch: Batch) -> list[str]:
+        """Gives the questions that a cancelled batch did not come to; it names them among its results."""
+        known = {each["custom_id"] for _, each in self.delivered(batch)}
+        asked = [each["custom_id"] for each in batch.requests] if batch.cancelled else []
+        return [job for job in asked if job not in known]
 
     def delivered(self, batch: Batch) -> list[tuple[int, dict[str, Any]]]:
         plan = batch.plan

@@ -13,7 +13,7 @@ import pytest
 
 from tests.llm.double import KEY, Double, Plan
 from tests.llm.test_queue import Heard, process, questions, rows
-from tsuzuki.errors import ProviderUnclear
+from tsuzuki.errors import ProviderRefused, ProviderUnclear
 from tsuzuki.llm.capability import BatchLimits
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.providers.interface import Intent, Provider
@@ -205,6 +205,28 @@ async def test_an_open_batch_goes_on_although_the_strategy_is_sync_by_now(queue:
     assert await QueueWorker(queue, address(double)).process(mine, "sync") == {"COMPLETED": 3}
     assert len(double.batches) == 1
     assert double.prompts == {"more": 1}
+
+
+async def test_a_key_that_is_refused_says_nothing_of_a_batch_and_the_right_one_collects_it(
+    queue: JobQueue, double: Double
+) -> None:
+    double.poll_refusals = [401]
+    mine = process()
+    await queue.enqueue(mine, questions(2))
+    worker = QueueWorker(queue, address(double))
+    with pytest.raises(ProviderRefused, match="401"):
+        await worker.process(mine, "batch")
+    assert await queue.counts(mine) == {"IN_PROGRESS": 2}, "nothing of it has failed: it is paid for"
+    assert await worker.process(mine, "batch") == {"COMPLETED": 2}
+    assert len(double.batches) == 1
+
+
+async def test_a_batch_that_its_provider_does_not_know_has_failed(queue: JobQueue, double: Double) -> None:
+    double.poll_refusals = [404]
+    mine = process()
+    await queue.enqueue(mine, questions(2))
+    assert await QueueWorker(queue, address(double)).process(mine, "batch") == {"FAILED": 2}
+    assert "is gone" in (await answers(queue, mine))[0]
 
 
 async def test_a_batch_that_cannot_be_created_tells_why(queue: JobQueue, double: Double) -> None:

@@ -197,6 +197,21 @@ def test_what_is_set_is_where_questions_go(monkeypatch: pytest.MonkeyPatch) -> N
         Address("nobody").filled()
 
 
+def test_what_is_set_belongs_to_the_provider_that_is_set_or_else_to_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("TSUZUKI_LLM_MODEL", "m-9")
+    for name in ("openai", "local", "vllm"):
+        assert Address(name).filled() == Address(name, "http://127.0.0.1:1/v1", "m-9")
+    assert Address("openai", "http://127.0.0.1:2", "m-1").filled() == Address("openai", "http://127.0.0.1:2", "m-1")
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "OFFLINE")
+    assert Address("openai").filled().base_url == "https://api.openai.com/v1", "offline is set, and nothing else"
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", "openai")
+    assert Address("openai").filled() == Address("openai", "http://127.0.0.1:1/v1", "m-9")
+    assert Address("local").filled().base_url == "http://127.0.0.1:8080/v1"
+
+
 def test_a_missing_key_is_told_by_the_name_of_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(BadUsage, match="OPENAI_API_KEY"):

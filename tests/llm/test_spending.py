@@ -1,6 +1,7 @@
 """What a run used of models, and what that cost: summed from its journal, failures included, and shown everywhere."""
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from click.testing import CliRunner
 
 from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
-from tsuzuki import Runs, flow, llm
+from tsuzuki import Runs, flow, llm, task
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.cli import main
+from tsuzuki.errors import StepFailure
 from tsuzuki.facts import Spent
 from tsuzuki.spending import dollars, usage
 from tsuzuki.testing import Crash, FaultyBackend, run_flow
@@ -72,6 +74,35 @@ async def test_a_run_that_goes_on_after_a_crash_counts_nothing_twice(double: Dou
     assert 6 <= sums(usage(done.row.spent))[MODEL]["requests"] <= 6
     [found] = await Runs(store).list()
     assert found.spent == done.row.spent
+
+
+@task
+async def stubborn(number: int) -> float:
+    """Asks in vain, and then in other words; gives what that has cost."""
+    try:
+        await llm.ask(Fact, f"q0 {number}")
+    except StepFailure as failure:
+        answer = await llm.answer(llm.Request(f"plain {number}"))
+        return (failure.cost or 0.0) + (answer.cost or 0.0)
+    raise AssertionError
+
+
+@flow
+async def twice() -> float:
+    """Gives what two stubborn calls have cost."""
+    return sum(await stubborn.map([1, 2], concurrency=1))
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize("at", range(2, 7))
+async def test_a_failed_question_tells_its_cost_also_when_it_is_replayed(double: Double, at: int) -> None:
+    double.answer = half
+    store = MemoryBackend()
+    with contextlib.suppress(Crash):
+        await run_flow(twice, backend=FaultyBackend(store, fail="append", crash=True, at=at))
+    done = await run_flow(twice, backend=store)
+    assert done.result == pytest.approx((usage(done.row.spent) or {})["cost"])
+    assert done.result > 0
 
 
 async def test_a_model_without_a_known_price_costs_nothing_that_is_known(double: Double) -> None:

@@ -21,18 +21,25 @@ if TYPE_CHECKING:
     from tsuzuki.llm.ending import end_batches, has_open_batches
     from tsuzuki.llm.examining import examined
     from tsuzuki.llm.providers import Address, offline, opened
+    from tsuzuki.llm.providers.interface import Intent
     from tsuzuki.llm.questions import Answer, Question, Request, Usage
     from tsuzuki.llm.queue.jobs import Job, JobQueue
     from tsuzuki.llm.queue.progress import ProgressEvent, ProgressNotifier
+    from tsuzuki.llm.queue.submissions import Ledger, Process
     from tsuzuki.llm.queue.worker import QueueWorker
+    from tsuzuki.llm.wire import Patience, patient
 
 __all__ = [
     "Address",
     "Answer",
     "Cache",
     "Capability",
+    "Intent",
     "Job",
     "JobQueue",
+    "Ledger",
+    "Patience",
+    "Process",
     "ProgressEvent",
     "ProgressNotifier",
     "Question",
@@ -47,6 +54,7 @@ __all__ = [
     "has_open_batches",
     "offline",
     "opened",
+    "patient",
     "text",
 ]
 
@@ -55,8 +63,12 @@ _PLACES: Final = {
     "Answer": "questions",
     "Cache": "cached",
     "Capability": "capability",
+    "Intent": "providers.interface",
     "Job": "queue.jobs",
     "JobQueue": "queue.jobs",
+    "Ledger": "queue.submissions",
+    "Patience": "wire",
+    "Process": "queue.submissions",
     "ProgressEvent": "queue.progress",
     "ProgressNotifier": "queue.progress",
     "Question": "questions",
@@ -70,6 +82,7 @@ _PLACES: Final = {
     "examined": "examining",
     "has_open_batches": "ending",
     "opened": "providers",
+    "patient": "wire",
 }
 """Where each name is."""
 

@@ -18,6 +18,7 @@ from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers import shared as shared_provider
 from tsuzuki.llm.questions import Answer, Question, Reply, Request, Usage, answer_of, digest
 from tsuzuki.llm.queue.keeping import as_reply, tries_of
+from tsuzuki.llm.queue.submissions import Process
 from tsuzuki.llm.queue.worker import STRATEGIES, QueueWorker
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.llm.steps import (
@@ -91,6 +92,7 @@ def ask_all(
     concurrency: int | None = None,
     deadline: float | None = None,
     cache: bool | None = None,
+    process: Process | None = None,
 ) -> Awaitable[list[Answer]]:
     """Asks many questions and gives their answers in order; one without an answer has its `error`.
 
@@ -98,6 +100,7 @@ def ask_all(
     where there are some and the `deadline`, in seconds, allows it); as set where none is given. In a run answers,
     intents and batches are facts: a crash asks at most what was under way again, and never creates a second batch.
     `cache`: whether the answers to equal questions are kept and given again, where they are asked directly.
+    `process`: a name and a ledger of the asker's own, by which another run finds the same batches; in async flows.
     """
     if strategy is not None and strategy not in STRATEGIES:
         raise BadUsage(f"ask_all(strategy=…) is one of {', '.join(STRATEGIES)}, not {strategy!r}")
@@ -109,9 +112,20 @@ def ask_all(
     how = {"strategy": strategy, "deadline": deadline, "concurrency": concurrency}
     how |= {} if cache is None else {"cache": cache}  # a step is known by its arguments: unsaid, it is none
     at = asdict(Address(provider, base_url, model))
+    if process is not None:
+        _check(process, asked)
+        how |= {"process": process.name}
     # A sync flow cannot await: there the whole is one step, which blocks. In an async flow answers are kept once only.
-    work: Any = _replies(questions, at, how) if in_async_code() else all_step(plain(questions), at, how)
+    work: Any = _replies(questions, at, how, process) if in_async_code() else all_step(plain(questions), at, how)
     return _then(work, lambda replies: _answers(replies, asked))  # type: ignore[no-any-return] # awaited, or in a sync flow the value
+
+
+def _check(process: Process, asked: Sequence[Request]) -> None:
+    """Refuses a process whose questions could not be told apart, or that nobody could find again."""
+    if len(set(process.keys)) != len(asked) or len(process.keys) != len(asked):
+        raise BadUsage(f"ask_all(process=…) needs a key of its own for each of {len(asked)} questions")
+    if not current().run_id or not in_async_code():
+        raise BadUsage("ask_all(process=…) is for async flows: call it inside a run")
 
 
 def _answers(replies: Sequence[Any], asked: Sequence[Request]) -> list[Answer]:
@@ -125,16 +139,18 @@ async def all_step(questions: list[dict[str, Any]], at: dict[str, str], how: dic
     return await _replies([read(Question, each) for each in questions], at, how)
 
 
-async def _replies(questions: list[Question], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:
+async def _replies(
+    questions: list[Question], at: dict[str, str], how: dict[str, Any], process: Process | None = None
+) -> list[dict[str, Any]]:
     if not questions:
         return []
     if not current().run_id:
         return await _outside(questions, at, how)
-    keys = keys_of(questions)
-    plan = await plan_step(digest(questions), at, how)
+    keys = keys_of(questions) if process is None else list(process.keys)
+    plan = await plan_step(digest(questions) if process is None else process.name, at, how)
     decided: Plan = read(Plan, plan)
     if decided.strategy == "batch":
-        replies = await _in_batches(questions, keys, plan, decided)
+        replies = await _in_batches(questions, keys, plan, process)
     else:
         replies = await _one_by_one(questions, keys, plan, decided)
     await delivered_step.keyed(decided.process_id)(decided.process_id)
@@ -143,11 +159,13 @@ async def _replies(questions: list[Question], at: dict[str, str], how: dict[str,
 
 
 async def _in_batches(
-    questions: list[Question], keys: list[str], plan: dict[str, Any], decided: Plan
+    questions: list[Question], keys: list[str], plan: dict[str, Any], process: Process | None
 ) -> list[dict[str, Any]]:
+    decided: Plan = read(Plan, plan)
+    step = batch_step.keyed(decided.process_id)
     with FRAME.get().staying():
         try:
-            replies: list[dict[str, Any]] = await batch_step.keyed(decided.process_id)(plain(questions), keys, plan)
+            replies: list[dict[str, Any]] = await step(plain(questions), keys, plan, process)
         except asyncio.CancelledError:
             if current().for_good:
                 await asyncio.shield(end_here(decided.address, decided.process_id))

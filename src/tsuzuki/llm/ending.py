@@ -153,7 +153,7 @@ class _Noted:
                 self.intents.pop(fact.key, None)
             case f.StepFailed(name="llm.submit"):
                 self.intents.pop(fact.key, None)
-            case f.StepDone(name="llm.batch") | f.StepFailed(name="llm.batch"):
+            case f.StepDone(name="llm.batch"):  # one that failed is collected by whoever resumes
                 self.batches.pop(fact.step, None)
                 self.processes.pop(fact.step, None)
                 self.intents = {key: at for key, at in self.intents.items() if at[0] != fact.step}

@@ -20,7 +20,7 @@ from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import Question, Reply, digest, failed
 from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.keeping import as_reply, keep, tries_of
-from tsuzuki.llm.queue.submissions import Waiting
+from tsuzuki.llm.queue.submissions import Ledger, NoLedger, Process, Waiting
 from tsuzuki.llm.queue.worker import choose, concurrency_of, stored
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.retry import Later
@@ -95,7 +95,7 @@ def spend(provider: str, reply: Reply) -> None:
 
 @task(name="llm.plan")
 async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) -> dict[str, Any]:
-    """Decides who is asked and how; the process id comes of the run and this step."""
+    """Decides who is asked and how; the process id comes of the run and this step, unless the process has a name."""
     del asked  # it tells this plan from others
     at = Address(**address).filled()
     async with providers.shared(at) as provider:
@@ -107,13 +107,16 @@ async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) ->
         if strategy == "batch" and chosen == "sync":
             current().log.info(f"{provider.name} has no batches: the questions are asked one by one")
         concurrency = how["concurrency"] or concurrency_of(provider)
-    whose = f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
-    process = str(uuid.uuid5(uuid.NAMESPACE_OID, whose))
+    process = str(uuid.uuid5(uuid.NAMESPACE_OID, how.get("process") or _whose()))
     place = bare(at.base_url)
     if Address(at.provider, place, at.model).filled() != at:
         raise BadUsage("a password in base_url= would be written into the journal: set TSUZUKI_LLM_BASE_URL instead")
     cache = wanted() if how.get("cache") is None else how["cache"]
     return dict(plain(Plan(process, chosen, concurrency, at.provider, place, at.model, cache)))
+
+
+def _whose() -> str:
+    return f"{current().run_id}/{getattr(FRAME.get(), 'step', '')}" if current().run_id else str(uuid.uuid4())
 
 
 def keys_of(questions: Iterable[Question]) -> list[str]:
@@ -192,31 +195,44 @@ async def submit_step(create: Callable[[], Awaitable[str]]) -> str:
 
 
 class RunLedger:
-    """Intents and ids of batches as facts of the run: another machine finds them there."""
+    """Intents and ids of batches as facts of the run: another machine finds them there, and in the asker's ledger."""
+
+    def __init__(self, beside: Ledger) -> None:
+        self._beside = beside
 
     async def intend(self, intent: Intent) -> tuple[Intent, bool]:
         """Records an intent."""
         now: list[None] = []
         at = await intent_step.keyed(intent.id)(lambda: now.append(None))
-        return Intent(intent.id, intent.process_id, at, intent.jobs), bool(now)
+        kept, first = await self._beside.intend(Intent(intent.id, intent.process_id, at, intent.jobs))
+        return kept, first and bool(now)
 
     async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
-        """Records the id of the batch."""
+        """Records the id of the batch: the asker's ledger has it first, and may have it from another run."""
         try:
-            return await submit_step.keyed(intent.id)(create)
+            batch: str = await submit_step.keyed(intent.id)(lambda: self._beside.submitted(intent, create))
         except NotYet as error:
             raise error.__cause__ or error from None
 
+        async def known() -> str:
+            return batch
+
+        return await self._beside.submitted(intent, known)  # whoever has lost it there has it again
+
 
 @task(name="llm.batch")
-async def batch_step(questions: list[dict[str, Any]], keys: list[str], plan: dict[str, Any]) -> list[dict[str, Any]]:
+async def batch_step(
+    questions: list[dict[str, Any]], keys: list[str], plan: dict[str, Any], process: Process | None = None
+) -> list[dict[str, Any]]:
     """Answers many questions through a batch; while it is open the run waits, and holds no worker."""
     how: Plan = read(Plan, plan)
+    ledger = RunLedger(NoLedger() if process is None else process.ledger)
+    resumed = current().resumed or (process is not None and process.resumed)
     ids = [job_of(how.process_id, key) for key in keys]
     async with shared_queue() as queue, providers.shared(how.address) as provider:
         await queue.enqueue(how.process_id, questions, ids=ids)
         try:
-            await BatchWork(queue, provider, RunLedger(), current().resumed).advance(how.process_id)
+            await BatchWork(queue, provider, ledger, resumed).advance(how.process_id)
         except Waiting as waiting:
             current().progress(waiting.done, waiting.total or len(ids), waiting.text)
             raise Later(waiting.seconds, waiting.text) from None

@@ -10,8 +10,8 @@ import logging
 import math
 import random
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -60,6 +60,8 @@ class Patience:
     first: float = 0.5
     unheard: int | None = None
     """How often where nobody listens; as often as otherwise where nothing is said."""
+    longest: float = math.inf
+    """The longest wait, where that is less than anybody's."""
 
     def ends(self, tries: int, *, unheard: bool) -> bool:
         """Tells whether that was the last time."""
@@ -69,7 +71,20 @@ class Patience:
         """Gives how long to wait: what the provider asks for, else longer after each try; with jitter."""
         if asked is not None:
             return asked + random.uniform(0, 0.1 * asked)
-        return min(LONGEST_PAUSE, self.first * (1 << (tries - 1))) * random.uniform(0.5, 1.0)
+        return min(LONGEST_PAUSE, self.longest, self.first * (1 << (tries - 1))) * random.uniform(0.5, 1.0)
+
+
+_PATIENCE: Final[ContextVar[Patience | None]] = ContextVar("tsuzuki_llm_patience", default=None)
+
+
+@contextmanager
+def patient(patience: Patience) -> Iterator[None]:
+    """Says how patient the questions are that are asked within; a step is known by its arguments, so this is none."""
+    token = _PATIENCE.set(patience)
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
 
 
 @functools.cache
@@ -190,7 +205,7 @@ class Wire:
             raise ProviderUnavailable(f"{self._name} broke off in the middle: {self._told(error)}") from None
 
     async def _sent(self, send: Callable[[], Awaitable[Answered]], weight: int | None, *, once: bool) -> Answered:
-        tries = 0
+        tries, patience = 0, _PATIENCE.get() or self._patience
         while True:
             tries += 1
             if weight is not None:
@@ -209,11 +224,11 @@ class Wire:
             except httpx2.TransportError as failure:
                 kind = ProviderUnclear if once else ProviderUnavailable
                 error = kind(f"{self._name} did not answer: {self._told(failure)}")
-            if isinstance(error, ProviderRefused | ProviderUnclear) or self._patience.ends(tries, unheard=unheard):
+            if isinstance(error, ProviderRefused | ProviderUnclear) or patience.ends(tries, unheard=unheard):
                 raise error
             if asked is not None and asked > LONGEST_ASKED:
                 raise error
-            await self.clock.sleep(self._patience.pause(tries, asked))
+            await self.clock.sleep(patience.pause(tries, asked))
 
     def used(self, more: int) -> None:
         """Takes note of tokens that were used beyond what was thought."""

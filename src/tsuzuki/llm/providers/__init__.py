@@ -37,12 +37,13 @@ class Address:
         name = (self.provider or str(settings.value("TSUZUKI_LLM_PROVIDER"))).lower()
         if name not in NAMES:
             raise BadUsage(f"there is no provider {name!r}; there are {', '.join(NAMES)} (TSUZUKI_LLM_PROVIDER)")
-        # What is set belongs to the provider that is set: another one that is named here has its own.
-        is_set = name == settings.value("TSUZUKI_LLM_PROVIDER")
-        own = (settings.value("TSUZUKI_LLM_BASE_URL") if is_set else None) or ""
+        # What is set belongs to the provider that is set, and another one that is named here has its own; where none
+        # is set it belongs to whoever is named: their questions, and a key, must not go to the public address instead.
+        theirs = not settings.is_set("TSUZUKI_LLM_PROVIDER") or name == settings.value("TSUZUKI_LLM_PROVIDER")
+        own = (settings.value("TSUZUKI_LLM_BASE_URL") if theirs else None) or ""
         url = self.base_url or own or _address(name)
         url = own if own and url == bare(own) else url  # what was written down has no password
-        model = self.model or (settings.value("TSUZUKI_LLM_MODEL") if is_set else None) or _model(name)
+        model = self.model or (settings.value("TSUZUKI_LLM_MODEL") if theirs else None) or _model(name)
         return Address(name, url.rstrip("/"), model)
 
 

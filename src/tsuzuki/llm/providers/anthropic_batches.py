@@ -16,6 +16,8 @@ from tsuzuki.llm.wire import Wire, objects
 
 PLACE: Final = "/v1/messages/batches"
 PAGE: Final = 100
+CANCELED: Final = "canceled"
+"""What is said of a question that a cancelled batch did not come to: there is no outcome of it."""
 
 
 class AnthropicBatches:
@@ -77,7 +79,9 @@ class AnthropicBatches:
         for place in state.files:
             async with self._wire.lines("GET", place) as lines:
                 async for found in objects(lines):
-                    yield str(found.get("custom_id") or ""), self._outcome(found.get("result") or {})
+                    outcome = found.get("result") or {}
+                    if outcome.get("type") != CANCELED:
+                        yield str(found.get("custom_id") or ""), self._outcome(outcome)
 
     def _outcome(self, found: dict[str, Any]) -> Reply:
         kind = found.get("type")

@@ -15,6 +15,8 @@ MARK: Final = "tsuzuki_intent"
 ENDPOINT: Final = "/v1/chat/completions"
 PAGE: Final = 100
 REFUSED: Final = 400
+CANCELLED: Final = "batch_cancelled"
+"""What is said of a question that a cancelled batch did not come to: there is no outcome of it."""
 
 _STATES: Final[dict[str, BatchStatus]] = {
     "validating": "queued",
@@ -112,7 +114,8 @@ class OpenAIBatches:
         for file in state.files:
             async with self._wire.lines("GET", f"/files/{file}/content") as lines:
                 async for found in objects(lines):
-                    yield str(found.get("custom_id") or ""), self._outcome(found)
+                    if _code(found) != CANCELLED:
+                        yield str(found.get("custom_id") or ""), self._outcome(found)
 
     def _outcome(self, found: dict[str, Any]) -> Reply:
         response, error = found.get("response") or {}, found.get("error")
@@ -127,3 +130,8 @@ class OpenAIBatches:
     async def cancel(self, batch: str) -> None:
         """Asks for the end of a batch; what is done stays."""
         await self._wire.json("POST", f"/batches/{batch}/cancel")
+
+
+def _code(found: dict[str, Any]) -> str:
+    error = found.get("error")
+    return str(error.get("code") or "") if isinstance(error, dict) else ""

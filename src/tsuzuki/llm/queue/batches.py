@@ -38,6 +38,8 @@ from tsuzuki.redact import redact
 MISSING: Final = "batch result missing for request"
 LOOK_AGAIN: Final = 1.0
 """How soon a batch is looked for a second time when its process is cancelled (seconds)."""
+GONE: Final = frozenset({400, 404, 410, 422})
+"""What a provider answers of a batch that it does not know. A key or an account that it refuses says nothing of one."""
 TWICE: Final = "batch result came twice for request"
 
 
@@ -207,6 +209,8 @@ class BatchWork:
         except ProviderUnavailable as error:
             raise Waiting(interval(), f"no batch can be created now: {error}") from error
         except ProviderRefused as error:
+            if not fresh and error.status not in GONE:
+                raise  # an earlier try may have created it, and who is not let in cannot look for it
             await self._end(submission.id, jobs, f"{type(error).__name__}: {error}")
             return
         await self._attach(intent.id, batch)
@@ -271,6 +275,8 @@ class BatchWork:
                 tell(logging.WARNING, f"polling goes on: {error}", process_id=process_id)
                 seen = Waiting(pause(age), f"batch {submission.batch_job_id} cannot be looked at: {error}")
             except ProviderRefused as error:
+                if error.status not in GONE:
+                    raise  # it is paid for: whoever comes with the right key collects it
                 jobs = await self._placed(submission.id)
                 await self._end(submission.id, jobs, f"batch {submission.batch_job_id} is gone: {error}")
                 continue

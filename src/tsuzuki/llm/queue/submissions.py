@@ -1,6 +1,7 @@
 """A batch on its way, as values: what is in it, what came of it, what is to be waited for, and where it is noted."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -76,6 +77,23 @@ class NoLedger:
         """Creates."""
         del intent
         return await create()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Questions that outlive the run which asks them: whoever asks under the same name finds the same batches.
+
+    A run that has lost its journal, or another one on another machine, attaches to what the ledger knows of.
+    """
+
+    name: str
+    """What it is known by, everywhere: no two have the same."""
+    keys: tuple[str, ...]
+    """What each question is known by, in their order; what it says may change with a version."""
+    ledger: Ledger
+    """Where the asker writes down intents and the ids of batches, beside the journal of the run."""
+    resumed: bool = False
+    """Whether it was begun before: then what a batch that was cancelled meanwhile has not done is asked again."""
 
 
 def question_of(request: str, turns: str | None) -> Question:

@@ -19,9 +19,9 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class Terminal:
     """A terminal with `tsuzuki …` in it, whose keyboard and screen a test has."""
 
-    def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, columns: int = 120, **variables: str) -> None:
         self._keyboard, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.said = ""
 
         def take() -> None:

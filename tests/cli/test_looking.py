@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from tests.cli.conftest import Terminal
 from tests.nats_server import NatsServer
-from tsuzuki.cli import main, render
+from tsuzuki.cli import main
+from tsuzuki.cli.narrow import columns
 
 
 def test_runs_are_listed_for_people_and_for_programs(terminal: Terminal) -> None:
@@ -211,7 +212,7 @@ def test_very_long_keys_are_shortened_for_people_and_whole_for_programs(terminal
     shown = terminal.tsuzuki("items", "1").stdout
     assert max(map(len, shown.splitlines())) < 700
     assert sorted(row.partition(" ")[0][-1] for row in shown.splitlines()[1:]) == ["1", "2", "t"]
-    assert len({render.columns(row.partition("picky")[0]) for row in shown.splitlines()[1:]}) == 1
+    assert len({columns(row.partition("picky")[0]) for row in shown.splitlines()[1:]}) == 1
     told = terminal.lines("items", "1", "--json")
     assert sorted(item["key"] for item in told) == sorted([*long, "short"])
 

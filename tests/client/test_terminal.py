@@ -15,7 +15,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def watching(place: Place, *arguments: str, **variables: str) -> Terminal:
-    return Terminal(place.room.folder, *arguments, **{"TSUZUKI_SERVER": place.server, **variables})
+    return Terminal(place.room.folder, *arguments, columns=120, TSUZUKI_SERVER=place.server, **variables)
 
 
 def let(place: Place, name: str, *numbers: int) -> None:

@@ -1,7 +1,6 @@
 """Shows on stderr how far a run is: live lines on a terminal, a plain line now and then elsewhere."""
 
 import asyncio
-import shutil
 import sys
 import threading
 from collections import deque
@@ -11,11 +10,13 @@ from typing import Any, Final, Self, TextIO
 import click
 import msgspec
 
-from tsuzuki.cli.render import clipped, columns, counted, duration, one_line, padded, recorded
+from tsuzuki.cli.narrow import broken, columns, width_of
+from tsuzuki.cli.render import clipped, counted, duration, one_line, padded, recorded, shortened
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import TsuzukiError
 from tsuzuki.lifecycle import Run
 from tsuzuki.runs import Runs
+from tsuzuki.watchers import STOPPING
 
 LIVE: Final = 0.2
 """How often the live lines are drawn anew (seconds)."""
@@ -27,6 +28,8 @@ MOST_LINES: Final = 6
 MANY: Final = 10.0
 """From so many per second on, a rate is shown without decimals."""
 BAR: Final = 24
+_SHORTEST_BAR: Final = 6
+_SHORTEST_NAME: Final = 8
 
 
 class Pace:
@@ -45,15 +48,27 @@ class Pace:
         return (finished - seen[0][1]) / passed if passed >= 1 else None
 
 
-def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int = 0) -> str:
-    """Gives the line of one step: its name, a bar, counts, percent, rate and what is left."""
+def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int = 0, room: int = 0) -> str:
+    """Gives the line of one step: its name, a bar, counts, percent, rate and what is left.
+
+    Where there is only so much room, the name gives way, then the bar: the counts tell more.
+    """
+    name = padded(step.get("name") or "flow", width)
+    name = shortened(name, max(room // 3, _SHORTEST_NAME)) if room else name
+    line = _line(name, step, rate, BAR if bar else 0)
+    if bar and room and (over := columns(line) - room) > 0:
+        line = _line(name, step, rate, BAR - over if BAR - over >= _SHORTEST_BAR else 0)
+    return line
+
+
+def _line(name: str, step: dict[str, Any], rate: float | None, bar: int) -> str:
     finished = finished_in(step)
     total = step.get("total")
-    parts = [padded(step.get("name") or "flow", width)]
+    parts = [name]
     if total:
         share = min(finished / total, 1.0)
-        full = round(share * BAR)
-        parts += [f"{'━' * full}{'╌' * (BAR - full)}"] if bar else []
+        full = round(share * bar)
+        parts += [f"{'━' * full}{'╌' * (bar - full)}"] if bar else []
         parts += [f"{finished:,}/{total:,}", f"{int(share * 100):3d}%"]
     else:
         parts += [f"{finished:,} done"]
@@ -105,7 +120,8 @@ class Progress:
         self._clock = clock or SystemClock()
         self._screen: TextIO = sys.stderr
         self._live = self._screen.isatty() and not quiet
-        self._drawn = 0
+        self._drawn: list[int] = []
+        """The columns of each live line that stands there."""
         self._pace = Pace()
         self._task: asyncio.Task[None] | None = None
         self._streams: tuple[TextIO, TextIO] = (sys.stdout, sys.stderr)
@@ -144,7 +160,7 @@ class Progress:
 
     def stopping(self) -> None:
         """Says how to leave at once."""
-        self.say("stopping; what has finished is kept (Ctrl-C again leaves at once)", always=True)
+        self.say(STOPPING, always=True)
 
     def changed(self, text: str) -> None:
         """Warns of a flow that has changed since the run was executed last."""
@@ -155,7 +171,7 @@ class Progress:
         if self._quiet and not always:
             return
         self.clear()
-        click.echo(text, file=self._screen)
+        click.echo(broken(text, self._screen), file=self._screen)
 
     # What is drawn
 
@@ -178,27 +194,30 @@ class Progress:
         at = self._clock.monotonic()
         steps: list[dict[str, Any]] = msgspec.json.decode(bytes(row.progress))
         width = max((columns(step["name"]) for step in steps[:MOST_LINES]), default=0) if self._live else 0
+        room = width_of(self._screen) - 1 if self._live else 0
         lines = [
-            step_line(step, self._pace.see(step["step"], finished_in(step), at), bar=self._live, width=width)
+            step_line(step, self._pace.see(step["step"], finished_in(step), at), bar=self._live, width=width, room=room)
             for step in steps[:MOST_LINES]
         ]
         more = len(steps) - MOST_LINES
         return [*lines, f"and {counted(more, 'more step')}"] if more > 0 else lines
 
     def _draw(self, lines: list[str]) -> None:
-        width = shutil.get_terminal_size().columns - 1
+        width = width_of(self._screen) - 1
         with self.turn:
             self.clear()
             if self.within_a_line:
                 return
-            for line in lines:
-                self._screen.write(f"{clipped(line, width)}\n")
-            self._drawn = len(lines)
+            shown = [clipped(line, width) for line in lines]
+            self._screen.write("".join(f"{line}\n" for line in shown))
+            self._drawn = [columns(line) for line in shown]
             self._screen.flush()
 
     def clear(self) -> None:
         """Takes the live lines away."""
         if self._drawn:
-            self._screen.write(f"\x1b[{self._drawn}F\x1b[J")
+            width = width_of(self._screen)  # somebody may have made it narrower: a line takes up several then
+            rows = sum(max(-(-taken // width), 1) for taken in self._drawn)
+            self._screen.write(f"\x1b[{rows}F\x1b[J")
             self._screen.flush()
-            self._drawn = 0
+            self._drawn = []

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO
-from unicodedata import category, east_asian_width
+from unicodedata import category
 
 import click
 import msgspec
 
 from tsuzuki import settings
 from tsuzuki.backends import Line
+from tsuzuki.cli.narrow import columns, squeezed, width_of
 from tsuzuki.holders import interrupted
 from tsuzuki.lifecycle import Run, Status
 from tsuzuki.runs import plain
@@ -179,7 +180,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[s
 class Table:
     """A table that is printed a page at a time; its columns grow with what comes, and never shrink.
 
-    What is long is shortened in the middle, the last column less than the others; programs read --json.
+    What is long is shortened in the middle, the last column less than the others, and all of them where the terminal
+    is too narrow for the table; programs read --json.
     """
 
     def __init__(self, head: Sequence[str], right: frozenset[str] = frozenset()) -> None:
@@ -208,7 +210,11 @@ class Table:
         return [shortened(cell, _WIDEST if at < last else _WIDEST_LAST) for at, cell in enumerate(row)]
 
     def _line(self, row: Sequence[str]) -> str:
-        parts = zip(self._head, row, self._widths, strict=True)
+        widths = self._widths
+        if sys.stdout.isatty() and sum(widths) + 2 * len(widths) > (room := width_of(sys.stdout)):
+            widths = squeezed(widths, [name in self._right for name in self._head], room)
+            row = [shortened(cell, width) for cell, width in zip(row, widths, strict=True)]
+        parts = zip(self._head, row, widths, strict=True)
         cells = [padded(cell, width, right=name in self._right) for name, cell, width in parts]
         return fitted("  ".join(cells).rstrip())
 
@@ -224,11 +230,6 @@ def shortened(text: str, width: int = NARROW) -> str:
     return clipped(line, width - columns(tail)) + tail
 
 
-def columns(text: str) -> int:
-    """Gives how many columns of a terminal a text takes: 続き takes four."""
-    return len(text) if text.isascii() else sum(1 + (east_asian_width(sign) in "WF") for sign in text)
-
-
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """Fills a text up to so many columns."""
     space = " " * (width - columns(text))
@@ -239,7 +240,7 @@ def fitted(line: str) -> str:
     """Cuts a line to the width of the terminal, where stdout is one."""
     if not sys.stdout.isatty():
         return line
-    return clipped(line, shutil.get_terminal_size().columns)
+    return clipped(line, width_of(sys.stdout))
 
 
 def painted(line: str, word: str, stream: TextIO) -> str:

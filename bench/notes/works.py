@@ -3,14 +3,17 @@
 from typing import Final
 
 from bench.notes.disk import MEMORY, in_memory
-from bench.process import measure
+from bench.process import Figures, measure
 from bench.report import Row
 from bench.works import Y_ROWS, Bench, attempt
 
 RECORDS: Final = ((1_000, 50), (100_000, 1_000))
 """How many records a log has, and how long it may take to load (milliseconds)."""
 IMPORT: Final = "bench.notes.ours:offline_import"
+DISK: Final = "bench.notes.disk:alone"
 CONVERSATIONS: Final = 2_000
+MANY: Final = 10_000
+"""How many show what a conversation takes where the start of two processes is shared by more of them."""
 MEGABYTES: Final = 1_000
 MOST_MEMORY: Final = 200
 
@@ -21,14 +24,17 @@ def notes(bench: Bench) -> list[Row]:
     for _ in range(bench.rounds):
         for count, _ in RECORDS:
             bench.take(f"notes cache {count}", lambda count=count: measure("bench.notes.ours:cache", count))  # type: ignore[misc] # the default binds it now
-        before = measure("bench.yardsticks:commits", Y_ROWS)
+        before, disk = measure("bench.yardsticks:commits", Y_ROWS), measure(DISK, conversations)
         bench.take("notes import", lambda: measure(IMPORT, conversations))
         with in_memory() as folder:
             if folder is not None:
                 bench.take("notes memory", lambda folder=folder: measure(IMPORT, conversations, folder=folder))  # type: ignore[misc] # the default binds it now
-        bench.take("notes disk", lambda: measure("bench.notes.disk:alone", conversations))
+        with in_memory() as folder:
+            if folder is not None:
+                bench.take("notes many", lambda folder=folder: measure(IMPORT, MANY // bench.scale, folder=folder))  # type: ignore[misc] # the default binds it now
+        bench.take("notes disk", lambda disk=disk: _between(disk, measure(DISK, conversations)))  # type: ignore[misc] # the default binds it now
         after = measure("bench.yardsticks:commits", Y_ROWS)
-        bench.take("notes Y", lambda before=before, after=after: {"rate": (before["rate"] + after["rate"]) / 2})  # type: ignore[misc] # the default binds it now
+        bench.take("notes Y", lambda before=before, after=after: _between(before, after))  # type: ignore[misc] # the default binds it now
     bench.take("notes large", lambda: measure("bench.notes.ours:large_export", MEGABYTES // bench.scale))
     return [
         *(attempt(f"CompletedItemsCache of {count:,} records", lambda c=count, m=most: _cache(bench, c, m))  # type: ignore[misc] # the default binds it now
@@ -38,6 +44,11 @@ def notes(bench: Bench) -> list[Row]:
         attempt("  resume with nothing left to do", lambda: _resume(bench)),
         attempt("  an export of 1 GB, extracted", lambda: _large(bench)),
     ]  # fmt: skip
+
+
+def _between(before: Figures, after: Figures) -> Figures:
+    """Gives the rate in the middle: what was measured first may have had a disk that nobody had used for a while."""
+    return {"rate": (before["rate"] + after["rate"]) / 2, "before": before["rate"], "after": after["rate"]}
 
 
 def _cache(bench: Bench, count: int, most: int) -> Row:
@@ -64,6 +75,7 @@ def _limit(bench: Bench) -> Row:
         memory = bench.middle("notes memory", "each_us")
         figure += f"; in memory {memory:,.0f} µs: {max(1 - memory / each, 0):.0%} of the time is the disk's; "
         figure += slower(bench.middle("notes memory", "rate"), bench.middle("notes disk", "rate"))
+        figure += f"; of {MANY // bench.scale:,} in memory {bench.middle('notes many', 'rate'):,.0f}/s"
     return Row("  what it is limited by", figure)
 
 

@@ -93,7 +93,7 @@ def export_of(suffix: str) -> Target:
 
 def noted(conversation: Conversation) -> None:
     """What becomes of a conversation before a model is asked, and the name of its file."""
-    chunking.chunks(conversation.messages)
+    list(chunking.chunks(conversation.messages))
     markdown.scalar(conversation.title)
     name = names.safe(conversation.title)
     assert name == Path(name).name
@@ -116,11 +116,12 @@ def answer(data: bytes) -> None:
     """What a model has answered, which is no friend either."""
     content = said(data)
     list(structured.candidates(content))
-    markdown.shifted(headings.read(content, "t").content)
+    with refused():
+        markdown.shifted(headings.read(content, "t").content)
     text.sentences(content)
     shown_name(content)
     redact(content)
-    chunking.chunks([Message("user", content)])
+    list(chunking.chunks([Message("user", content)]))
 
 
 def http(data: bytes) -> None:

@@ -21,7 +21,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_batches_make_the_notes_and_only_what_failed_is_asked_again(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tsuzuki.apps.notes.flows.GROUP", 3)
+    monkeypatch.setattr("tsuzuki.apps.notes.stages.GROUP", 3)
     study.model.plan = Plan(polls=2, refuse={1})
     study.model.answer = lambda prompt: EMPTY if "(2)" in prompt else knowledge(prompt)
     session, told = await study.imported(export(tmp_path, 5), strategy="batch")

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.apps.notes.conftest import knowledge
+from tests.apps.notes.conftest import Study, knowledge
 from tests.apps.notes.exports import chatgpt, claude, said, written, zipped
-from tests.apps.notes.test_sessions import EMPTY, failing
+from tests.apps.notes.test_sessions import EMPTY, export, failing
 from tests.cli.conftest import Terminal
 from tests.llm.double import KEY, Double
+from tsuzuki.apps.notes import CompletedItemsCache, StageType, looking
+from tsuzuki.apps.notes.flows import import_notes
 from tsuzuki.cli import main
 
 
@@ -51,6 +54,17 @@ def prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prompt:
 
 def at_model(model: Double) -> list[str]:
     return ["--llm", "openai", "--base-url", f"{model.url}/v1", "--model", "m-1"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("import", "export", "--out", ""), ("import", "", "--out", "vault"), ("resume", "--out", " ")]
+)
+def test_an_empty_path_is_a_variable_that_is_not_set(prompt: Prompt, arguments: tuple[str, ...]) -> None:
+    written(prompt.folder / "export/conversations.json", [claude(1)])
+    told = prompt(*arguments, code=1)
+    assert "パスが空です" in told.output
+    assert "the path is empty" in " ".join(told.output.split())
+    assert [path.name for path in prompt.folder.iterdir()] == ["export"]
 
 
 def test_an_export_becomes_notes_offline_out_of_the_box(prompt: Prompt) -> None:
@@ -148,6 +162,31 @@ def test_a_broken_session_hides_no_other_and_lost_outputs_are_made_anew(prompt: 
     assert first in prompt("clean", "--days", "0", "--yes").stdout
 
 
+def test_the_address_that_is_set_counts_for_the_provider_that_is_named(
+    prompt: Prompt, model: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", f"{model.url}/v1")
+    monkeypatch.setenv("TSUZUKI_LLM_MODEL", "m-1")
+    written(prompt.folder / "export/conversations.json", [claude(number) for number in range(2)])
+    assert prompt("import", "export", "--out", "vault", "--llm", "openai").stdout == "2 success, 0 failed\n"
+    assert (len(model.seen), {body["model"] for body in model.seen}) == (2, {"m-1"})
+
+
+def test_a_limit_is_at_least_one_and_a_dry_run_heeds_it(prompt: Prompt) -> None:
+    written(prompt.folder / "export/conversations.json", [claude(number) for number in range(5)])
+    told = prompt("import", "export", "--out", "vault", "--dry-run", "--limit", "2").stdout
+    assert "claude: 5 notes of" in told
+    assert "2 of the 5 would be made now" in told
+    assert "would be made" not in prompt("import", "export", "--out", "vault", "--dry-run").stdout
+    counted = prompt.json("import", "export", "--out", "vault", "--dry-run", "--limit", "2")
+    assert (counted["items"], counted["made"]) == (5, 2)
+    assert prompt.json("import", "export", "--out", "vault", "--dry-run")["made"] == 5
+    prompt("import", "export", "--out", "vault", "--limit", "1")
+    for command in (("import", "export", "--out", "vault"), ("resume",), ("retry",)):
+        assert "--limit" in prompt(*command, "--limit", "0", code=1).stderr
+    assert len(list((prompt.folder / "vault").iterdir())) == 1
+
+
 def test_a_vault_in_the_folder_that_is_read_makes_no_notes_of_notes(prompt: Prompt) -> None:
     (prompt.folder / "texts").mkdir()
     (prompt.folder / "texts/a.md").write_text("Otters swim. They eat fish and crabs.")
@@ -173,6 +212,150 @@ def test_what_cannot_be_done_is_told_in_a_line_of_its_own(prompt: Prompt, monkey
     said = prompt("import", "a", "--out", "v", *nowhere, code=1).stderr
     assert "openai" in said
     assert "[ERR-TSUZUKI-0161]" in said
+
+
+def test_an_export_that_breaks_off_is_to_be_imported_anew_and_not_resumed(prompt: Prompt) -> None:
+    (prompt.folder / "cut").mkdir()
+    (prompt.folder / "cut/conversations.json").write_text(json.dumps([claude(1), claude(2)])[:-30])
+    for told in (prompt("import", "cut", "--out", "v", code=1), prompt("resume", code=1)):
+        assert "ends in the middle" in told.stderr
+        assert "新しいエクスポート" in told.stderr
+        assert "get a new export, or mend the file, and import it again" in told.stderr
+        assert "notes resume" not in told.stderr
+    stands = prompt("status").stdout
+    assert "CRASHED" in stands
+    assert "get a new export, or mend the file, and import it again" in stands
+    assert prompt.json("status")["export_unreadable"] is True
+    [session] = (prompt.folder / ".tsuzuki/notes").iterdir()
+    mended = session / "import/extract/input/conversations.json"
+    mended.unlink()
+    written(mended, [claude(1), claude(2)])
+    assert prompt("resume").stdout == "2 success, 0 failed\n", "unless its copy in the session is mended"
+    assert prompt.json("status")["export_unreadable"] is False
+
+
+def test_what_can_be_resumed_is_offered_to_be(prompt: Prompt, model: Double) -> None:
+    written(prompt.folder / "export/conversations.json", [claude(number) for number in range(6)])
+    model.refusals = [(401, {})] * 100
+    said = prompt("import", "export", "--out", "v", "--concurrency", "1", *at_model(model), code=1).stderr
+    assert "`tsuzuki notes resume" in said
+    assert "new export" not in said + prompt("status", code=6).stdout
+    assert prompt.json("status", code=6)["export_unreadable"] is False
+
+
+def test_a_bad_line_of_the_log_is_told_of_once_by_each_command(
+    terminal: Terminal, caplog: pytest.LogCaptureFixture
+) -> None:
+    written(terminal.folder / "export/conversations.json", [claude(number) for number in range(3)])
+    terminal.tsuzuki("notes", "import", "export", "--out", "vault", "--limit", "2")
+    [session] = (terminal.folder / ".tsuzuki/notes").iterdir()
+    log = session / "import/pipeline_stages.jsonl"
+    log.write_text(log.read_text() + "otters\n" + '{"stage": "load"}\n')
+    number = len(log.read_text().splitlines())
+    for command in (("status",), ("resume",), ("status", "--all"), ("trace", "claude-0000"), ("resume",)):
+        told = terminal.tsuzuki("notes", *command).stderr
+        assert told.count("is passed over") == 2, (command, told)
+        assert told.count(f"line {number - 1} is") == told.count(f"line {number} is") == 1
+    for _ in range(2):
+        caplog.clear()
+        CompletedItemsCache.from_jsonl(log, StageType.LOAD)
+        assert len(caplog.records) == 2, "who asks for it is told each time"
+
+
+async def test_a_run_tells_of_a_bad_line_once_and_so_do_pages_that_ask_again_and_again(
+    study: Study, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session, _ = await study.imported(export(tmp_path, 3), limit=1)
+    with session.stage_log.open("a") as log:
+        log.write("otters\n")
+    for _ in range(3):
+        looking.items(session)
+        looking.traced(session, "claude-0000")
+    assert len(caplog.records) == 1
+    caplog.clear()
+    row = await study.runs.submit(import_notes, {"session_id": session.session_id})
+    await study.ended(row.id)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    "named", [["--model", "qwen3:8b"], ["--base-url", "http://127.0.0.1:9/v1"], ["--llm", "offline", "--model", "m-1"]]
+)
+def test_a_model_that_nobody_would_ask_is_refused_and_no_other_notes_are_made(prompt: Prompt, named: list[str]) -> None:
+    written(prompt.folder / "export/conversations.json", [claude(1)])
+    for command in (["import", "export", "--out", "vault"], ["resume"], ["retry"]):
+        told = prompt(*command, *named, code=1).stderr
+        if command[0] == "retry":
+            continue  # nothing has failed
+        assert "プロバイダーも指定してください" in told
+        assert "Name its provider too" in told
+        assert not (prompt.folder / "vault").exists() or command[0] == "resume"
+        if command[0] == "import":
+            assert prompt.json("status", "--all") == []
+            prompt("import", "export", "--out", "vault")
+    assert prompt.json("status")["status"] == "COMPLETED"
+
+
+def test_what_is_wrong_with_a_provider_is_told_in_both_languages(
+    prompt: Prompt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    written(prompt.folder / "export/conversations.json", [claude(1)])
+    for named, why in (
+        (["openai"], "needs a key"),
+        (["nobody"], "no provider"),
+        (["vllm", "--base-url", "x"], "no address"),
+    ):
+        told = prompt("import", "export", "--out", "vault", "--llm", *named, code=1).stderr
+        assert "プロバイダー、アドレス、キーを確認してください" in told
+        assert why in told
+
+
+def heard(process: "subprocess.Popen[str]", words: str) -> None:
+    assert process.stderr is not None
+    assert any(words in line for line in iter(process.stderr.readline, "")), words
+
+
+def test_ctrl_c_lets_questions_under_way_be_answered_and_none_is_asked_twice(terminal: Terminal, model: Double) -> None:
+    written(terminal.folder / "export/conversations.json", [claude(number) for number in range(12)])
+    model.hangs = lambda _: True
+    process = terminal.start("notes", "import", "export", "--out", "vault", "--concurrency", "3", *at_model(model))
+    terminal.until(lambda: model.at_once == 3)
+    process.send_signal(signal.SIGINT)
+    heard(process, "Finishing what is under way; press Ctrl-C again to stop at once")
+    model.hangs = lambda _: False
+    assert "`tsuzuki notes resume" in terminal.end(process, code=130).stderr
+    assert sum(model.prompts.values()) == 3, "no other was begun"
+    assert terminal.json("notes", "status")["status"] == "PARTIAL"
+    assert terminal.tsuzuki("notes", "resume").stdout == "12 success, 0 failed\n"
+    assert set(model.prompts.values()) == {1}, "what was answered meanwhile is kept"
+
+
+def test_a_second_ctrl_c_waits_for_no_answer(terminal: Terminal, model: Double) -> None:
+    written(terminal.folder / "export/conversations.json", [claude(number) for number in range(3)])
+    model.hangs = lambda _: True
+    process = terminal.start("notes", "import", "export", "--out", "vault", "--concurrency", "2", *at_model(model))
+    terminal.until(lambda: model.at_once == 2)
+    process.send_signal(signal.SIGINT)
+    heard(process, "Finishing what is under way")
+    process.send_signal(signal.SIGINT)
+    terminal.end(process, code=130)
+    model.hangs = lambda _: False
+    assert terminal.tsuzuki("notes", "resume").stdout == "3 success, 0 failed\n"
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_beyond_the_grace_period(
+    terminal: Terminal, model: Double
+) -> None:
+    terminal.environment["TSUZUKI_GRACE_SECONDS"] = "0.5"
+    written(terminal.folder / "export/conversations.json", [claude(number) for number in range(3)])
+    model.hangs = lambda prompt: "(0)" in prompt
+    process = terminal.start("notes", "import", "export", "--out", "vault", "--concurrency", "1", *at_model(model))
+    terminal.until(lambda: model.at_once == 1)
+    process.send_signal(signal.SIGINT)
+    terminal.end(process, code=130)
+    model.hangs = lambda _: False
+    assert terminal.tsuzuki("notes", "resume").stdout == "3 success, 0 failed\n"
 
 
 def test_ctrl_c_and_cancel_leave_a_session_that_goes_on(terminal: Terminal, model: Double) -> None:

@@ -51,6 +51,28 @@ async def test_an_import_waits_for_room_and_records_no_failure(
     assert sum(study.model.prompts.values()) == 5, "notes that were made are not asked for again"
 
 
+@pytest.mark.parametrize("refused", ["asked", "intended", "created", "settled"])
+async def test_a_batch_that_finds_no_room_to_be_noted_is_created_once(
+    study: Study, tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
+    monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+    export = written(tmp_path / "export/conversations.json", [claude(number) for number in range(3)])
+    append, tries = Lines.append, count()
+
+    def full(self: Lines, plain: dict[str, Any]) -> tuple[int, int]:
+        if plain.get("event") == refused and "group" in plain and next(tries) < 2:
+            raise FULL
+        return append(self, plain)
+
+    monkeypatch.setattr(Lines, "append", full)
+    session, told = await study.imported(export, strategy="batch")
+    assert (told["success"], told["failed"]) == (3, 0)
+    assert len(study.model.batches) == 1
+    assert {record["status"] for record in records(session)} == {"success"}
+    assert lines(session.batches_log)[-1]["event"] == "settled"
+
+
 async def test_a_vault_that_cannot_be_made_for_a_while_has_crashed_nothing(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

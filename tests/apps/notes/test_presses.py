@@ -102,6 +102,24 @@ def test_processes_start_while_the_export_is_read_and_end_where_nobody_takes_the
     assert not any(map(alive, found))
 
 
+def test_of_a_large_export_they_start_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsuzuki.apps.notes.presses.LARGE", 1000)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    small, large = tmp_path / "small.json", tmp_path / "large.json"
+    small.write_text("x" * 999)
+    large.write_text("x" * 1000)
+    before = set(children(os.getpid()))
+    for lent, export in ((Lent(), small), (Lent(), tmp_path), (Lent(most=9), large)):
+        lent.foresee(export)
+        assert set(children(os.getpid())) == before
+    lent = Lent()
+    lent.foresee(large)
+    presses = lent.taken(3)
+    assert presses is not None
+    assert len(presses.processes) == 2
+    presses.close()
+
+
 @pytest.mark.timeout(180)
 def test_a_large_import_that_is_killed_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)

@@ -1,5 +1,6 @@
 """What people remove from a session, or change about it, and the uploads they leave behind: the work goes on."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from tests.apps.notes.conftest import Study, knowledge
 from tests.apps.notes.exports import chatgpt, said, written
 from tests.apps.notes.test_commands import Prompt, at_model, prompt
+from tests.apps.notes.test_in_the_way import state
 from tests.apps.notes.test_sessions import EMPTY, asked, export
 from tests.llm.double import Double
 from tsuzuki.apps.notes import looking, uploads
@@ -32,7 +34,7 @@ async def test_pieces_whose_output_was_removed_are_made_again_for_the_note_that_
     study.model.answer, before = knowledge, asked(study)
     told = await study.resumed(session)
     assert (told["success"], told["failed"], told["status"]) == (2, 0, "COMPLETED")
-    assert asked(study) - before == parts, "the other conversation is not asked about"
+    assert asked(study) - before == 1, "the journal still has the other pieces"
     assert len(study.notes()) == parts + 2, "no piece is written twice"
 
 
@@ -41,6 +43,48 @@ async def test_an_extract_that_was_removed_with_its_folder_is_made_again(study: 
     shutil.rmtree(session.extracted)
     told = await study.resumed(session)
     assert (told["success"], told["skipped"], told["status"]) == (2, 1, "COMPLETED")
+
+
+def test_a_vault_that_has_gone_is_asked_for_before_anything_is_changed(prompt: Prompt) -> None:
+    export(prompt.folder, 3)
+    told = prompt("import", "export", "--out", "vault", "--limit", "2").stderr
+    assert f"PARTIAL, notes are in {prompt.folder}/vault" in told
+    [session] = (prompt.folder / ".tsuzuki/notes").iterdir()
+    (prompt.folder / "vault").rename(prompt.folder / "away")
+    before = state(session)
+    told = prompt("resume", code=1).stderr
+    for words in (f"{prompt.folder}/vault", "元に戻すか", "put it back", "--out", "[ERR-TSUZUKI-0520]"):
+        assert words in told
+    assert state(session) == before
+    assert not (prompt.folder / "vault").exists()
+    (prompt.folder / "away").rename(prompt.folder / "vault")
+    assert prompt("resume", "--limit", "1").stdout == "1 success, 0 failed, 2 skipped\n"
+    again = prompt("resume")
+    assert again.stdout == "0 success, 0 failed, 3 skipped\n"
+    assert f"COMPLETED, nothing new was written into {prompt.folder}/vault" in again.stderr
+
+
+def test_in_place_of_a_vault_that_has_gone_another_gets_the_rest(prompt: Prompt) -> None:
+    export(prompt.folder, 3)
+    prompt("import", "export", "--out", "vault", "--limit", "2")
+    shutil.rmtree(prompt.folder / "vault")
+    assert prompt("resume", "--out", "new/vault").stdout == "1 success, 0 failed, 2 skipped\n"
+    assert len(list((prompt.folder / "new/vault").iterdir())) == 1
+    assert not (prompt.folder / "vault").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"status": "SOMEHOW"}', '{"status": []}'])
+def test_a_broken_phase_is_derived_again(prompt: Prompt, text: str) -> None:
+    export(prompt.folder, 3)
+    prompt("import", "export", "--out", "vault", "--limit", "2")
+    [session] = (prompt.folder / ".tsuzuki/notes").iterdir()
+    (session / "import/phase.json").write_text(text)
+    shown = prompt.json("status")
+    assert (shown["status"], shown["success_count"], shown["pending_count"]) == ("PARTIAL", 2, 1)
+    assert prompt("resume").stdout == "1 success, 0 failed, 2 skipped\n"
+    assert json.loads((session / "import/phase.json").read_bytes())["status"] == "COMPLETED"
+    (session / "import/phase.json").write_text(text)
+    assert prompt.json("status")["status"] == "COMPLETED"
 
 
 def test_another_model_or_address_is_one_of_the_same_provider(prompt: Prompt, model: Double) -> None:
@@ -64,8 +108,8 @@ async def test_what_is_no_utf_8_is_told_in_both_languages(study: Study, tmp_path
         session, _ = await study.imported(path, offline=True)
         said_of += [failed.error_message for failed in looking.failed_items(session)]
     assert len(said_of) == 3
-    assert ["UTF-8 で保存し直してください / " in text for text in said_of] == [True, True, False]
-    assert "lines.jsonl:3 は JSON として読み取れません / " in said_of[2]
+    assert ["UTF-8 で保存して、取り込み直してください / " in text for text in said_of] == [True, True, False]
+    assert "lines.jsonl:3 は JSON として読み取れません（JSON is malformed" in said_of[2]
     text = '[{"uuid": "a", "name": "日本"}]'
     (tmp_path / "conversations.json").write_bytes(text.encode("shift_jis"))
     with pytest.raises(BadExport, match=f"is no UTF-8 at character {text.index('日')}"):
@@ -75,7 +119,7 @@ async def test_what_is_no_utf_8_is_told_in_both_languages(study: Study, tmp_path
 def test_there_are_only_so_many_uploads_and_idle_ones_make_room(tmp_path: Path) -> None:
     kept = uploads.Uploads(tmp_path)
     first, *others = [kept.begin("export.zip") for _ in range(uploads.MOST)]
-    with pytest.raises(TooManyUploads, match="アップロードが多すぎます / "):
+    with pytest.raises(TooManyUploads, match="アップロードが多すぎます。取り込むか、待ってください / "):
         kept.begin("export.zip")
     before = CLOCK.now() - uploads.IDLE - 60
     for path in (kept.file(first), kept.file(first).parent):

@@ -67,13 +67,15 @@ async def test_a_session_is_started_watched_resumed_and_looked_into(
     ]
     assert "no summary" in failed[0]["error_message"]
     listed = await house.get(f"{at}/items", state="failed")
-    assert (listed["total"], listed["items"][0]["state"]) == (1, "failed")
+    assert (listed["total"], listed["items"][0]["state"], listed["items"][0]["stage"]) == (1, "failed", "transform")
     assert (await house.get(f"{at}/items", offset=1, limit=2))["total"] == 4
     model.answer = knowledge
     await house.post(f"{at}/retry", None, 202)
     told = await standing(house, started["session_id"], "PARTIAL")
     assert (told["success_count"], told["error_count"], told["pending_count"]) == (3, 0, 1)
-    await house.post(f"{at}/resume", {"limit": 0}, 202)
+    for way in ("resume", "retry"):
+        await house.post(f"{at}/{way}", {"limit": 0}, 422)  # who says none does not mean all
+    await house.post(f"{at}/resume", {"limit": None}, 202)
     await standing(house, started["session_id"], "COMPLETED")
     note = await house.get(f"{at}/note", item="claude-0003")
     assert note["text"].startswith("---\ntitle: Otters 3\n")
@@ -81,6 +83,18 @@ async def test_a_session_is_started_watched_resumed_and_looked_into(
     assert [record["status"] for record in trace["records"]] == ["success", "failed", "success", "success"]
     assert len(trace["errors"]) == 1
     assert [each["session_id"] for each in await house.get(f"{API}/sessions")] == [started["session_id"]]
+
+
+async def test_items_are_chosen_by_the_reason_for_which_they_were_passed_over(house: House, tmp_path: Path) -> None:
+    long, empty = [{"sender": "human", "text": "word " * 6000}], [{"sender": "human", "text": ""}]
+    path = written(tmp_path / "export/conversations.json", [claude(1, *empty), claude(2, *long), claude(3)])
+    started = await house.post(f"{API}/sessions", {"export": str(path), "vault": str(tmp_path / "vault")}, 202)
+    await standing(house, started["session_id"], "COMPLETED")
+    at = f"{API}/sessions/{started['session_id']}/items"
+    assert (await house.get(f"{API}/limits"))["paths"] is True
+    listed = await house.get(at, state="skipped", reason="too_large", limit=1)
+    assert (listed["total"], [each["item_id"] for each in listed["items"]]) == (1, ["claude-0002"])
+    assert (await house.get(at, state="skipped"))["total"] == 2
 
 
 async def test_what_cannot_be_done_is_a_problem(house: House, model: Double, tmp_path: Path) -> None:
@@ -91,6 +105,8 @@ async def test_what_cannot_be_done_is_a_problem(house: House, model: Double, tmp
     assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
     assert "No input files" in answer.json()["detail"]
     assert (await house.client.post(f"{API}/sessions", json={"export": "here", "vault": "there"})).status_code == 422
+    none = await house.client.post(f"{API}/sessions", json={"export": export(tmp_path, 1), "limit": 0})
+    assert (none.status_code, await house.get(f"{API}/sessions")) == (422, [])
     misspelt = await house.client.post(f"{API}/sessions", json={"export": "/here", "chunck": True})
     assert (misspelt.status_code, "chunck" in misspelt.text) == (422, True), "no option is passed over in silence"
     model.delay = 20.0
@@ -120,6 +136,7 @@ async def test_an_export_is_uploaded_in_pieces_and_its_notes_are_downloaded(hous
     async def post(path: str, headers: dict[str, str] = red, **how: Any) -> Any:
         return await house.client.post(f"{API}/{path}", headers=headers, **how)
 
+    assert (await house.client.get(f"{API}/limits", headers=red)).json()["paths"] is False
     for name in ("../x.zip", "a/b.zip", "..", "x" * 199 + "é"):
         assert (await post("uploads", json={"name": name})).status_code == 422
     at = f"uploads/{(await post('uploads', json={'name': 'export.zip'})).json()['upload_id']}"

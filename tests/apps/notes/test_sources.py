@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import tracemalloc
 import zipfile
 from itertools import pairwise
@@ -16,8 +17,9 @@ from tests.apps.notes.exports import RIGHT_TO_LEFT, chatgpt, claude, nasty_chatg
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.chunking import chunks
 from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat
+from tsuzuki.apps.notes.sources import jsonstream
 from tsuzuki.apps.notes.sources.conversation import Conversation, Message, Unreadable, transcript
-from tsuzuki.apps.notes.sources.jsonstream import PIECE, elements
+from tsuzuki.apps.notes.sources.jsonstream import PIECE, TooLong, elements
 from tsuzuki.errors import BadUsage
 
 JSON: Any = st.recursive(
@@ -94,6 +96,51 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
+@given(st.lists(JSON, max_size=6), st.integers(1, 90), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_an_element_that_is_too_long_is_passed_over_whatever_it_holds(values: list[Any], step: int, wide: bool) -> None:
+    drip = Drip(json.dumps(values, indent=4 if wide else None).encode())
+    drip.step = step
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(jsonstream, "MOST", 90)
+        patched.setattr(jsonstream, "PIECE", 44)
+        found = list(elements(drip, "x.json"))
+    assert len(found) == len(values)
+    for element, value in zip(found, values, strict=True):
+        if isinstance(element, TooLong):
+            known = element.beginning
+            assert len(json.dumps([value], indent=4)) > 90
+            assert not known or list(known) == list(value)[: len(known)]
+        else:
+            assert json.dumps(element) == json.dumps(value)
+            assert len(json.dumps(value)) <= 90
+
+
+@pytest.mark.parametrize("made", [claude, chatgpt])
+def test_a_conversation_that_is_too_long_fails_alone_and_takes_little_memory(tmp_path: Path, made: Any) -> None:
+    long = json.dumps(made(2, title="Far too long", name="Far too long")).replace("They eat", r"\" \\ [{ " * 4_000_000)
+    path = tmp_path / "conversations.json"
+    path.write_text(f"[{json.dumps(made(1))}, {long}, {json.dumps(made(3))}]")
+    assert path.stat().st_size > 30_000_000
+    tracemalloc.start()
+    try:
+        first, failed, last = read(path)
+        assert tracemalloc.get_traced_memory()[1] < 28_000_000
+    finally:
+        tracemalloc.stop()
+    assert isinstance(first, Conversation)
+    assert isinstance(last, Conversation)
+    assert isinstance(failed, Unreadable)
+    assert (failed.id, failed.title) == ("conversations.json:2", "Far too long")
+    assert "長すぎます" in str(failed.error)
+    assert "more than 7,000,000 characters" in str(failed.error)
+    path.write_text(f"[{long}]")
+    assert sources.recognized(path) == ("claude" if made is claude else "chatgpt")
+    path.write_text(f"[{long[:-9]}")
+    with pytest.raises(BadExport, match="ends in the middle"):
+        read(path, "chatgpt")
+
+
 # ChatGPT and Claude
 
 
@@ -140,6 +187,41 @@ def test_claude_is_read_by_blocks_or_text_with_its_attachments(tmp_path: Path) -
     titles = {each.id: each.title for each in read(path)}
     assert titles["claude-0003"] == "What do otters eat? (3)"
     assert titles["claude-0006"] == "a b: [c] #d"
+
+
+def in_tree(name: str, parent: str | None, second: int = 0, **more: Any) -> dict[str, Any]:
+    """A message of Claude in a newer export."""
+    told = {} if parent is None else {"parent_message_uuid": parent}
+    at = f"2026-03-01T10:00:{second:02d}Z"
+    return {"uuid": name, "sender": "human", "text": name, "created_at": at, **told, **more}
+
+
+NIL = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("messages", "current", "wanted"),
+    [
+        ([in_tree("a", NIL), in_tree("b", "a", 1), in_tree("c", NIL, 2), in_tree("d", "c", 3)], None, "c d"),
+        ([in_tree("a", NIL), in_tree("new", "a", 9), in_tree("old", "a", 1)], None, "a new"),
+        ([in_tree("a", NIL), in_tree("new", "a", 9), in_tree("old", "a", 1)], "old", "a old"),
+        ([in_tree("a", NIL), in_tree("new", "a", 9), in_tree("old", "a", 1)], "gone", "a new"),
+        ([in_tree("a", NIL), in_tree("b", "a", created_at="?"), in_tree("c", "a", created_at=None)], None, "a c"),
+        ([in_tree("a", None), in_tree("b", "a", 1), in_tree("c", "a", 2)], None, "a c"),
+        ([in_tree("a", None), in_tree("b", None), in_tree("c", "b", 2)], None, "a b c"),
+        ([in_tree("a", None), in_tree("b", None)], None, "a b"),
+        ([in_tree("a", "b"), in_tree("b", "a")], None, "a b"),
+        ([in_tree("a", "b"), in_tree("b", "a"), in_tree("c", "b")], None, "a b c"),
+        ([in_tree("a", NIL), in_tree("b", "gone", 1)], None, "a b"),
+        ([in_tree("a", NIL), in_tree("a", NIL, text="again"), in_tree("b", "a")], None, "a again b"),
+        ([in_tree("a", NIL), in_tree("b", ["odd"], 1)], None, "a b"),  # type: ignore[arg-type] # for that reason
+    ],
+)  # fmt: skip
+def test_the_last_branch_of_claude_is_read_and_without_a_tree_everything(
+    tmp_path: Path, messages: list[dict[str, Any]], current: str | None, wanted: str
+) -> None:
+    path = written(tmp_path / "conversations.json", [claude(1, *messages, current_leaf_message_uuid=current)])
+    assert texts(path)["claude-0001"].replace("**User**: ", "").split() == wanted.split()
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["uuid", "name", "created_at", "chat_messages", "mapping", "title",
@@ -198,6 +280,14 @@ def test_markdown_and_text_are_read_by_their_paths(tmp_path: Path) -> None:
     assert isinstance(found["c.md"], Unreadable)
 
 
+def test_a_zip_of_texts_leaves_out_what_a_folder_does(tmp_path: Path) -> None:
+    hidden = (".git/HEAD.md", ".obsidian/plugins/x.md", "deep/.trash/y.txt", "__MACOSX/._a.md", ".z.md")
+    archive = zipped(tmp_path / "x.zip", dict.fromkeys(("a.md", "deep/b.txt", *hidden), "text"))
+    with zipfile.ZipFile(archive) as whole:
+        whole.extractall(tmp_path / "x")
+    assert {each.id for each in read(archive)} == {each.id for each in read(tmp_path / "x")} == {"a.md", "deep/b.txt"}
+
+
 def test_jsonl_is_for_anything_else(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     good = {"id": "a", "title": "T", "created_at": 0, "messages": [{"role": "user", "text": "hi"}]}
@@ -208,6 +298,14 @@ def test_jsonl_is_for_anything_else(tmp_path: Path) -> None:
     assert isinstance(second, Conversation)
     assert (second.title, len(second.id)) == ("plain", 32)
     assert [each.id for each in bad] == ["x.jsonl:4", "x.jsonl:5", "x.jsonl:6"]
+
+
+def test_a_line_of_jsonl_that_is_too_long_fails_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"text": "a"}}\n{{"text": "{"x" * 17_000_000}"}}\n{{"text": "c"}}\n{"y" * 17_000_000}')
+    first, long, third, last = read(path)
+    assert [each.title for each in (first, third)] == ["a", "c"]
+    assert [each.id for each in (long, last) if isinstance(each, Unreadable)] == ["x.jsonl:2", "x.jsonl:4"]
 
 
 # What is refused
@@ -225,6 +323,13 @@ def test_formats_that_nobody_knows_are_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormat):
         read(written(tmp_path / "c" / "conversations.json", [chatgpt(1)]), "claude")
     assert read(written(tmp_path / "e" / "conversations.json", [])) == []
+
+
+def test_a_pipe_is_refused_and_nobody_waits_for_its_other_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "export.json")
+    for pipe in (tmp_path / "export.json", Path("/dev/null")):
+        with pytest.raises(BadExport, match=r"neither a file nor a folder"):
+            sources.recognized(pipe)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +374,7 @@ MESSAGES = st.lists(st.builds(Message, st.sampled_from(["user", "assistant", ""]
 @given(MESSAGES, st.integers(200, 900))
 @settings(max_examples=60, deadline=None)
 def test_chunks_have_everything_in_order_and_none_is_too_long(messages: list[Message], size: int) -> None:
-    made = chunks(messages, size)
+    made = list(chunks(messages, size))
     assert all(0 < len(transcript(piece)) <= size for piece in made)
     text, at = "".join(message.text for message in messages), 0
     for piece in made:
@@ -283,7 +388,31 @@ def test_chunks_have_everything_in_order_and_none_is_too_long(messages: list[Mes
 
 def test_a_piece_begins_with_the_last_two_messages_of_the_one_before() -> None:
     messages = [Message("user", f"{number}" * 80) for number in range(9)]
-    made = chunks(messages, 400)
+    made = list(chunks(messages, 400))
     assert len(made) > 2
     for before, after in pairwise(made):
         assert after[:2] == before[-2:]
+
+
+def test_claude_messages_that_name_no_parent_are_all_kept(tmp_path: Path) -> None:
+    root = "00000000-0000-4000-8000-000000000000"
+    for parent in (None, root):
+        told = claude(1)
+        senders = ("human", "assistant", "human", "assistant")
+        told["chat_messages"] = [
+            {"uuid": f"u{n}", "sender": sender, "text": f"said {n}", "parent_message_uuid": parent}
+            for n, sender in enumerate(senders)
+        ]
+        path = written(tmp_path / str(parent) / "conversations.json", [told])
+        [found] = sources.conversations(path, "claude")
+        assert isinstance(found, Conversation)
+        assert [message.text for message in found.messages] == [f"said {n}" for n in range(4)]
+
+
+def test_older_citations_and_what_a_model_thinks_are_left_out(tmp_path: Path) -> None:
+    thought = said("assistant", "hidden reasoning")
+    thought["channel"] = "analysis"
+    told = chatgpt(1, said("user", "why"), thought, said("assistant", "So. :contentReference[oaicite:0]{index=0}"))
+    [found] = sources.conversations(written(tmp_path / "conversations.json", [told]), "chatgpt")
+    assert isinstance(found, Conversation)
+    assert [message.text for message in found.messages] == ["why", "So."]

@@ -102,6 +102,13 @@ def test_every_note_is_read_back_by_yaml_and_markdown(title: str, summary: str, 
         assert headings_of(tokens)[-1][1] in ("References", "参考"), "code that was left open does not swallow the end"
 
 
+def test_a_reference_that_begins_like_a_heading_is_none() -> None:
+    note = Note("T", "S", "C", references=("# not one", "- neither", "https://example.org"))
+    _, body, tokens = parsed(rendered(ITEM, note, created="2026-01-01"))
+    assert headings_of(tokens)[-1][1] == "References"
+    assert "- \\# not one\n- \\- neither\n- https://example.org" in body
+
+
 def test_headings_stand_below_the_title_and_code_is_left_alone() -> None:
     text = "# One\n```sh\n# no heading\n```\n## Two\n###### Six\n~~~\n# open"
     assert shifted(text) == "## One\n```sh\n# no heading\n```\n### Two\n###### Six\n~~~\n# open\n~~~"
@@ -168,6 +175,16 @@ def sheet(stem: str, item_id: str) -> Sheet:
     return Sheet(stem, item_id, {"source_provider": "claude"}, Note("T", "s", "text"), "2026-01-01")
 
 
+def test_a_note_whose_line_ends_a_program_has_changed_is_still_its_own(tmp_path: Path) -> None:
+    [name] = written(tmp_path, [sheet("T", "i")])
+    place = tmp_path / str(name)
+    place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+    assert written(tmp_path, [sheet("T", "i")]) == [name]
+    place.write_bytes(place.read_bytes().replace(b"text", b"my text"))
+    assert written(tmp_path, [sheet("T", "i")]) != [name]
+    assert b"my text" in place.read_bytes()
+
+
 def test_a_chunk_has_its_number_at_the_end_of_its_name(tmp_path: Path) -> None:
     [first, second] = written(tmp_path, [sheet("T_001", "p_1"), sheet("T_001", "q_1")])
     assert first == "T_001.md"
@@ -186,10 +203,56 @@ def test_an_answer_by_headings_is_read_tolerantly() -> None:
         "t",
     )
     assert told == Note("Otters", "They swim.", "## Food\nFish.", ("a", "b"), ("https://x.org",))
-    plain = headings.read("They swim.\n\nAnd they eat.", "t")
-    assert (plain.title, plain.summary, plain.content) == ("t", "They swim.", "They swim.\n\nAnd they eat.")
+    text = "They swim.\n\nAnd they eat fish, mussels and crabs."
+    plain = headings.read(text, "t")
+    assert (plain.title, plain.summary, plain.content) == ("t", "They swim.", text)
     with pytest.raises(EmptyAnswer):
         checked(headings.read("  ", "t"), "t")
+
+
+FITS = '{"title": "T", "summary": "They swim.", "content": "All of it.", "tags": ["a"]}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [FITS, f"```json\n{FITS}\n```", f"Here is the note:\n{FITS}\nIt has all.", f'{{"note": {FITS}}}',
+     f"# Title\nT\n# Content\n{FITS}", FITS.replace('"summary"', '"要約"')],
+)  # fmt: skip
+def test_json_in_place_of_headings_is_read_as_what_it_is(answer: str) -> None:
+    assert headings.read(answer, "t") == Note("T", "They swim.", "All of it.", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ('{"title": "T", "summary": "", "content": " "}', "no summary or no content"),
+        ('{"answer": "They swim, and they eat fish and mussels."}', "JSON that is no note"),
+        ('{"title": "Otters", "summary": "They swim, and they', "JSON that is no note"),
+        (
+            'Here is the note, as JSON:\n```json\n{"points": ["They swim.", "They eat fish."]}\n```',
+            "JSON that is no note",
+        ),
+        ('[{"role": "assistant"}]', "JSON that is no note"),
+        ("I'm sorry, but I cannot help with that request, since it is against the rules.", "the model has refused"),
+        ("申し訳ありませんが、この会話についてノートを作成することはできません。", "the model has refused"),
+        ("OK.", "too short"),
+    ],
+)
+def test_what_is_no_note_fails_with_its_reason(answer: str, why: str) -> None:
+    with pytest.raises(EmptyAnswer, match=why):
+        checked(headings.read(answer, "t"), "t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Sea otters use stones to open mussels.\n\n```json\n{"a": 1}\n```\n\nThat is how they are configured.',
+        "ラッコは石を使って貝を割り、お腹の上で食べます。",
+        "[Otters](https://example.org) swim, and they eat fish and mussels.",
+    ],
+)
+def test_plain_words_stay_a_note(text: str) -> None:
+    assert headings.read(text, "t").content == text
 
 
 @given(st.text(max_size=300), st.text(max_size=2000))
@@ -218,6 +281,37 @@ def test_offline_the_sentences_that_say_most_are_taken() -> None:
     made = offline_note(Question(f"Title: 川獺\n\n<conversation>\n{short}\n</conversation>"))
     assert made.summary in ("魚です。", "貝も食べます。"), "who spoke is no part of it, and the content says the rest"
     assert made.content.endswith("- 魚です。\n- 貝も食べます。")
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ([":-bad", "step:", "#plain", "a b", "a/b_c-d"], ("bad", "step", "plain", "a-b", "a/b_c-d")),
+        (["a,b", "川獺、海", "don't", "C++"], ("a", "b", "川獺", "海", "dont", "C")),
+        (["2026", "y2026", "२०", "!?", "", "/a//b/"], ("y2026", "a/b")),
+        (["हिन्दी", "ภาษาไทย", "🦦", "同じ", "同じ"], ("हिन्दी", "ภาษาไทย", "🦦", "同じ")),
+    ],
+)
+def test_tags_are_ones_that_obsidian_takes(words: list[str], made: tuple[str, ...]) -> None:
+    assert checked(Note("t", "s", "c", tuple(words)), "t").tags == made
+
+
+def test_offline_code_and_the_lines_of_tables_are_no_sentences() -> None:
+    text = (
+        "**User**: ```python\nimport otters as animals\n```\nWhat does this program do?\n\n"
+        "**Assistant**: It counts otters in the sea, as far as they are seen.\n\n| Animal | How many there are |\n"
+        "|:--------|------------:|\n| Otter | twelve of them |\n\n"
+        "1. First:\n    ~~~sh\n    run the otters now\n    ~~~\n\n"
+        "**User**: ```\nfor otter in otters: never closed\n\n**Assistant**: That loop has no end, I am afraid."
+    )
+    made = extractive.note("Otters", text)
+    told = f"{made.summary}\n{made.content}"
+    assert not any(code in told for code in ("import otters", "run the otters", "for otter in", "---"))
+    assert "It counts otters in the sea" in told
+    assert "That loop has no end" in told, "code that is left open ends with its message"
+    only = extractive.note("Otters", "**User**: ```\nimport otters as animals\n```")
+    assert only.summary == "Otters"
+    assert "import otters as animals" in only.content
 
 
 def test_a_language_is_told_by_its_letters() -> None:

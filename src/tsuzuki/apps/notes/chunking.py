@@ -14,31 +14,31 @@ _SPEAKER: Final = len("**Assistant**: ")
 _LEAST: Final = 200
 
 
-def chunks(messages: Sequence[Message], size: int = SIZE, overlap: int = OVERLAP) -> list[tuple[Message, ...]]:
+def chunks(messages: Sequence[Message], size: int = SIZE, overlap: int = OVERLAP) -> Iterator[tuple[Message, ...]]:
     """Cuts a conversation into pieces of at most so many characters; the overlap is left out where it does not fit."""
     size = max(size, _LEAST)
-    found: list[tuple[Message, ...]] = []
     piece: list[Message] = []
     new = 0
     for message in (part for each in messages for part in _parts(each, size)):
-        if new and _length(piece) + _BETWEEN + len(str(message)) > size:
-            found.append(tuple(piece))
+        if new and _length(piece) + _BETWEEN + len(message) > size:
+            yield tuple(piece)
             piece, new = piece[-overlap:] if overlap else [], 0
-            while piece and _length(piece) + _BETWEEN + len(str(message)) > size:
+            while piece and _length(piece) + _BETWEEN + len(message) > size:
                 piece = piece[1:]
         piece.append(message)
         new += 1
-    return [*found, tuple(piece)] if new else found
+    if new:
+        yield tuple(piece)
 
 
 def _length(messages: Sequence[Message]) -> int:
-    return sum(len(str(message)) + _BETWEEN for message in messages) - _BETWEEN
+    return sum(len(message) + _BETWEEN for message in messages) - _BETWEEN
 
 
 def _parts(message: Message, size: int) -> Iterator[Message]:
     """Cuts a message that is longer than a piece, at the end of a paragraph, a line or a word where there is one."""
     text, most = message.text, size - _SPEAKER
-    if len(str(message)) <= size:
+    if len(message) <= size:
         yield message
         return
     start = 0

@@ -1,6 +1,9 @@
 """`tsuzuki notes …`: import an export, go on with it, look at what came of it, try again what failed."""
 
 import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,9 +12,12 @@ import click
 
 from tsuzuki.apps.notes import looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Asked, Desk, Standing, Started, reached
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Asked, Desk, Started, reached
+from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics
+from tsuzuki.apps.notes.refusals import NEW_EXPORT
 from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.terminal import (
     carried_out,
     elsewhere_options,
@@ -23,13 +29,17 @@ from tsuzuki.apps.notes.terminal import (
     plainly,
 )
 from tsuzuki.apps.terminal import quiet_option
+from tsuzuki.cli.narrow import broken, width_of
 from tsuzuki.cli.params import agreed_to_remove
-from tsuzuki.cli.render import counted, json_option, local, put, table
+from tsuzuki.cli.render import counted, json_option, local, one_line, put, table
 from tsuzuki.cli.store import Store, store_options
+from tsuzuki.errors import BadUsage
 from tsuzuki.llm import Address
 
 _NUMBERS = frozenset({"success", "failed", "skipped", "pending", "total"})
 _MOST_SHOWN = 50
+_WIDE_ENOUGH = 80
+"""A narrower terminal has no room for a table with reasons."""
 
 
 @click.group(short_help="Make notes of chat exports.")
@@ -45,8 +55,8 @@ def notes() -> None:
 
 @notes.command("import")
 @plainly
-@click.argument("export", type=click.Path(path_type=Path))
-@click.option("--out", "vault", required=True, type=click.Path(path_type=Path, file_okay=False), help="The vault.")
+@click.argument("export", type=Named())
+@click.option("--out", "vault", required=True, type=Named(file_okay=False), help="The vault.")
 @click.option("--provider", default="auto", show_default=True, help=f"Whose export: {', '.join(sources.PROVIDERS)}.")
 @click.option("--llm", default="", metavar="NAME", help="Who makes the notes [default: TSUZUKI_LLM_PROVIDER].")
 @click.option("--base-url", default="", help="Where that is.")
@@ -86,7 +96,7 @@ def import_(
     """  # noqa: D301 - click reads \b as: keep these lines
     wanted = Asked(**asked)
     if dry_run:
-        return _preview(wanted, as_json=as_json)
+        return _preview(wanted, limit, as_json=as_json)
 
     async def start(desk: Desk) -> Started:
         return await desk.start(wanted, limit=limit, session_dir=session_dir)
@@ -94,13 +104,15 @@ def import_(
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 
 
-def _preview(asked: Asked, *, as_json: bool) -> int:
-    told = Desk.preview(asked)
+def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
+    told = Desk.preview(asked, limit)
     if as_json:
         put(asdict(told))
         return 0
     chunks = f", {told.chunks} of them chunks" if told.chunks else ""
     click.echo(f"{told.provider}: {counted(told.items, 'note')} of {told.characters:,} characters{chunks}")
+    if told.made < told.items:
+        click.echo(f"  {told.made} of the {told.items} would be made now (--limit), the rest with resume")
     for reason, number in sorted(told.skipped.items()):
         click.echo(f"  {number} passed over: {reason}")
     if told.unreadable:
@@ -125,7 +137,7 @@ def resume(
     """Go on with SESSION (the newest unless given): what is done is passed over, what failed is tried again."""
 
     async def start(desk: Desk) -> Started:
-        session = found(desk, session_id, session_dir)
+        session = found(desk, session_id, session_dir).checked(writing=True)
         await _led(desk, session, vault, model)
         return await desk.resume(session, limit=limit, chunk=chunk)
 
@@ -163,7 +175,7 @@ def retry(
     """Try exactly those conversations of SESSION again that failed; with another model, where one is named."""
 
     async def start(desk: Desk) -> Started:
-        session = found(desk, session_id, session_dir)
+        session = found(desk, session_id, session_dir).checked(writing=True)
         await asyncio.to_thread(desk.failed_in, session)  # where nothing failed, nothing is changed
         await _led(desk, session, vault, model)
         return await desk.retry(session, limit=limit)
@@ -213,9 +225,26 @@ def _list(sessions: list[Standing], *, as_json: bool) -> int:
     if not rows:
         click.echo("no session yet: tsuzuki notes import EXPORT --out VAULT", err=True)
         return 0
-    for line in table(head, rows, _NUMBERS):
+    lines = list(table(head, rows, _NUMBERS))
+    if lines[0].endswith("…"):
+        lines = [line for s in sessions for line in _in_few_columns(s)]
+    for line in lines:
         click.echo(line)
     return 0
+
+
+def _in_few_columns(stands: Standing) -> Iterator[str]:
+    """Gives a session as several short lines: a table of it does not fit."""
+    yield f"{stands.session_id}  {stands.status}"
+    yield broken(f"  {stands.source}, {_made(stands)}", sys.stdout, 4)
+    yield broken(f"  {_counts(stands)}", sys.stdout, 4)
+
+
+def _counts(stands: Standing) -> str:
+    return (
+        f"{stands.success_count} success, {stands.error_count} failed, {stands.skipped_count} skipped, "
+        f"{stands.pending_count} pending of {stands.total_count}"
+    )
 
 
 def _made(stands: Standing) -> str:
@@ -224,20 +253,32 @@ def _made(stands: Standing) -> str:
 
 def _show(stands: Standing, failed: list[looking.Failed]) -> None:
     cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
-    click.echo(f"session   {stands.session_id}  {stands.status}{cost}")
-    click.echo(f"source    {stands.source} ({stands.provider})")
+    click.echo(broken(f"session   {stands.session_id}  {stands.status}{cost}", sys.stdout, 10))
+    click.echo(broken(f"source    {stands.source} ({stands.provider})", sys.stdout, 10))
     click.echo(f"vault     {stands.vault}")
-    click.echo(
-        f"notes     {stands.success_count} success, {stands.error_count} failed, {stands.skipped_count} skipped, "
-        f"{stands.pending_count} pending of {stands.total_count}"
-    )
+    click.echo(broken(f"notes     {_counts(stands)}", sys.stdout, 10))
+    for batch in stands.owed_batches:
+        text = f"batch     {batch} is not collected yet: `tsuzuki notes resume` does"
+        click.echo(broken(text, sys.stdout, 10))
     if stands.error:
-        click.echo(f"error     {stands.error}")
-    rows = [(each.item_id, each.title, each.stage, each.error_message) for each in failed[:_MOST_SHOWN]]
-    for line in table(("item", "title", "stage", "error"), rows) if rows else ():
+        click.echo(broken(f"error     {stands.error}", sys.stdout, 10))
+    if stands.export_unreadable:
+        click.echo(broken(f"          {NEW_EXPORT}", sys.stdout, 10))
+    for line in _failures(failed[:_MOST_SHOWN]):
         click.echo(line)
     if len(failed) > _MOST_SHOWN:
         click.echo(f"and {len(failed) - _MOST_SHOWN} more: --json shows all", err=True)
+
+
+def _failures(failed: list[looking.Failed]) -> Iterator[str]:
+    """Gives what failed as a table; where that leaves no room for the reasons, one below the other."""
+    rows = [(each.item_id, each.title, each.stage, each.error_message) for each in failed]
+    if rows and (not sys.stdout.isatty() or width_of(sys.stdout) >= _WIDE_ENOUGH):
+        yield from table(("item", "title", "stage", "error"), rows)
+        return
+    for item_id, title, stage, error in rows:
+        yield broken(f"{one_line(item_id)}  {stage}  {one_line(title)}", sys.stdout)
+        yield broken(f"  {one_line(error)}", sys.stdout)
 
 
 def _show_skipped(skipped: list[dict[str, Any]]) -> None:
@@ -247,7 +288,7 @@ def _show_skipped(skipped: list[dict[str, Any]]) -> None:
     if len(skipped) > _MOST_SHOWN:
         click.echo(f"and {len(skipped) - _MOST_SHOWN} more: --json shows all", err=True)
     if any(each["reason"] == "too_large" for each in skipped):
-        click.echo("too_large: `tsuzuki notes resume --chunk` cuts these into pieces", err=True)
+        click.echo(broken("too_large: `tsuzuki notes resume --chunk` cuts these into pieces", sys.stderr), err=True)
 
 
 @notes.command()
@@ -267,7 +308,7 @@ def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None,
     if as_json:
         put(told)
         return 0
-    click.echo(f"{told['item_id']}  {told['title']}")
+    click.echo(broken(f"{told['item_id']}  {told['title']}", sys.stdout))
     if told["reason"]:
         click.echo(f"{told['status']}: {told['reason']}")
     for record in told["records"]:
@@ -276,10 +317,18 @@ def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None,
         piece = f"{record['item_id']}  " if record["item_id"] != told["item_id"] else ""
         took = f"{record['timing_ms']:>6} ms"
         line = f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {took}  {piece}{more}"
-        click.echo(line.rstrip())
+        click.echo(broken(line.rstrip(), sys.stdout))
     if told["output_path"]:
         click.echo(f"note      {told['output_path']}")
     return 0
+
+
+def _owed(session: Session) -> str:
+    """Warns of answers that are paid for, and that nobody could collect any more without the session."""
+    with suppress(BadUsage, OSError):  # what is broken may be removed as well
+        if batches := looking.owed_batches(session):
+            return f"  not collected yet: {', '.join(batches)} (`tsuzuki notes resume {session.session_id}` does)"
+    return ""
 
 
 @notes.command()
@@ -296,7 +345,7 @@ def clean(store: Store, days: float, *, dry_run: bool, yes: bool) -> int:
 
     desk, old = on_desk(store, work)
     for session in old:
-        click.echo(f"{session.session_id}  {session.folder}")
+        click.echo(f"{session.session_id}  {session.folder}{_owed(session)}")
     if not old:
         click.echo("no session is that old", err=True)
     elif not dry_run:

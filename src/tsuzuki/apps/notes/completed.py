@@ -1,10 +1,12 @@
 """`CompletedItemsCache`: which items a stage has done, read from `pipeline_stages.jsonl`."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,6 +16,13 @@ logger: Final = logging.getLogger("tsuzuki.notes")
 _MOST_WARNINGS: Final = 20
 """How many bad lines are named one by one."""
 _SUCCESS: Final = "success"
+BOM: Final = b"\xef\xbb\xbf"
+"""What some editors put before a text."""
+Told: TypeAlias = set[tuple[str, int]]
+"""The bad lines that were warned of, each by its log and number."""
+_TOLD: Final[ContextVar[Told | None]] = ContextVar("notes_told", default=None)
+_EVER: Final[Told] = set()
+_MOST_KEPT: Final = 10_000
 
 
 class _Line(msgspec.Struct):
@@ -47,16 +56,7 @@ class CompletedItemsCache:
 
         The latest record of an item decides. A bad line is passed over with a warning that names it.
         """
-        stage = _checked(stage)
-        path = Path(jsonl_path)
-        try:
-            with path.open("rb") as file:
-                return cls(*_done(path, _lines(file, until), stage.value))
-        except FileNotFoundError:
-            return cls(set(), stage)
-        except OSError as error:
-            logger.warning("%s cannot be read (%s): every item counts as not done", path, error)
-            return cls(set(), stage)
+        return _read(Path(jsonl_path), _checked(stage), until, set())
 
     def is_completed(self, item_id: str) -> bool:
         """Tells whether an item is done."""
@@ -66,8 +66,55 @@ class CompletedItemsCache:
         """Tells whether all chunks of an item are done; one that is missing counts as not done."""
         return len(self.chunks.get(parent_item_id, ())) >= total_chunks > 0
 
+    def leave_out(self, wholes: Iterable[tuple[str, Iterable[str]]]) -> None:
+        """Counts wholes as not done of which a part is not: these are done together, or merged anew."""
+        for item_id, parts in wholes:
+            if not all(part in self.items for part in parts):
+                self.items.discard(item_id)
+
     def __len__(self) -> int:
         return len(self.items)
+
+
+@contextmanager
+def telling_once() -> Iterator[None]:
+    """Lets all who read logs inside, such as a command and the run it carries out, warn of a bad line once."""
+    token = _TOLD.set(set())
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+
+
+def told_here() -> Told:
+    """Gives what was warned of by the command around this code; outside of one nothing was."""
+    found = _TOLD.get()
+    return set() if found is None else found
+
+
+def done_in(path: Path, stage: StageType, *, until: int | None = None, told: Told | None = None) -> CompletedItemsCache:
+    """Reads a log as `from_jsonl` does, and warns of nothing twice: by `told`, else in a command, else in a process.
+
+    A gateway reads the same log again and again, for pages that look every second.
+    """
+    if told is None and (told := _TOLD.get()) is None:
+        if len(_EVER) > _MOST_KEPT:
+            _EVER.clear()
+        told = _EVER
+    return _read(path, stage, until, told)
+
+
+def _read(path: Path, stage: StageType, until: int | None, told: Told) -> CompletedItemsCache:
+    try:
+        with path.open("rb") as file:
+            return CompletedItemsCache(*_done(path, _lines(file, until), stage.value, told))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if (str(path), 0) not in told:
+            logger.warning("%s cannot be read (%s): every item counts as not done", path, error)
+        told.add((str(path), 0))
+    return CompletedItemsCache(set(), stage)
 
 
 def _checked(stage: Any) -> StageType:
@@ -77,10 +124,13 @@ def _checked(stage: Any) -> StageType:
     return found
 
 
-def _done(path: Path, lines: Iterator[bytes], stage: str) -> tuple[set[str], StageType, dict[str, set[int]]]:
+def _done(
+    path: Path, lines: Iterator[bytes], stage: str, told: Told
+) -> tuple[set[str], StageType, dict[str, set[int]]]:
     items: set[str] = set()
     chunks: dict[str, set[int]] = {}
-    for line in _records(path, lines):
+    seen: dict[str, set[int]] = {}
+    for line in _records(path, lines, told):
         if line.stage != stage:
             continue
         done = line.status == _SUCCESS
@@ -91,9 +141,10 @@ def _done(path: Path, lines: Iterator[bytes], stage: str) -> tuple[set[str], Sta
         if line.parent_item_id is not None:
             pieces = chunks.setdefault(line.parent_item_id, set())
             if line.chunk_index is not None:
+                seen.setdefault(line.parent_item_id, set()).add(line.chunk_index)
                 (pieces.add if done else pieces.discard)(line.chunk_index)
-            if not done:  # a whole that was made of an earlier success is not whole any more
-                items.discard(line.parent_item_id)
+            items.discard(line.parent_item_id)  # a whole is made of what its pieces were before it
+    items.difference_update(parent for parent, known in seen.items() if chunks[parent] != set(range(max(known) + 1)))
     return items, StageType(stage), chunks
 
 
@@ -103,20 +154,23 @@ def _lines(file: IO[bytes], until: int | None) -> Iterator[bytes]:
         yield from file
         return
     for line in file:
-        yield line[:until]
         until -= len(line)
-        if until <= 0:
+        if until < 0:  # the log was written anew since, and has another line there
             return
+        yield line
 
 
-def _records(path: Path, lines: Iterator[bytes]) -> Iterator[_Line]:
+def _records(path: Path, lines: Iterator[bytes], told: Told) -> Iterator[_Line]:
     bad = 0
     for number, line in enumerate(lines, start=1):
         if not line or line.isspace():
             continue
         try:
-            yield _READ(line)
+            yield _READ(line.removeprefix(BOM) if number == 1 else line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if (str(path), number) in told:
+                continue
+            told.add((str(path), number))
             bad += 1
             if bad <= _MOST_WARNINGS:
                 logger.warning("%s, line %d is passed over: %s", path, number, error)

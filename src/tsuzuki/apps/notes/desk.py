@@ -9,21 +9,23 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
 
 from tsuzuki import Run, Runs, Status, llm
 from tsuzuki.apps.abandoned import abandoned
-from tsuzuki.apps.notes import flows, looking, sources
+from tsuzuki.apps.notes import addresses, flows, looking, sources
+from tsuzuki.apps.notes.batches import refuse_lost
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
 from tsuzuki.apps.notes.mending import mended
-from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import BatchOpen, NothingFailed, SessionBusy
+from tsuzuki.apps.notes.phases import PhaseStatistics
+from tsuzuki.apps.notes.refusals import OF_THE_EXPORT, BatchOpen, NothingFailed, SessionBusy, VaultGone
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 from tsuzuki.apps.notes.stages import FAILED_ONLY
+from tsuzuki.apps.notes.standing import Standing, broken, status_of
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.apps.notes.uploads import Uploads
 from tsuzuki.backends import Query
@@ -72,52 +74,12 @@ class Preview:
 
     provider: str
     items: int = 0
+    made: int = 0
+    """How many of these would be made at once: all, or as many as the limit allows."""
     chunks: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
     characters: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a session stands."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = looking.DESCRIBED
-
-    session_id: str
-    """The id of the session: the moment when it was made."""
-    created_at: str
-    """When it was made (UTC, ISO 8601)."""
-    provider: str
-    """Whose export it is: `chatgpt`, `claude`, `jsonl` or `markdown`."""
-    source: str
-    """The name of the export."""
-    vault: str
-    """The path of the folder into which the notes go."""
-    status: str
-    """How it stands: `PENDING`, `IN_PROGRESS`, `COMPLETED`, `PARTIAL`, `FAILED` or `CRASHED`."""
-    success_count: int
-    """How many items are done."""
-    error_count: int
-    """How many have failed and were not done since."""
-    skipped_count: int
-    """How many are passed over: empty, or too long."""
-    total_count: int
-    """How many items the export has."""
-    pending_count: int
-    """How many nobody has come to yet."""
-    retryable_count: int
-    """How many of those that failed can be tried again; the others cannot be read from the export."""
-    run_id: str | None
-    """The id of its last run; null where none is known."""
-    run_number: int | None
-    """The number of that run; null where none is known."""
-    error: str | None
-    """What the work on it failed of; null where it did not fail."""
-    cost: float | None
-    """What its notes have cost (US dollars); null where no price is known."""
-    active: bool
-    """Whether its last run has not ended."""
 
 
 class Desk:
@@ -147,12 +109,22 @@ class Desk:
 
     async def _options(self, asked: Asked) -> dict[str, Any]:
         if asked.chunk_size < SMALLEST_CHUNK:
-            raise BadUsage(f"a chunk has at least {SMALLEST_CHUNK} characters, not {asked.chunk_size}")
+            raise BadUsage(
+                f"分割は {SMALLEST_CHUNK} 文字以上にしてください（指定：{asked.chunk_size}） / "
+                f"a chunk has at least {SMALLEST_CHUNK} characters, not {asked.chunk_size}"
+            )
         at = await reached(llm.Address(asked.llm, asked.base_url, asked.model))
         if asked.strategy not in STRATEGIES:
-            raise BadUsage(f"a strategy is one of {', '.join(STRATEGIES)}, not {asked.strategy!r}")
+            known = ", ".join(STRATEGIES)
+            raise BadUsage(
+                f"strategy は {known} のいずれかです（指定：{asked.strategy!r}） / "
+                f"a strategy is one of {known}, not {asked.strategy!r}"
+            )
         if asked.strategy == "batch" and not at["batches"]:
-            raise BadUsage(f"{at['provider']} has no batches: ask directly (sync), or let it be found out (auto)")
+            raise BadUsage(
+                f"{at['provider']} にバッチはありません。sync か auto を指定してください / "
+                f"{at['provider']} has no batches: ask directly (sync), or let it be found out (auto)"
+            )
         return {
             **at,
             "strategy": asked.strategy,
@@ -164,7 +136,7 @@ class Desk:
         }
 
     @staticmethod
-    def preview(asked: Asked) -> Preview:
+    def preview(asked: Asked, limit: int = 0) -> Preview:
         """Says what an import would do; nothing is changed."""
         told = Preview(sources.recognized(asked.export, asked.provider))
         for found in sources.conversations(asked.export, told.provider):
@@ -179,6 +151,7 @@ class Desk:
                     told.items += 1
                     told.chunks += item.is_chunk
                     told.characters += len(item.content or "")
+        told.made = min(told.items, limit or told.items)
         return told
 
     async def resume(self, session: Session, *, limit: int = 0, only: str = "", chunk: bool = False) -> Started:
@@ -191,13 +164,16 @@ class Desk:
         last = await self._last(session.session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
-        if chunk and last is not None and await llm.has_open_batches(self._runs, last):
-            raise BatchOpen  # with other pieces it would be another batch
+        owes = await self._owes(session, last)
+        if last is None:  # whoever has the journal knows it from there
+            refuse_lost(await asyncio.to_thread(looking.batch_groups, session))
+        if owes and (chunk or ((limit or only) and not _same(last, limit, only))):
+            raise BatchOpen  # what is paid for is collected as it was asked for, before anything else is
         if chunk:
             await asyncio.to_thread(cut_from_here_on, session)
         await mended(self._runs, session)
         session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
-        if last is not None and (went_on := await self._gone_on(last, limit, only)) is not None:
+        if last is not None and (went_on := await self._gone_on(last, limit, only, owes=owes)) is not None:
             return Started(session.session_id, went_on, resumed=True)
         return await self._new(session, limit=limit, only=only)
 
@@ -206,10 +182,15 @@ class Desk:
         options = {**session.options, **address}
         if options == session.options:
             return
-        last = await self._last(session.session_id)
-        if last is not None and await llm.has_open_batches(self._runs, last):
+        if await self._owes(session, await self._last(session.session_id)):
             raise BatchOpen
         session.change(options=options)
+
+    async def _owes(self, session: Session, last: Run | None) -> bool:
+        """Tells whether answers are to be collected that are paid for: by the session's own file, or by the journal."""
+        if await asyncio.to_thread(looking.owed_batches, session):
+            return True
+        return last is not None and await llm.has_open_batches(self._runs, last)
 
     async def retry(self, session: Session, *, limit: int = 0) -> Started:
         """Tries exactly those items again that failed."""
@@ -219,7 +200,7 @@ class Desk:
     @staticmethod
     def failed_in(session: Session) -> None:
         """Refuses a session in which nothing failed that could be tried again."""
-        failed = looking.failures(session.stage_log)
+        failed = looking.failures(session.checked().stage_log)
         if not failed:
             raise NothingFailed
         if not any(looking.retryable(record) for record in failed.values()):
@@ -236,17 +217,14 @@ class Desk:
             raise SessionBusy from None
         return Started(session_id, run)
 
-    async def _gone_on(self, last: Run, limit: int, only: str) -> Run | None:
-        """Lets the last run go on where it was cut off and is the run that is asked for; ends it where it is not."""
+    async def _gone_on(self, last: Run, limit: int, only: str, *, owes: bool) -> Run | None:
+        """Lets the last run go on where it was cut off and is the run that is asked for; ends it where it is not.
+
+        One whose batch is paid for is: it is collected as it was asked for, and the next resume does the rest.
+        """
         if last.status is Status.COMPLETED:
             return None
-        params = msgspec.json.decode(bytes(last.params))
-        same = (params.get("limit", 0), params.get("only", "")) == (limit, only)
-        if not same and await llm.has_open_batches(self._runs, last):
-            if limit or only:
-                raise BatchOpen
-            same = True  # its batch is paid for: it is collected as it was asked for, and the next resume does the rest
-        if same and (last.private or not self._here):
+        if (owes or _same(last, limit, only)) and (last.private or not self._here):
             try:  # what a command began, and is asked to go on over HTTP, is left to the workers
                 return await self._runs.resume(last.id, by="notes", share=not self._here)
             except (KeyHeld, RunHeld):
@@ -283,20 +261,20 @@ class Desk:
 
     async def standing(self, session: Session) -> Standing:
         """Says how a session stands, by its log and by what the engine knows of its last run."""
+        await asyncio.to_thread(session.checked)
         about, state = session.about, session.state()
         last = await self._last(about["session_id"])
         active = last is not None and not last.status.terminal and not await self._abandoned(last)
         counts, retryable, cost = await asyncio.to_thread(looking.counted, session)
-        error = state.get("error")
-        if error is None and last is not None and last.error is not None and last.status is Status.FAILED:
-            error = last.error.said
+        failed = last.error if last is not None and last.status is Status.FAILED else None
+        error = state.get("error") or (failed.said if failed else None)
         return Standing(
             session_id=about["session_id"],
             created_at=about["created_at"],
             provider=about["provider"],
             source=about["source"],
             vault=str(session.vault.absolute()),
-            status=_status(state, counts, last, active=active).value,
+            status=status_of(state, counts, last, active=active).value,
             **asdict(counts),
             pending_count=counts.pending_count,
             retryable_count=retryable,
@@ -305,6 +283,8 @@ class Desk:
             error=error,
             cost=cost,
             active=active,
+            owed_batches=await asyncio.to_thread(looking.owed_batches, session),
+            export_unreadable=state.get("error_type") in OF_THE_EXPORT,
         )
 
     async def every(self) -> list[Standing]:
@@ -313,8 +293,8 @@ class Desk:
         for session in await asyncio.to_thread(self.sessions.all):
             try:
                 found.append(await self.standing(session))
-            except BadUsage as broken:
-                found.append(_broken(session, str(broken)))
+            except BadUsage as error:
+                found.append(broken(session, str(error)))
         return found
 
     async def removable(self, days: float) -> list[Session]:
@@ -331,7 +311,7 @@ class Desk:
 
     async def note(self, session: Session, item_id: str) -> dict[str, Any]:
         """Gives a note as it stands in the vault, or as it was made."""
-        told = await asyncio.to_thread(looking.traced, session, item_id)
+        told = await asyncio.to_thread(looking.traced, session.checked(), item_id)
         text = await asyncio.to_thread(_text, told["output_path"])
         return {"item_id": told["item_id"], "title": told["title"], "path": told["output_path"], "text": text,
                 "note": told["note"]}  # fmt: skip
@@ -349,7 +329,7 @@ class Desk:
 
 async def reached(address: llm.Address) -> dict[str, Any]:
     """Gives who is asked, once it is known that they answer: nobody wants to find out in the morning."""
-    provider = llm.opened(address, watched=True)
+    provider = addresses.opened(address)
     try:
         if provider.name != "offline":
             await provider.health()
@@ -359,34 +339,18 @@ async def reached(address: llm.Address) -> dict[str, Any]:
         await provider.close()
 
 
-def _broken(session: Session, error: str) -> Standing:
-    """Gives what can be said of a session whose files make no sense."""
-    name, nothing = session.folder.name, PhaseStatistics()
-    return Standing(
-        session_id=name, created_at="", provider="", source=name, vault="", status=PhaseStatus.CRASHED.value,
-        **asdict(nothing), pending_count=0, retryable_count=0, run_id=None, run_number=None, error=error, cost=None,
-        active=False,
-    )  # fmt: skip
+def _same(last: Run | None, limit: int, only: str) -> bool:
+    """Tells whether a run was asked for the same."""
+    params = {} if last is None else msgspec.json.decode(bytes(last.params))
+    return last is not None and (params.get("limit", 0), params.get("only", "")) == (limit, only)
 
 
 def _ready(session: Session) -> None:
-    """Refuses a session that has neither been extracted nor anything to extract from."""
+    """Refuses a session that has neither been extracted nor anything to extract from, or whose notes are gone."""
     if completed(session) is None:
         session.input  # noqa: B018 - it raises where there is none
-
-
-def _status(state: dict[str, Any], counts: PhaseStatistics, last: Run | None, *, active: bool) -> PhaseStatus:
-    """Says how a phase stands: what the engine knows of its run counts most, then what is written down."""
-    written = PhaseStatus(state["status"])
-    if active:
-        return PhaseStatus.IN_PROGRESS if last is not None and last.started_at else PhaseStatus.PENDING
-    if last is not None and last.status is Status.FAILED:
-        return PhaseStatus.CRASHED
-    if written is PhaseStatus.IN_PROGRESS:  # whoever worked on it was killed
-        return PhaseStatus.PARTIAL
-    if written in (PhaseStatus.PENDING, PhaseStatus.CRASHED):
-        return written
-    return counts.status
+    if session.lost_its_vault:
+        raise VaultGone(session.vault)
 
 
 def _text(path: str | None) -> str:

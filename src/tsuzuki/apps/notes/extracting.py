@@ -12,11 +12,12 @@ import msgspec
 
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.chunking import chunks
-from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
+from tsuzuki.apps.notes.digests import digest
+from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType, path_of
 from tsuzuki.apps.notes.names import safe
-from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry
+from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry, whole
 from tsuzuki.apps.notes.sessions import Session
-from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, digest, transcript
+from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, transcript
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of, message_of
 from tsuzuki.apps.notes.times import CLOCK
 
@@ -24,6 +25,9 @@ STEP: Final = "parse_conversation"
 RECORDS: Final = "records.jsonl.part"
 ERRORS: Final = "errors.jsonl.part"
 _LONGEST_TITLE: Final = 200
+_PIECE: Final = 1 << 18
+"""How many bytes of items are handed to the system at once."""
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class _Told(msgspec.Struct):
@@ -38,23 +42,22 @@ _TOLD: Final = msgspec.json.Decoder(_Told).decode
 
 def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: int) -> Iterator[ProcessingItem]:
     """Makes the items of a conversation: itself, or its chunks and their parent; too much or nothing is SKIPPED."""
-    text = conversation.text
-    if not text.strip():
-        yield _item(conversation, provider, "", skipped="empty")
+    if conversation.blank:
+        yield _item(conversation, provider, "", said=conversation.said, skipped="empty")
     elif conversation.own:
         yield _item(conversation, provider, "", skipped="own_note")
-    elif len(text) <= size:
-        yield _item(conversation, provider, text)
+    elif conversation.length <= size:
+        yield _item(conversation, provider, conversation.text, said=conversation.said)
     elif not chunk:
-        yield _item(conversation, provider, text, skipped="too_large")
+        yield _item(conversation, provider, "", said=conversation.said, skipped="too_large")
     else:
         yield from _chunked(conversation, provider, size)
 
 
 def _chunked(conversation: Conversation, provider: str, size: int) -> Iterator[ProcessingItem]:
-    pieces = chunks(conversation.messages, size)
-    ids = [f"{conversation.id}_chunk_{number:03d}" for number in range(1, len(pieces) + 1)]
-    for number, piece in enumerate(pieces):
+    total = sum(1 for _ in chunks(conversation.messages, size))  # counted first: all of them are as much as it is
+    ids = [f"{conversation.id}_chunk_{number:03d}" for number in range(1, total + 1)]
+    for number, piece in enumerate(chunks(conversation.messages, size)):
         yield _item(
             conversation,
             provider,
@@ -62,32 +65,39 @@ def _chunked(conversation: Conversation, provider: str, size: int) -> Iterator[P
             item_id=ids[number],
             is_chunked=True,
             chunk_index=number,
-            total_chunks=len(pieces),
+            total_chunks=total,
             parent_item_id=conversation.id,
             chunk_filename=f"{safe(conversation.title)}_{number + 1:03d}.md",
         )
-    yield _item(conversation, provider, "", total_chunks=len(pieces), chunk_item_ids=ids)
+    yield _item(conversation, provider, "", total_chunks=total, chunk_item_ids=ids)
 
 
 def _item(
-    conversation: Conversation, provider: str, text: str, *, item_id: str = "", skipped: str = "", **metadata: Any
+    conversation: Conversation,
+    provider: str,
+    text: str,
+    *,
+    item_id: str = "",
+    said: str = "",
+    skipped: str = "",
+    **metadata: Any,
 ) -> ProcessingItem:
     about = {
         "title": conversation.title[:_LONGEST_TITLE],
         "created": conversation.created,
         "source_provider": provider,
         "conversation_id": conversation.id,
-        "file_id": f"sha256:{conversation.said if text is conversation.text else digest(text or conversation.id)}",
+        "file_id": f"sha256:{said or digest(text or conversation.id)}",
     }
     if skipped:
         metadata["skipped_reason"] = skipped
     return ProcessingItem(
         item_id=item_id or conversation.id,
-        source_path=Path(conversation.filename),
+        source_path=path_of(conversation.filename),
         current_step=STEP,
         status=ItemStatus.SKIPPED if skipped else ItemStatus.PENDING,
         metadata={**about, **metadata},
-        content=text if not skipped else "",
+        content=text,
     )
 
 
@@ -114,7 +124,7 @@ class _Writing:
 
     def __init__(self, session: Session, stack: ExitStack) -> None:
         self._place = Place(session.session_id, StageType.EXTRACT, STEP)
-        self._items = stack.enter_context((session.extracted / f"{ITEMS}.part").open("wb"))
+        self._items = stack.enter_context((session.extracted / f"{ITEMS}.part").open("wb", _PIECE))
         self._index = stack.enter_context((session.extracted / f"{INDEX}.part").open("wb"))
         self._records = stack.enter_context((session.extracted / RECORDS).open("wb"))
         self._errors = stack.enter_context((session.extracted / ERRORS).open("wb"))
@@ -123,22 +133,22 @@ class _Writing:
 
     def add(self, item: ProcessingItem, took: float, error: Exception | None = None) -> None:
         """Writes an item, its place and its record."""
-        line = msgspec.json.encode(item.to_dict()) + b"\n"
+        line, about, status = _encode(item.to_dict()) + b"\n", item.metadata, item.status.value
         self._items.write(line)
-        reason = str(item.metadata.get("skipped_reason", "")) or (message_of(error) if error else "")
+        reason = str(about.get("skipped_reason", "")) or (message_of(error) if error else "")
         entry = Entry(
-            item.item_id, self._at, len(line), item.status.value, str(item.metadata.get("title", "")), reason,
-            str(item.metadata.get("parent_item_id", "")), tuple(item.metadata.get("chunk_item_ids", ())),
+            item.item_id, self._at, len(line), status, str(about.get("title", "")), reason,
+            str(about.get("parent_item_id", "")), tuple(about.get("chunk_item_ids", ())),
         )  # fmt: skip
-        self._index.write(msgspec.json.encode(entry) + b"\n")
+        self._index.write(_encode(entry) + b"\n")
         self._at += len(line)
-        self.counts[item.status.value] += 1
+        self.counts[status] += 1
         self._record(item, took, error)
 
     def _record(self, item: ProcessingItem, took: float, error: Exception | None) -> None:
         if error is not None:
             self._errors.write(msgspec.json.encode(error_detail(item, self._place, error)) + b"\n")
-        self._records.write(msgspec.json.encode(_line(item, self._place, took)) + b"\n")
+        self._records.write(_encode(_line(item, self._place, took)) + b"\n")
 
     def sync(self) -> None:
         """Waits until everything is on the disk."""
@@ -158,15 +168,20 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
     with ExitStack() as stack:
         writing = _Writing(session, stack)
         began = CLOCK.monotonic()
-        for number, found in enumerate(sources.conversations(session.input, about["provider"]), start=1):
+        provider, chunk, size = about["provider"], bool(options.get("chunk")), int(options["chunk_size"])
+
+        def take(found: Conversation | Unreadable) -> None:
+            nonlocal began
             if isinstance(found, Unreadable):
-                writing.add(_unreadable(found, about["provider"]), CLOCK.monotonic() - began, found.error)
+                writing.add(_unreadable(found, provider), CLOCK.monotonic() - began, found.error)
             elif (own := ids.told(found)) is not None:
-                chunk, size = bool(options.get("chunk")), int(options["chunk_size"])
-                for item in items_of(own, about["provider"], chunk=chunk, size=size):
+                for item in items_of(own, provider, chunk=chunk, size=size):
                     writing.add(item, CLOCK.monotonic() - began)
                     began = CLOCK.monotonic()
             began = CLOCK.monotonic()
+
+        # Mapped, not looped over: nobody holds a conversation, which may be megabytes, while the next is read.
+        for number, _ in enumerate(map(take, sources.conversations(session.input, provider)), start=1):
             tell(number)
         writing.sync()
     return _concluded(session, writing)
@@ -180,7 +195,8 @@ def told_again(session: Session) -> None:
     if sum((completed(session) or {}).values()) <= sum(1 for _ in _told(session)):
         return
     known, place = set(_told(session)), Place(session.session_id, StageType.EXTRACT, STEP)
-    with (session.extracted / ITEMS).open("rb") as items, Lines(session.stage_log) as log:
+    place_of_items = session.extracted / ITEMS
+    with place_of_items.open("rb") as items, Lines(session.stage_log) as log, whole():
         for line in items:
             item = ProcessingItem.from_dict(msgspec.json.decode(line))
             if item.item_id not in known:
@@ -188,12 +204,15 @@ def told_again(session: Session) -> None:
 
 
 def completed(session: Session) -> dict[str, int] | None:
-    """Gives the counts of a stage that is whole; None where it is not."""
+    """Gives the counts of a stage that is whole; None where it is not, or not any more."""
+    place = session.extracted
     try:
-        found: dict[str, int] = msgspec.json.decode((session.extracted / COMPLETE).read_bytes())["counts"]
+        told = msgspec.json.decode((place / COMPLETE).read_bytes())
+        found: dict[str, int] = told["counts"]
+        sizes = {name: (place / name).stat().st_size for name in (ITEMS, INDEX)}
     except (OSError, msgspec.MsgspecError, KeyError, TypeError):
         return None
-    return found if all((session.extracted / name).exists() for name in (ITEMS, INDEX)) else None
+    return found if told.get("sizes", sizes) == sizes else None
 
 
 def cut_from_here_on(session: Session) -> None:
@@ -233,7 +252,8 @@ def _concluded(session: Session, writing: _Writing) -> dict[str, int]:
         _added(place / part, log, known)
     marker = place / f"{COMPLETE}.part"
     with marker.open("wb") as file:
-        file.write(msgspec.json.encode({"counts": writing.counts}))
+        sizes = {name: (place / name).stat().st_size for name in (ITEMS, INDEX)}
+        file.write(msgspec.json.encode({"counts": writing.counts, "sizes": sizes}))
         _sync(file)
     marker.replace(place / COMPLETE)
     for part in (RECORDS, ERRORS):

@@ -5,7 +5,10 @@ It has to be as quick as the disk: a text is split once, by plain patterns, and 
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from functools import cache
 from itertools import chain
+from operator import truediv
 from typing import Final
 
 from tsuzuki.apps.notes.markdown import Note
@@ -24,14 +27,19 @@ _SENTENCE: Final = re.compile(r"[^。！？!?.\n]+(?:[.!?][^\s。！？!?.][^。
 _URL: Final = re.compile(r"https?://[^\s<>\"'()\[\]{}、。「」]+[^\s<>\"'()\[\]{}、。「」.,;:!?]")
 _TURN: Final = re.compile(r"\*\*(?<![^\n]\*\*)(User|Assistant)\*\*: ")
 """At the beginning of a line; a pattern that begins with its signs is found much sooner than one that begins with ^."""
-_CODE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
-_MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__|`", re.MULTILINE)
-_LESS: Final = tuple((number + 4) ** 0.3 for number in range(MOST // 2))
-"""How much less a sentence says that comes later; there cannot be more of them."""
+_CODE: Final = re.compile(
+    r"^(\*\*(?:User|Assistant)\*\*: )?[ \t]*(`{3,}(?=[^`\n]*$)|~{3,}).*?"
+    r"(?:^[ \t]*\2[`~]*|(?=^\*\*(?:User|Assistant)\*\*: )|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Code also begins where a message does, and ends with the message where nobody has closed it."""
+_MARKS: Final = re.compile(r"^[ \t]*[|:-][ \t|:-]*$|^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__|`", re.MULTILINE)
+"""What is no word; a line between the head of a table and its rows has none."""
 _SHORT: Final = 8
 _SHORT_WITHOUT_SPACES: Final = 4
 """A sentence of Japanese or Chinese says much in few signs."""
 _LONG: Final = 400
+_LONGEST_CODE: Final = 4000
 _LONG_QUESTION: Final = 80
 _COMMON: Final = frozenset(
     """
@@ -45,20 +53,27 @@ _COMMON: Final = frozenset(
 def note(title: str, text: str) -> Note:
     """Makes a note of a conversation."""
     seen = text[:MOST]
-    prose = _CODE.sub("\n\n", seen) if _coded(seen) else seen
+    prose = _CODE.sub("\\1\n\n", seen) if _coded(seen) else seen
     exchanges = [(question, sentences(answer or question)) for question, answer in _exchanges(prose)]
     weights = weighed(exchanges)
-    scored = [(question, _scored(answer, weights)) for question, answer in exchanges]
-    every = [sentence for _, answer in scored for sentence in answer]
-    summary = best(every, LINES if len(every) > LINES else 1)  # of a short one the content says all
-    summary = summary or [_flat(prose) or _flat(seen)]
+    scored = [(question, list(answer), _scores(answer, weights)) for question, answer in exchanges]
+    answers = [(question, best(lines, scores)) for question, lines, scores in scored[:EXCHANGES]]
+    summary = answers[0][1] if len(scored) == 1 and len(scored[0][1]) > LINES else _summary(scored)
+    summary = summary or [_flat(prose) or title.strip() or _flat(seen) or " ".join(seen.split())]
     return Note(
         title=title,
         summary=" ".join(summary),
-        content=_content(scored) or "\n".join(f"- {line}" for line in summary),
+        content=_content(answers) or _as_it_is(seen, summary),
         tags=tuple(term for term, count in weights.most_common(5) if count > 1),
         references=tuple(dict.fromkeys(_URL.findall(seen)))[:20] if "/" in seen else (),
     )
+
+
+def _summary(scored: list[tuple[str, list[str], list[float]]]) -> list[str]:
+    """Gives the sentences that say most of the whole; of a short conversation one, since the content says all."""
+    every = list(chain.from_iterable(lines for _, lines, _ in scored))
+    scores = list(chain.from_iterable(those for _, _, those in scored))
+    return best(every, scores, LINES if len(every) > LINES else 1)
 
 
 def _coded(text: str) -> bool:
@@ -67,13 +82,20 @@ def _coded(text: str) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Gives the beginning of a text on one line, without saying who spoke; of one that is nothing else, all."""
-    return (" ".join(_TURN.sub("", text).split()) or " ".join(text.split()))[:_LONG]
+    """Gives the beginning of a text on one line, without saying who spoke."""
+    return " ".join(_TURN.sub("", text).split())[:_LONG]
+
+
+def _as_it_is(text: str, summary: list[str]) -> str:
+    """Gives the content of a note without sentences: code as it stands, else what sums it up."""
+    if _coded(text) and text.strip():
+        return text.strip()[:_LONGEST_CODE]
+    return "\n".join(f"- {line}" for line in summary)
 
 
 def sentences(text: str) -> dict[str, list[str]]:
     """Splits a text into sentences, each of them once, with their words."""
-    plain = _MARKS.sub("", text) if any(mark in text for mark in _MARKED) or not text[:1].isalpha() else text
+    plain = _unmarked(text)
     if plain.isascii():
         return _english(plain)
     found: dict[str, list[str]] = {}
@@ -84,18 +106,22 @@ def sentences(text: str) -> dict[str, list[str]]:
     return found
 
 
+def _unmarked(text: str) -> str:
+    """Gives a text without the marks of Markdown; to look for four signs takes less than the pattern."""
+    return _MARKS.sub("", text) if any(mark in text for mark in _MARKED) or not text[:1].isalpha() else text
+
+
 def _english(text: str) -> dict[str, list[str]]:
     """The same for a text of ASCII alone, split by plain signs: a pattern takes five times as long."""
     lines = text.strip().replace(". ", ".\n")
     for sign in "!?":
         if sign in lines:  # to look for one sign costs nothing, for two it does
             lines = lines.replace(f"{sign} ", f"{sign}\n")
-    words = lines.lower().replace(",", " ")
-    found: dict[str, list[str]] = {}
-    for line, low in zip(lines.split("\n"), words.split("\n"), strict=True):
-        if len(line) >= _SHORT and line not in found and (said := low.rstrip(".!?").split()):
-            found[line] = said
-    return found
+    words = [low.rstrip(".!?").split() for low in lines.lower().replace(",", " ").split("\n")]
+    found = dict(zip(lines.split("\n"), words, strict=True))
+    if all(found.values()) and len(min(found, key=len)) >= _SHORT:  # as nearly always: nothing to leave out
+        return found
+    return {line: said for line, said in found.items() if said and len(line) >= _SHORT}
 
 
 def _words(line: str) -> list[str]:
@@ -113,21 +139,25 @@ def weighed(exchanges: list[tuple[str, dict[str, list[str]]]]) -> Counter[str]:
     return counts
 
 
-def _scored(answer: dict[str, list[str]], weights: Counter[str]) -> list[tuple[str, float]]:
+def _scores(answer: dict[str, list[str]], weights: Counter[str]) -> list[float]:
     """Says how much each sentence says: its words are frequent here, and not everywhere."""
-    found, weight = [], weights.__getitem__
-    for line, terms in answer.items():
-        found.append((line, sum(map(weight, terms)) / (len(terms) + 2)))
-    return found
+    weight = weights.__getitem__
+    return [sum(map(weight, terms)) / (len(terms) + 2) for terms in answer.values()]
 
 
-def best(every: list[tuple[str, float]], most: int = LINES) -> list[str]:
+@cache  # few conversations have thousands of sentences: tables are as long as they have to be
+def _less(bits: int) -> tuple[float, ...]:
+    """Gives how much less a sentence says that comes later, for as many of them as a number of so many bits can say."""
+    return tuple((number + 4) ** 0.3 for number in range(1 << bits))
+
+
+def best(every: list[str], scores: list[float], most: int = LINES) -> list[str]:
     """Gives the sentences that say most, in their order; later ones say a little less."""
-    chosen = list(range(len(every)))
+    chosen: Sequence[int] = range(len(every))
     if len(every) > most:
-        scores = [score / less for (_, score), less in zip(every, _LESS, strict=False)]
-        chosen = sorted(sorted(chosen, key=scores.__getitem__, reverse=True)[:most])
-    return [shortened(every[number][0], _LONG) for number in chosen]
+        later = list(map(truediv, scores, _less(len(every).bit_length())))
+        chosen = sorted(sorted(chosen, key=later.__getitem__, reverse=True)[:most])
+    return [shortened(every[number], _LONG) for number in chosen]
 
 
 def shortened(line: str, most: int) -> str:
@@ -155,11 +185,11 @@ def _exchanges(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _content(exchanges: list[tuple[str, list[tuple[str, float]]]]) -> str:
+def _content(answers: list[tuple[str, list[str]]]) -> str:
     parts: list[str] = []
-    for question, answer in exchanges[:EXCHANGES]:
-        lines = "\n".join(f"- {line}" for line in best(answer))
-        asked = " ".join(_MARKS.sub("", question[: 4 * _LONG_QUESTION]).split()).strip("# ")
+    for question, answer in answers:
+        lines = "\n".join(f"- {line}" for line in answer)
+        asked = " ".join(_unmarked(question[: 4 * _LONG_QUESTION]).split()).strip("# ")
         if lines:
             parts.append(f"## {shortened(asked, _LONG_QUESTION)}\n\n{lines}" if asked else lines)
     return "\n\n".join(parts)

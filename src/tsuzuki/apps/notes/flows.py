@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from itertools import count
 from typing import Any, Final, cast
 
 from tsuzuki import current, flow, settings, task
 from tsuzuki.apps.notes.extracting import completed, told_again
 from tsuzuki.apps.notes.extracting import extract as extracted
 from tsuzuki.apps.notes.items import StageType
+from tsuzuki.apps.notes.looking import cost_of
+from tsuzuki.apps.notes.outputs import COMPLETE
 from tsuzuki.apps.notes.patience import Patience
 from tsuzuki.apps.notes.phases import PhaseStatus
 from tsuzuki.apps.notes.presses import Lent
-from tsuzuki.apps.notes.refusals import SessionBusy
+from tsuzuki.apps.notes.refusals import ExtractDamaged, SessionBusy
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session, Sessions
-from tsuzuki.apps.notes.stagelog import Lines, message_of
+from tsuzuki.apps.notes.stagelog import Lines, message_of, type_of
 from tsuzuki.apps.notes.stages import BENCH, LENT, Workbench
 from tsuzuki.apps.notes.times import now
 from tsuzuki.apps.notes.vault import sweep
@@ -24,8 +27,6 @@ from tsuzuki.errors import StoreError, StoreUnavailable
 OFFLINE_LANES: Final = 256
 """How many conversations are worked on at once where nobody is asked: what is done together shares calls and syncs."""
 LANES: Final = 5
-GROUP: Final = 1000
-"""How many conversations go into a batch: their questions are in memory together."""
 WRITERS: Final = 256
 """How many notes are written at once."""
 KEY: Final = "notes:{}"
@@ -35,7 +36,7 @@ Outcomes = AsyncGenerator[Any, None]
 @task(name="extract")
 def extract(session_id: str) -> dict[str, int]:
     """Extracts the items of a session, unless that was done."""
-    run, lent = current(), LENT.get()
+    run, lent, session = current(), LENT.get(), _session(session_id)
 
     def tell(number: int) -> None:
         if run.cancelled:  # what is half done is done anew
@@ -44,7 +45,9 @@ def extract(session_id: str) -> dict[str, int]:
         lent.expect(number)
 
     with room():
-        return extracted(_session(session_id), tell)
+        if completed(session) is None:
+            lent.foresee(session.input)
+        return extracted(session, tell)
 
 
 @task(name="plan")
@@ -54,11 +57,18 @@ def plan(session_id: str) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
+@task(name="group")
+def group() -> dict[str, Any]:
+    """Says what a batch is asked about next: what one from before owes comes first."""
+    with room():
+        return BENCH.get().next_group()
+
+
 @task(name="transform")
 async def transform(item_id: str) -> dict[str, Any]:
     """Makes the note of an item."""
     bench = BENCH.get()
-    with room(), bench.at_work():
+    with room(), bench.at_work:
         return await bench.transform(item_id)
 
 
@@ -66,7 +76,7 @@ async def transform(item_id: str) -> dict[str, Any]:
 async def load(item_id: str) -> dict[str, Any]:
     """Writes the note of an item."""
     bench = BENCH.get()
-    with room(), bench.at_work():
+    with room(), bench.at_work:
         return await bench.load(item_id)
 
 
@@ -83,7 +93,7 @@ def conclude(ids: list[str]) -> dict[str, Any]:
         "failed": counts.error_count,
         "skipped": counts.skipped_count,
         "total": counts.total_count,
-        "cost": bench.cost,
+        "cost": cost_of(bench.session),
     }
     with room():
         _note(bench.session, "ended", **told)
@@ -95,6 +105,8 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
     """Makes notes of what a session has not made notes of yet: of all, of so many, or only of what failed."""
     session = await asyncio.to_thread(_session, session_id)
     with room(), _held(session):
+        if session.lost_its_vault:
+            raise StoreUnavailable(f"the folder {session.vault} is not there any more: put it back, and it goes on")
         await asyncio.to_thread(_begin, session)
         try:
             async with _lent(session, limit):
@@ -106,7 +118,10 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
         except StoreError:  # it is stopped, and goes on
             raise
         except Exception as error:
-            session.enter(PhaseStatus.CRASHED, error=message_of(error), run_id=current().run_id)
+            if isinstance(error, ExtractDamaged):
+                (session.extracted / COMPLETE).unlink(missing_ok=True)  # whoever resumes does it anew
+            said, kind = message_of(error), type_of(error)
+            session.enter(PhaseStatus.CRASHED, error=said, error_type=kind, run_id=current().run_id)
             raise
 
 
@@ -134,10 +149,11 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
         total = len(parts) + len(parents)
         await asyncio.to_thread(bench.expect, total)
         patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))
-        for ids in (*_groups(parts, bench.options), parents):
-            if in_batches(bench.options) and ids is not parents:
-                await bench.batched(ids, until)
+        async for ids in _together(bench, parts):
             await _written(bench, ids, total, patience)
+        await _written(bench, parents, total, patience)
+        if patience.damaged:
+            raise ExtractDamaged
         _tell(bench, total, total)
         # Each attempt counts anew: one that tries again what failed has other figures.
         told: dict[str, Any] = await conclude.keyed(f"conclude {current().attempt}")([*parts, *parents])  # type: ignore[misc] # awaited in an async flow
@@ -147,7 +163,7 @@ async def _carried_out(session_id: str, session: Session, limit: int, only: str)
 async def _written(bench: Workbench, ids: list[str], total: int, patience: Patience) -> None:
     """Has notes made and written; where it stops midway, both stages have ended before the session is closed."""
     async with aclosing(_made(bench, ids, total, patience)) as made:
-        files = load.stream(made, concurrency=WRITERS, on_error="collect")
+        files = load.stream(made, concurrency=WRITERS, on_error="collect", ordered=False)
         async with aclosing(cast("Outcomes", files)):
             async for file in files:
                 patience.failed(file)
@@ -156,16 +172,14 @@ async def _written(bench: Workbench, ids: list[str], total: int, patience: Patie
 
 
 async def _made(bench: Workbench, ids: list[str], total: int, patience: Patience) -> AsyncGenerator[str, None]:
-    """Gives the items whose notes are made, in order; what failed is left out."""
-    notes = transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect")
+    """Gives items as their notes are made: none waits for another that takes long; what failed is left out."""
+    notes = transform.stream(ids, concurrency=_lanes(bench.options), on_error="collect", ordered=False)
     async with aclosing(cast("Outcomes", notes)):
         async for made in notes:
             bench.settled += 1
             patience.transformed(made)
             if isinstance(made, dict):
                 bench.ensure(StageType.TRANSFORM, made)
-                cost = made["note"].get("cost")
-                bench.cost = bench.cost if cost is None else (bench.cost or 0.0) + cost
                 bench.ready[made["item_id"]] = made
                 yield made["item_id"]
             _tell(bench, bench.settled, total)
@@ -176,10 +190,23 @@ def in_batches(options: dict[str, Any]) -> bool:
     return options.get("strategy") in ("batch", "auto") and bool(options.get("batches"))
 
 
-def _groups(ids: list[str], options: dict[str, Any]) -> list[list[str]]:
-    """Gives the items that go into a batch together; without batches all of them go on as they come."""
-    size = GROUP if in_batches(options) else len(ids) or 1
-    return [ids[begin : begin + size] for begin in range(0, len(ids), size)]
+async def _together(bench: Workbench, ids: list[str]) -> AsyncIterator[list[str]]:
+    """Gives the items that are worked on together: as many as a batch has answered, without batches all of them.
+
+    Which these are is a step, and in the session's own file: a replay, and another run, ask for the same batches.
+    """
+    if in_batches(bench.options):
+        bench.left = dict.fromkeys(ids)
+        for number in count(1):
+            told = await group.keyed(f"group {number}")()  # type: ignore[misc] # awaited in an async flow
+            if not told:
+                break
+            asked = await asyncio.to_thread(bench.batches.taken, told["name"], told["items"])
+            worked_on = await bench.batched(asked, inherited=told["inherited"])
+            yield worked_on
+            await asyncio.to_thread(bench.settle, asked, worked_on)
+        ids = list(bench.left)  # notes that are made, and only to be written
+    yield ids
 
 
 def _tell(bench: Workbench, done: int, total: int) -> None:

@@ -15,6 +15,7 @@ CALLS: Final = 2
 """How many calls are under way at once: one computes while the other waits for the disk."""
 MOST: Final = 64
 """How many go into one call."""
+_encode: Final = msgspec.json.Encoder().encode
 Given = TypeVar("Given")
 Got = TypeVar("Got")
 
@@ -28,16 +29,18 @@ class Gathering:
         self._records: list[bytes] = []
         self._waiting: list[asyncio.Future[None]] = []
 
-    async def write(self, item_id: str, plain: dict[str, Any], record: dict[str, Any]) -> None:
-        """Writes the output of an item and its line; both are in their files when this returns."""
+    async def write(self, item_id: str, plain: dict[str, Any], record: dict[str, Any]) -> bytes:
+        """Writes the output of an item and its line; both are in their files when this gives the output as JSON."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._written)
         done: asyncio.Future[None] = loop.create_future()
-        self._outputs.append((item_id, msgspec.json.encode({"item_id": item_id, **plain})))
-        self._records.append(msgspec.json.encode(record))
+        output = _encode({"item_id": item_id, **plain})
+        self._outputs.append((item_id, output))
+        self._records.append(_encode(record))
         self._waiting.append(done)
         await done
+        return output
 
     def _written(self) -> None:
         outputs, records, waiting = self._outputs, self._records, self._waiting
@@ -86,9 +89,9 @@ class Together(Generic[Given, Got]):
         """Does it with what comes beside it; who is cancelled meanwhile waits all the same, since it will be done."""
         loop = asyncio.get_running_loop()
         asked: _Asked[Given, Got] = _Asked(given, loop.create_future())
-        if not self._waiting:
-            loop.call_soon(self._begin)
         self._waiting.append(asked)
+        if len(self._waiting) in (1, MOST):
+            loop.call_soon(self._begin)
         try:
             return await asked.done
         except asyncio.CancelledError:
@@ -97,7 +100,8 @@ class Together(Generic[Given, Got]):
             return await asked.done
 
     def _begin(self) -> None:
-        while self._waiting and len(self._calls) < CALLS:
+        """Begins calls: one at once, another beside it only where it is a full one, since few cost as much as many."""
+        while self._waiting and len(self._calls) < (CALLS if len(self._waiting) >= MOST else 1):
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
             call = asyncio.get_running_loop().create_task(self._called(group))
             self._calls.add(call)

@@ -1,9 +1,15 @@
-"""An answer written with headings instead of JSON, read tolerantly: small models can do no better."""
+"""An answer written with headings instead of JSON, read tolerantly: small models can do no better.
 
+What is JSON all the same is read as that; raw JSON, a refusal and a word or two are no note.
+"""
+
+import json
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from tsuzuki.apps.notes.markdown import Note
+from tsuzuki.apps.notes.refusals import EmptyAnswer
 
 NAMES: Final = {
     "title": ("title", "タイトル", "題名", "見出し"),
@@ -20,6 +26,20 @@ _HEAD: Final = re.compile(
 )
 _ITEM: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
 _FENCED: Final = re.compile(r"\A\s*```(?:markdown|md)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
+_CODE: Final = re.compile(r"```\w*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_BEGINS_AS_JSON: Final = re.compile(r"\{|\[\s*[\[{\"]")
+_REFUSAL: Final = re.compile(
+    r"(?:i['’]?m |i am |we['’]?re )?(?:very |so |truly )?(?:sorry|afraid|unable)\b|i (?:cannot|can['’]?t|won['’]?t)\b|"
+    r"as an ai\b|申し訳(?:あり|ござい|ない)|すみません|ごめんなさい|"
+    r"(?:お手伝い|お答え|対応|回答)(?:は|することは)?できません",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL: Final = 300
+_NO_NOTE: Final = (
+    "回答がノートの形をしていない JSON です。再試行してください / the answer is JSON that is no note: retry it"
+)
+_SHORTEST: Final = 40
+"""How many bytes an answer without headings has that can be a note: Japanese says as much in a third of the signs."""
 
 FORM: Final = """Answer in this form, and write nothing else:
 
@@ -40,6 +60,11 @@ def read(text: str, title: str) -> Note:
     fenced = _FENCED.match(text)
     plain = (fenced[1] if fenced else text).strip()
     found = _sections(plain)
+    if not found or _BEGINS_AS_JSON.match(found.get("content", "")):
+        said = found.get("content") or plain
+        if (note := _in_json(said, title)) is not None:
+            return note
+        _check(said)
     content = found.get("content") or ("" if found else plain)
     summary = found.get("summary") or (content or plain).split("\n\n", maxsplit=1)[0].strip()
     return Note(
@@ -49,6 +74,61 @@ def read(text: str, title: str) -> Note:
         tags=tuple(_listed(found.get("tags", ""), commas=True)),
         references=tuple(_listed(found.get("references", ""), commas=False)),
     )
+
+
+def _in_json(text: str, title: str) -> Note | None:
+    """Gives the note in an answer that is JSON, or has some; where it says nothing, so does the note."""
+    for _, value in _values(text):
+        for each in (value, *(value.values() if isinstance(value, dict) else ())):
+            told = _fields(each)
+            if "summary" in told and "content" in told:
+                name, tags, references = (told.get(field) for field in ("title", "tags", "references"))
+                name = name if isinstance(name, str) and name.strip() else title
+                return Note(name, told["summary"], told["content"], _texts(tags), _texts(references))
+    return None
+
+
+def _values(text: str) -> Iterator[tuple[str, Any]]:
+    """Gives the pieces of a text that are JSON, with what they say: the whole, code, and what is between braces."""
+    between = text[text.find("{") : text.rfind("}") + 1]
+    for piece in dict.fromkeys((text, *(code[1] for code in _CODE.finditer(text)), between)):
+        try:
+            yield piece, json.loads(piece, strict=False)
+        except (ValueError, RecursionError):
+            continue
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Gives what an object says of a note; a summary or content that is no text is none."""
+    if not isinstance(value, dict):
+        return {}
+    named = {_WORDS[name.lower()]: each for name, each in value.items() if name.lower() in _WORDS}
+    return {field: each for field, each in named.items() if field in ("tags", "references") or isinstance(each, str)}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def check(text: str) -> None:
+    """Refuses the content of a note that is none although it has the form of one: a refusal, or an object in JSON."""
+    if len(text) <= _LONGEST_REFUSAL and _REFUSAL.match(text):
+        raise EmptyAnswer(f"モデルが回答を断りました。再試行してください / the model has refused, retry it: {text}")
+    if text.startswith("{") and any(isinstance(value, dict) and piece == text for piece, value in _values(text)):
+        raise EmptyAnswer(_NO_NOTE)
+
+
+def _check(text: str) -> None:
+    """Refuses what is no note, so that it is asked for again."""
+    if _BEGINS_AS_JSON.match(text) or any(
+        isinstance(value, dict | list) and len(piece) * 2 > len(text) for piece, value in _values(text)
+    ):
+        raise EmptyAnswer(_NO_NOTE)
+    check(text)
+    if 0 < len(text.encode()) < _SHORTEST:
+        raise EmptyAnswer(
+            f"回答が短すぎます。再試行してください / the answer is too short for a note, retry it: {text}"
+        )
 
 
 def _sections(text: str) -> dict[str, str]:

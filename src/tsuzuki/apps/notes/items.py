@@ -27,8 +27,10 @@ class ItemStatus(StrEnum):
     SKIPPED = "SKIPPED"
 
 
-_path: Final = lru_cache(maxsize=256)(Path)
+path_of: Final = lru_cache(maxsize=256)(Path)
 """Most items of an export come from the same few files."""
+COST: Final = "cost"
+"""Under what the metadata of an item says what was paid for it so far (US dollars)."""
 CHUNK_KEYS: Final = ("is_chunked", "chunk_index", "total_chunks", "parent_item_id", "chunk_filename")
 """What the metadata of a chunk says."""
 
@@ -48,7 +50,8 @@ class ProcessingItem:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        self.source_path = _path(self.source_path)
+        given: Any = self.source_path
+        self.source_path = given if isinstance(given, Path) else path_of(given)  # plain JSON has a text
         self.status = ItemStatus(self.status)
         self.output_path = None if self.output_path is None else Path(self.output_path)
         if not self.item_id:

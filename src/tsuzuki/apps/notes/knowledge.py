@@ -1,24 +1,26 @@
 """What is asked of a model: one structured answer for each conversation, and a translation where that is wanted."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
+import msgspec
 from pydantic import BaseModel, Field
 
 from tsuzuki import current, llm
 from tsuzuki.apps.notes import extractive, headings
-from tsuzuki.apps.notes.items import ProcessingItem
+from tsuzuki.apps.notes.items import COST, ProcessingItem
 from tsuzuki.apps.notes.markdown import Note
-from tsuzuki.apps.notes.refusals import EmptyAnswer, NoAnswer, TurnedAway, Unreachable
+from tsuzuki.apps.notes.refusals import EmptyAnswer, NoAnswer, TurnedAway, Unreachable, both
 from tsuzuki.apps.notes.sources.conversation import clean, one_line
+from tsuzuki.apps.notes.tags import tags
 from tsuzuki.errors import StepFailure
 
 TRIES: Final = 3
 ENOUGH_WITHOUT_JSON: Final = 2
 """A model that gave no JSON for so many conversations in a row is asked for headings from then on."""
-FIRST_WAIT: Final = 2.0
+FIRST_WAIT: Final = 4.0
+"""How long a model that is away is waited for at first (seconds); chance takes up to half of it, so at least 2."""
 LONGEST_WAIT: Final = 30.0
 _AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
 _NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
@@ -92,7 +94,7 @@ class ExtractKnowledge:
         """Makes a note without a model."""
 
     async def run(self, item: ProcessingItem) -> tuple[ProcessingItem, Note]:
-        """Makes a note of an item."""
+        """Makes a note of an item. What was paid is with the item while it is worked on, and then with its note."""
         title, text = str(item.metadata.get("title", "")), item.content or ""
         if self._at["provider"] == "offline":
             note = await self.made(title, text)
@@ -100,102 +102,107 @@ class ExtractKnowledge:
             note = await self._asked(item, title)
         note = checked(note, title)
         if self._translate and not speaks(note.summary, self._translate):
-            note = await self._translated(note)
+            note = await self._translated(item, note)
         item.transformed_content = note.content
-        return item, note
+        return item, msgspec.structs.replace(note, cost=item.metadata.pop(COST, None))
 
-    async def answered(self, items: Iterable[ProcessingItem]) -> dict[str, llm.Answer]:
+    async def answered(self, items: Iterable[ProcessingItem], process: llm.Process) -> dict[str, llm.Answer]:
         """Asks for the notes of many items in a batch of the provider; while it is open the run waits."""
-        ids, requests = [], []
-        for item in items:
-            prompt, system = _question(item)
-            ids.append(item.item_id)
-            requests.append(llm.Request(prompt, system=system, schema=KnowledgeNote))
+        questions = map(_question, items)
+        requests = [llm.Request(prompt, system=system, schema=KnowledgeNote) for prompt, system in questions]
         at = llm.Address(**self._at)
         answers = await llm.ask_all(
-            requests, strategy="batch", provider=at.provider, base_url=at.base_url, model=at.model
+            requests, strategy="batch", provider=at.provider, base_url=at.base_url, model=at.model, process=process
         )
-        return dict(zip(ids, answers, strict=True))
+        return dict(zip(process.keys, answers, strict=True))
 
     async def _asked(self, item: ProcessingItem, title: str) -> Note:
         """Asks for a note, unless a batch has answered."""
         prompt, system = _question(item)
         given = self.given.pop(item.item_id, None)
+        if given is not None:
+            _paid(item, given.cost)
         if given is not None and given.ok:
             return self._noted(given)
         if given is not None and not str(given.error).startswith("BadAnswer"):
             raise NoAnswer(
-                "バッチから回答がありませんでした。再試行してください / the batch has no answer, retry it: "
-                f"{given.error}"
+                both(
+                    f"バッチから回答がありませんでした。再試行してください（{given.error}）",
+                    f"the batch has no answer, retry it: {given.error}",
+                )
             )
         if given is not None or self._without_json >= ENOUGH_WITHOUT_JSON:  # tries in vain are paid for
-            return await self._by_headings(title, prompt, system)
+            return await self._by_headings(item, title)
         try:
-            answer = await self._answer(llm.Request(prompt, system=system, schema=KnowledgeNote))
+            answer = await self._answer(item, llm.Request(prompt, system=system, schema=KnowledgeNote))
         except StepFailure as failure:
             if failure.error_type != "BadAnswer":
                 raise
-            note = await self._by_headings(title, prompt, system)
+            note = await self._by_headings(item, title)
             self._without_json += 1
             return note
         self._without_json = 0
         return self._noted(answer)
 
-    async def _by_headings(self, title: str, prompt: str, system: str) -> Note:
-        answer = await self._answer(llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
+    async def _by_headings(self, item: ProcessingItem, title: str) -> Note:
+        prompt, system = _question(item)
+        answer = await self._answer(item, llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
         if not _WORD.search(answer.text):  # brackets and dashes are no note
             raise EmptyAnswer
-        return _with_cost(headings.read(clean(answer.text), title), answer.cost)
+        return headings.read(clean(answer.text), title)
 
     @staticmethod
     def _noted(answer: llm.Answer) -> Note:
         made: KnowledgeNote = answer.data
-        note = Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
-        return _with_cost(note, answer.cost)
+        headings.check(made.content.strip())
+        return Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
 
-    async def _translated(self, note: Note) -> Note:
+    async def _translated(self, item: ProcessingItem, note: Note) -> Note:
         language = _LANGUAGES.get(self._translate, self._translate)
         if self._at["provider"] == "offline":
             if not self._told:
                 self._told = True
                 current().log.warning("summaries stay as they are: nobody translates them to %s offline", language)
             return note
-        summary, cost = await self._in(language, note.summary)
-        return Note(note.title, summary, note.content, note.tags, note.references, (), _sum(note.cost, cost))
+        return msgspec.structs.replace(note, summary=await self._in(language, note.summary, item))
 
-    async def _in(self, language: str, text: str) -> tuple[str, float | None]:
+    async def _in(self, language: str, text: str, item: ProcessingItem) -> str:
         """Asks for a text in a language; a model that cannot give JSON is asked for the words alone."""
         prompt = f"Translate into {language}:\n\n{text}"
         if self._without_json < ENOUGH_WITHOUT_JSON:
             try:
-                answer = await self._answer(llm.Request(prompt, schema=TranslatedSummary))
-                return one_line(answer.data.summary) or text, answer.cost
+                answer = await self._answer(item, llm.Request(prompt, schema=TranslatedSummary))
+                return one_line(answer.data.summary) or text
             except StepFailure as failure:
                 if failure.error_type != "BadAnswer":
                     raise
-        answer = await self._answer(llm.Request(prompt, system="Answer with the translation, and nothing else."))
-        return one_line(clean(answer.text)) or text, answer.cost
+        answer = await self._answer(item, llm.Request(prompt, system="Answer with the translation, and nothing else."))
+        return one_line(clean(answer.text)) or text
 
-    async def _answer(self, request: llm.Request) -> llm.Answer:
+    async def _answer(self, item: ProcessingItem, request: llm.Request) -> llm.Answer:
         """Asks; a model that cannot be reached is asked again after a while, three times in all."""
-        for tries in range(1, TRIES + 1):
-            try:
-                return await llm.answer(request, **self._at)
-            except StepFailure as failure:
-                if failure.error_type == "ProviderRefused" and _NOBODY.search(str(failure)):
-                    raise TurnedAway(
-                        "モデルの利用を拒否されました。キーとモデル名を確認してください / the provider lets nobody in: "
-                        f"{failure}"
-                    ) from failure
-                if failure.error_type not in _AWAY:
-                    raise
-                if tries == TRIES:
-                    raise Unreachable(
-                        "モデルに接続できません。後で再試行してください / the model cannot be reached, retry it later: "
-                        f"{failure}"
-                    ) from failure
-            await asyncio.sleep(min(FIRST_WAIT * 2 ** (tries - 1), LONGEST_WAIT))
-        raise AssertionError("it has returned or raised")
+        try:
+            with llm.patient(llm.Patience(TRIES, FIRST_WAIT, longest=LONGEST_WAIT)):
+                answer = await llm.answer(request, **self._at)
+        except StepFailure as failure:
+            _paid(item, failure.cost)
+            if failure.error_type == "ProviderRefused" and _NOBODY.search(str(failure)):
+                raise TurnedAway(
+                    both(
+                        f"モデルの利用を拒否されました。キー、モデル名、アカウントを確認してください（{failure}）",
+                        f"the provider lets nobody in: {failure}",
+                    )
+                ) from failure
+            if failure.error_type not in _AWAY:
+                raise
+            raise Unreachable(
+                both(
+                    f"モデルに接続できません。後で再試行してください（{failure}）",
+                    f"the model cannot be reached, retry it later: {failure}",
+                )
+            ) from failure
+        _paid(item, answer.cost)
+        return answer
 
 
 def _question(item: ProcessingItem) -> tuple[str, str]:
@@ -211,10 +218,9 @@ def checked(note: Note, title: str) -> Note:
     summary, content = clean(note.summary).strip(), clean(note.content).strip()
     if not summary or not content:
         raise EmptyAnswer
-    tags = dict.fromkeys(tag for each in note.tags if (tag := one_line(each).lstrip("#").replace(" ", "-")))
     references = dict.fromkeys(line for each in note.references if (line := one_line(each)))
     name = one_line(note.title) or one_line(title) or summary[:50]
-    return Note(name[:200], summary, content, tuple(tags), tuple(references), note.parts, note.cost)
+    return Note(name[:200], summary, content, tags(map(clean, note.tags)), tuple(references), note.parts, note.cost)
 
 
 def speaks(text: str, language: str) -> bool:
@@ -225,9 +231,7 @@ def speaks(text: str, language: str) -> bool:
     return not japanese if language == "en" else False
 
 
-def _with_cost(note: Note, cost: float | None) -> Note:
-    return Note(note.title, note.summary, note.content, note.tags, note.references, note.parts, cost)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return one if other is None else (one or 0.0) + other
+def _paid(item: ProcessingItem, cost: float | None) -> None:
+    """Adds to what an item has cost: answers that do not fit are paid for, too. A price that is not known is none."""
+    if cost is not None:
+        item.metadata[COST] = item.metadata.get(COST, 0.0) + cost

@@ -10,8 +10,9 @@ from typing import IO, Any, ClassVar, Final
 
 import msgspec
 
-from tsuzuki.apps.notes.completed import CompletedItemsCache
-from tsuzuki.apps.notes.items import ItemStatus, StageType
+from tsuzuki.apps.notes.batches import Group, groups_of, owed
+from tsuzuki.apps.notes.completed import CompletedItemsCache, done_in
+from tsuzuki.apps.notes.items import COST, ItemStatus, StageType
 from tsuzuki.apps.notes.outputs import COMPLETE, Entry, entries_of, kept_for
 from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.refusals import ItemNotFound
@@ -39,8 +40,8 @@ class Failed:
     """When it failed (UTC, ISO 8601)."""
 
 
-def records(path: Path, until: int | None = None) -> Iterator[dict[str, Any]]:
-    """Gives the records of a log in order; lines that make no sense are passed over."""
+def records(path: Path, until: int | None = None, having: bytes = b"") -> Iterator[dict[str, Any]]:
+    """Gives the records of a log in order; lines without sense, or without what is looked for, are passed over."""
     if not path.exists():
         return
     begins = 0
@@ -49,7 +50,7 @@ def records(path: Path, until: int | None = None) -> Iterator[dict[str, Any]]:
             if until is not None and begins >= until:
                 return
             begins += len(line)
-            if isinstance(found := _decoded(line), dict):
+            if having in line and isinstance(found := _decoded(line), dict):
                 yield found
 
 
@@ -71,11 +72,15 @@ def failed_before(session: Session, stage: StageType) -> Counter[str]:
     return Counter(str(error.get("item_id")) for error in errors if error.get("stage") == stage.value)
 
 
-def failed_until(session: Session, until: int) -> Counter[str]:
-    """Counts how often transform had failed with each item when a run began: the same however often it is replayed."""
-    found = records(session.stage_log, until)
-    named = ((record.get("item_id"), record.get("stage"), record.get("status")) for record in found)
-    return Counter(str(item) for item, *what in named if what == [StageType.TRANSFORM.value, "failed"])
+def batch_groups(session: Session) -> dict[str, Group]:
+    """Gives the conversations that were asked about together, with the batches that became of them."""
+    return groups_of(records(session.batches_log))
+
+
+def owed_batches(session: Session) -> list[str]:
+    """Names the batches whose answers are to be collected; one is `unclear` that may have been created."""
+    found = owed(batch_groups(session))
+    return [group.created.get(intent, "unclear") for group in found for intent in group.intended]
 
 
 def _decoded(line: bytes) -> Any:
@@ -100,8 +105,8 @@ def _failed(item_id: str, title: str, record: dict[str, Any]) -> Failed:
 
 def items(session: Session) -> list[dict[str, Any]]:
     """Lists the items of a session with what became of each."""
-    done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
-    failed = failures(session.stage_log)
+    entries, failed = entries_of(session.extracted), failures(session.stage_log)
+    done = _written(session, entries)
     return [
         {
             "item_id": entry.item_id,
@@ -110,8 +115,15 @@ def items(session: Session) -> list[dict[str, Any]]:
             "reason": entry.reason or str(failed.get(entry.item_id, {}).get("error_message", "")),
             "parent_item_id": entry.parent or None,
         }
-        for entry in entries_of(session.extracted)
+        for entry in entries
     ]
+
+
+def _written(session: Session, entries: list[Entry]) -> CompletedItemsCache:
+    """Gives what was written into the vault; a whole counts where all its parts do."""
+    done = done_in(session.stage_log, StageType.LOAD)
+    done.leave_out((entry.item_id, entry.parts) for entry in entries if entry.parts)
+    return done
 
 
 def passed_over(session: Session) -> list[dict[str, Any]]:
@@ -144,6 +156,7 @@ class _Seen:
 _SEEN: Final[dict[Path, _Seen]] = {}
 """What was counted last: pages ask every second or two, and logs only grow."""
 _MOST_SEEN: Final = 200
+_COST: Final = b'"cost":'
 
 
 def counted(session: Session) -> tuple[PhaseStatistics, int, float | None]:
@@ -153,18 +166,18 @@ def counted(session: Session) -> tuple[PhaseStatistics, int, float | None]:
     if seen is None or seen.sizes != sizes:
         if len(_SEEN) >= _MOST_SEEN:
             _SEEN.clear()
-        seen = _SEEN[session.folder] = _Seen(sizes, *_counts(session), _cost(session))
+        seen = _SEEN[session.folder] = _Seen(sizes, *_counts(session), cost_of(session))
     return replace(seen.counts), seen.retryable, seen.cost
 
 
 def _counted_from(session: Session) -> tuple[Path, ...]:
-    return session.stage_log, session.transformed, session.extracted / COMPLETE
+    return session.stage_log, session.error_log, session.transformed, session.extracted / COMPLETE
 
 
 def _counts(session: Session) -> tuple[PhaseStatistics, int]:
-    done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
-    failed = failures(session.stage_log)
-    states = Counter(_state(entry, done, failed) for entry in entries_of(session.extracted))
+    entries, failed = entries_of(session.extracted), failures(session.stage_log)
+    done = _written(session, entries)
+    states = Counter(_state(entry, done, failed) for entry in entries)
     counts = PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
     return counts, sum(retryable(record) for record in failed.values())
 
@@ -174,14 +187,23 @@ def retryable(record: dict[str, Any]) -> bool:
     return record.get("stage") != StageType.EXTRACT.value
 
 
-def _cost(session: Session) -> float | None:
-    """Adds up what the notes of a session have cost; None where no price is known."""
-    costs = [
-        cost
-        for line in records(session.transformed)
-        if isinstance(cost := line.get("note", {}).get("cost"), int | float)
-    ]
-    return sum(costs) if costs else None
+def cost_of(session: Session) -> float | None:
+    """Adds up what notes, and what failed, have cost in a session; None where no price is known."""
+    costs: dict[tuple[str, str, str], float] = {}  # a line that was lost and told again is the same one
+    for path, told in ((session.transformed, _cost_of_note), (session.error_log, _cost_of_failure)):
+        for line in records(path, having=_COST):
+            at, cost = told(line)
+            if isinstance(cost, int | float):
+                costs[path.name, str(line.get("item_id")), at] = cost
+    return sum(costs.values()) if costs else None
+
+
+def _cost_of_note(line: dict[str, Any]) -> tuple[str, Any]:
+    return str(line.get("record", {}).get("timestamp")), line.get("note", {}).get(COST)
+
+
+def _cost_of_failure(line: dict[str, Any]) -> tuple[str, Any]:
+    return str(line.get("timestamp")), line.get("metadata", {}).get(COST)
 
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:
@@ -213,7 +235,7 @@ _ENDED: Final = {
 
 
 def _outcome(session: Session, entry: Entry) -> str:
-    done = CompletedItemsCache.from_jsonl(session.stage_log, StageType.LOAD)
+    done = _written(session, [entry])
     return _ENDED[_state(entry, done, failures(session.stage_log))].value
 
 
@@ -226,7 +248,7 @@ def _beginning_with(entries: dict[str, Any], text: str) -> Any:
         return found[0]
     if found:
         names = ", ".join(entry.item_id for entry in found[:5])
-        raise ItemNotFound(f"{text!r} に当てはまる会話が複数あります / several items fit {text!r}: {names}")
+        raise ItemNotFound(f"{text!r} に当てはまる会話が複数あります（{names}） / several items fit {text!r}: {names}")
     raise ItemNotFound(f"{text!r} はセッションにありません / no item of the session has the id or title {text!r}")
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tsuzuki.apps.notes.sources.conversation import digest
+from tsuzuki.apps.notes.digests import digest
 
 WORDS: Final = {"en": ("Summary", "References", "Parts"), "ja": ("要約", "参考", "分割されたノート")}
+_BEGINNINGS: Final = frozenset("#>-+*`~=|_")
 _PLAIN: Final = re.compile(r"[^\W\d_][\w、。・「」（）()/ +-]*")
 _NO_TEXT: Final = frozenset({"y", "n", "yes", "no", "true", "false", "on", "off", "null", "none", "nan", "inf"})
 _ESCAPED: Final = re.compile(
@@ -78,12 +79,13 @@ class Described(Protocol):
 
 
 def rendered(item: Described, note: Note, *, created: str) -> str:
-    """Writes the note of an item; `created` is for one whose day is not known."""
+    """Writes the note of an item; `created` is the day of the import, for one whose own is not known."""
     body = _body(note)
+    own = item.metadata.get("created")
     about: dict[str, Any] = {
         "title": scalar(note.title),
         "summary": scalar(note.summary),
-        "created": item.metadata.get("created") or created,
+        "created": own or created,
         "source_provider": scalar(str(item.metadata.get("source_provider", ""))),
         "source_conversation": scalar(str(item.metadata.get("conversation_id", item.item_id))),
         "item_id": scalar(item.item_id),
@@ -105,8 +107,13 @@ def _body(note: Note) -> str:
     if note.parts:
         sections += [f"## {parts}", "\n".join(f"- [[{name.removesuffix('.md')}]]" for name in note.parts)]
     if note.references:
-        sections += [f"## {references}", "\n".join(f"- {reference}" for reference in note.references)]
+        sections += [f"## {references}", "\n".join(f"- {_said(each)}" for each in note.references)]
     return "\n" + "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _said(line: str) -> str:
+    """Gives a line that stands in a list for what it says: one that begins as a heading or a list would is none."""
+    return f"\\{line}" if line[:1] in _BEGINNINGS else line
 
 
 def shifted(text: str) -> str:

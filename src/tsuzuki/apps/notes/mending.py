@@ -1,10 +1,18 @@
-"""The log of a session written anew where lines are missing: each fact of its runs carries the line written for it."""
+"""The log of a session written anew where lines are missing: each fact of its runs carries the line written for it.
 
+So does each line of what a stage put out: where the journals are lost too, these tell.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tsuzuki import Runs
-from tsuzuki.apps.notes.completed import CompletedItemsCache
+from tsuzuki.apps.notes.completed import done_in
 from tsuzuki.apps.notes.items import StageType
+from tsuzuki.apps.notes.looking import records
 from tsuzuki.apps.notes.outputs import lines_of
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines
@@ -16,14 +24,28 @@ _STAGES = (StageType.TRANSFORM, StageType.LOAD)
 async def mended(runs: Runs, session: Session) -> int:
     """Adds lines that the journals have and the log has not: it was removed, or a power cut took its end.
 
-    The journals are read only where they count more than the log does. Gives how many lines were missing.
+    The journals are read only where they count more than the log does, or where what a stage put out is gone; where a
+    journal is unknown here, what the stages put out is read. Gives how many lines were missing.
     """
-    rows = [row for run_id in session.about["runs"] if (row := await _row(runs, run_id)) is not None]
-    done = {stage.value: CompletedItemsCache.from_jsonl(session.stage_log, stage).items for stage in _STAGES}
-    if sum(row.done for row in rows) <= sum(len(items) for items in done.values()):
-        return 0
-    found = [each for row in rows for each in await _recorded(runs, row.id, session.session_id)]
-    return _written(session, found, done)
+    named = session.about["runs"]
+    rows = [row for run_id in named if (row := await _row(runs, run_id)) is not None]
+    done = {stage.value: done_in(session.stage_log, stage).items for stage in _STAGES}
+    counted = sum(len(items) for items in done.values())
+    missing = 0
+    if sum(row.done for row in rows) > counted or (counted and any(map(_gone, _outputs(session).values()))):
+        found = [each for row in rows for each in await _recorded(runs, row.id, session.session_id)]
+        missing = _written(session, found, done)
+    if len(rows) < len(named):
+        missing += _written(session, _kept(session), done)
+    return missing
+
+
+def _outputs(session: Session) -> dict[str, Path]:
+    return {StageType.TRANSFORM.value: session.transformed, StageType.LOAD.value: session.loaded}
+
+
+def _gone(path: Path) -> bool:
+    return not path.exists() or not path.stat().st_size
 
 
 async def _row(runs: Runs, run_id: str) -> Any:
@@ -46,20 +68,29 @@ async def _recorded(runs: Runs, run_id: str, session_id: str) -> list[dict[str, 
     return found
 
 
-def _written(session: Session, found: list[dict[str, Any]], done: dict[str, set[str]]) -> int:
-    files = {StageType.TRANSFORM.value: session.transformed, StageType.LOAD.value: session.loaded}
-    missing = 0
+def _kept(session: Session) -> Iterable[dict[str, Any]]:
+    """Gives what the stages put out of items that the log does not even name: a failure after it would count more."""
+    named = {(record.get("stage"), record.get("item_id")) for record in records(session.stage_log)}
+    for stage, path in _outputs(session).items():
+        for item_id, _, line in lines_of(path):
+            if (stage, item_id) not in named and isinstance((found := msgspec.json.decode(line)).get("record"), dict):
+                yield found
+
+
+def _written(session: Session, found: Iterable[dict[str, Any]], done: dict[str, set[str]]) -> int:
+    """Writes what is missing, of outputs and of the log."""
+    results, missing = list(found), 0
     with Lines(session.stage_log) as log:
-        for stage, path in files.items():
+        for stage, path in _outputs(session).items():
             kept = {item_id for item_id, _, _ in lines_of(path)}
             with Lines(path) as output:
-                for result in found:
+                for result in results:
                     record, item_id = result["record"], result["item_id"]
-                    if record["stage"] != stage or item_id in done[stage]:
-                        continue
-                    done[stage].add(item_id)
-                    if item_id not in kept:
+                    if record.get("stage") == stage and item_id not in kept:
                         output.append(result)
-                    log.append(record)
-                    missing += 1
+                        kept.add(item_id)
+                    if record.get("stage") == stage and item_id not in done[stage]:
+                        log.append(record)
+                        done[stage].add(item_id)
+                        missing += 1
     return missing

@@ -28,7 +28,8 @@ class MergeChunks:
         if len(parts) < len(ids):
             missing = len(ids) - len(parts)
             raise ChunksMissing(
-                f"分割の一部が失敗しています / {missing} of its {len(ids)} chunks are not there: retry them"
+                f"分割した {len(ids)} 件のうち {missing} 件がありません。再試行してください / "
+                f"{missing} of its {len(ids)} chunks are not there: retry them"
             )
         note = merged(str(item.metadata.get("title", "")), parts)
         item.transformed_content = note.content

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from tsuzuki.apps.notes.sources.conversation import digest
+from tsuzuki.apps.notes.digests import digest
 
 LONGEST: Final = 100
 """How many bytes of a title a name has: with suffixes it fits into the 255 that disks allow, and into long paths."""
@@ -34,6 +34,13 @@ def _seen(title: str) -> str:
 
 def _shown(sign: str) -> bool:
     return sign in _JOINERS or sign in "\t\n" or unicodedata.category(sign) not in _UNSEEN
+
+
+def folded(name: str) -> str:
+    """Gives what a name is on systems that tell neither cases nor spellings of a letter apart."""
+    return (
+        name.lower() if name.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+    )
 
 
 def candidates(stem: str, item_id: str) -> Iterator[str]:

@@ -3,14 +3,17 @@
 import mmap
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 import msgspec
 
 from tsuzuki.apps.notes.items import ProcessingItem
-from tsuzuki.apps.notes.refusals import ItemNotFound
+from tsuzuki.apps.notes.refusals import ExtractDamaged, ItemNotFound
 from tsuzuki.apps.notes.stagelog import Lines
+from tsuzuki.errors import BadUsage
 
 ITEMS: Final = "items.jsonl"
 INDEX: Final = "index.jsonl"
@@ -58,16 +61,30 @@ class _OnlyId(msgspec.Struct):
 _ONLY_ID: Final = msgspec.json.Decoder(_OnlyId).decode
 
 
+class whole:  # noqa: N801 - said as `with whole():`
+    """Makes of a line that is none any more the error that says so; the stage is done anew by whoever resumes."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Begins."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Raises that error."""
+        if isinstance(error, msgspec.MsgspecError | UnicodeDecodeError | BadUsage | TypeError):
+            raise ExtractDamaged from error
+
+
 class Extracted:
     """The items of a session, once extract is whole."""
 
     def __init__(self, folder: Path) -> None:
-        with (folder / INDEX).open("rb") as index:
+        with (folder / INDEX).open("rb") as index, whole():
             self.entries = {place.item_id: place for place in map(_PLACE, index)}
         with (folder / ITEMS).open("rb") as file:  # mapped: to read an item is no call that others wait for
             empty = not os.fstat(file.fileno()).st_size
             self._items = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._read = 0
+        self._read, self._whole = 0, whole()
 
     def item(self, item_id: str) -> ProcessingItem:
         """Reads an item."""
@@ -79,7 +96,8 @@ class Extracted:
         if self._read > _MAPPED and _LET_GO is not None and isinstance(self._items, mmap.mmap):
             self._items.madvise(_LET_GO)
             self._read = 0
-        return ProcessingItem.from_dict(msgspec.json.decode(raw))
+        with self._whole:
+            return ProcessingItem.from_dict(msgspec.json.decode(raw))
 
     def close(self) -> None:
         """Closes the file."""
@@ -90,12 +108,13 @@ class Extracted:
 def _entries(path: Path) -> Iterator[Entry]:
     with path.open("rb") as file:
         for line in file:
-            yield _ENTRY(line)
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # whoever works on it finds out, and mends it
+                yield _ENTRY(line)
 
 
 def entries_of(folder: Path) -> list[Entry]:
     """Gives what the index says, or nothing where extract is not whole."""
-    return list(_entries(folder / INDEX)) if (folder / COMPLETE).exists() else []
+    return list(_entries(folder / INDEX)) if (folder / INDEX).exists() else []
 
 
 class Kept:
@@ -111,7 +130,7 @@ class Kept:
 
     def put_all(self, encoded: Sequence[tuple[str, bytes]]) -> None:
         """Keeps what became of several, in one write."""
-        places = self._lines.extend(line for _, line in encoded)
+        places = self._lines.extend([line for _, line in encoded])
         if self._places is not None:
             self._places.update(zip((item_id for item_id, _ in encoded), places, strict=True))
 

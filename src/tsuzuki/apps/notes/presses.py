@@ -11,27 +11,33 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
+import msgspec
+
 from tsuzuki.apps.notes import extractive, press
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.vault import Sheet, written
 
 ENOUGH: Final = 1000
 """For fewer notes than this a process is not worth starting: that takes as long as some hundred of them."""
+LARGE: Final = 4_000_000
+"""How many bytes an export has that is taken for so many notes before it is read: starting takes as long as reading."""
 MOST: Final = 2
 """How many there are at the most: one alone would be idle while it waits for the disk."""
 PATIENCE: Final = 10.0
 """How long one may take to end (seconds)."""
 ALONE: Final = """
 import sys, types
-for name, place in zip(sys.argv[1::2], sys.argv[2::2]):
+sys.path.append(sys.argv[1])
+sys.modules["typing_extensions"] = None
+for name, place in zip(sys.argv[2::2], sys.argv[3::2]):
     sys.modules[name] = package = types.ModuleType(name)
     package.__path__ = [place]
 from tsuzuki.apps.notes import press
 press.main()
 """
 """Imports the program of such a process, and nothing else of the packages around it: they take longer to import than
-some hundred notes to make."""
-PACKAGES: Final = ("tsuzuki", "tsuzuki.apps", "tsuzuki.apps.notes", "tsuzuki.apps.notes.sources")
+some hundred notes to make. So do all that `site` looks at, and typing_extensions, which msgspec can do without."""
+PACKAGES: Final = ("tsuzuki", "tsuzuki.apps", "tsuzuki.apps.notes")
 Answer = TypeVar("Answer")
 logger: Final = logging.getLogger("tsuzuki.apps.notes")
 
@@ -41,7 +47,8 @@ class Presses:
 
     def __init__(self, count: int) -> None:
         places = [word for name in PACKAGES for word in (name, sys.modules[name].__path__[0])]
-        command = [sys.executable, "-P", "-c", ALONE, *places]  # -P: nothing from where somebody happens to be
+        packages = str(Path(msgspec.__file__).parents[1])
+        command = [sys.executable, "-P", "-S", "-c", ALONE, packages, *places]  # nothing from where one happens to be
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "bufsize": 0}
         self._idle: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
         self._turn = threading.Lock()
@@ -132,6 +139,11 @@ class Lent:
     def __init__(self, *, most: int | None = None) -> None:
         self._wanted = most is None or most >= ENOUGH
         self._presses: Presses | None = None
+
+    def foresee(self, export: Path) -> None:
+        """Prepares for an export that is about to be read; of a folder nobody knows how much is in it."""
+        if export.is_file() and export.stat().st_size >= LARGE:
+            self.expect(ENOUGH)
 
     def expect(self, count: int) -> None:
         """Prepares for so many notes."""

@@ -1,6 +1,22 @@
 """What this application refuses: in Japanese and English, with what to do next."""
 
-from tsuzuki.errors import BadRequest, Conflict, TsuzukiError
+from pathlib import Path
+from typing import Final
+
+from tsuzuki.errors import BadRequest, BadUsage, Conflict, TsuzukiError
+
+_BETWEEN: Final = " / "
+
+
+def both(japanese: str, english: str) -> str:
+    """Puts the halves of a message together. What is told of others in the first has no " / ": pages cut it there."""
+    return f"{japanese.replace(_BETWEEN, '/')}{_BETWEEN}{english}"
+
+
+def halves(text: str) -> tuple[str, str]:
+    """Gives the Japanese and the English half of a message; twice the same where it has one language."""
+    japanese, between, english = text.partition(_BETWEEN)
+    return (japanese, english) if between else (text, text)
 
 
 class BadExport(BadRequest):
@@ -17,17 +33,36 @@ class UnknownFormat(BadExport):
 class NotUtf8(BadExport):
     """UTF-8 ではないため読み取れません / a file or a line is no UTF-8: save it as UTF-8, and import it again."""
 
-    def __init__(self, name: str, where: str = "") -> None:
+    def __init__(self, name: str, place: int | None = None) -> None:
+        where, there = ("", "") if place is None else (f"（{place:,} 文字目）", f" at character {place:,}")
         super().__init__(
-            f"{name} は UTF-8 ではないため読み取れません。UTF-8 で保存し直してください / "
-            f"{name} is no UTF-8{where}: save it as UTF-8, and import it again"
+            both(
+                f"{name} は UTF-8 ではないため読み取れません{where}。UTF-8 で保存して、取り込み直してください",
+                f"{name} is no UTF-8{there}: save it as UTF-8, and import it again",
+            )
         )
 
 
+NEW_EXPORT: Final = (
+    "新しいエクスポートを取得するか、ファイルを直して、取り込み直してください（再開しても変わりません） / "
+    "get a new export, or mend the file, and import it again: to go on with this one changes nothing"
+)
+"""What helps where an export breaks off, or makes no sense."""
+
+
+OF_THE_EXPORT: Final = frozenset(kind.__name__ for kind in (BadExport, UnknownFormat, NotUtf8))
+"""The kinds of errors that no resume mends."""
+
+
 class NoInput(BadExport):
-    """[Error] No input files: name an export (ZIP, folder or file) that is there."""
+    """[Error] No input files: エクスポートを指定してください / name an export (ZIP, folder or file) that is there."""
 
     error_id = "ERR-TSUZUKI-0502"
+
+    @classmethod
+    def because(cls, japanese: str, english: str) -> "NoInput":
+        """Says why there is no input, behind the words that scripts look for."""
+        return cls(both(f"[Error] No input files: {japanese}", english))
 
 
 class SessionNotFound(TsuzukiError):
@@ -40,6 +75,38 @@ class SessionNotFound(TsuzukiError):
         super().__init__(f"[Error] Session not found: {session_id}")
 
 
+class InTheWay(BadUsage):
+    """セッションのファイルを読み書きできません / something stands where a file of the session belongs: move it away."""
+
+    error_id = "ERR-TSUZUKI-0519"
+    http_status = 409
+
+    def __init__(self, path: Path, error: OSError | None = None) -> None:
+        why = "is a folder" if path.is_dir() else f"cannot be opened ({error.strerror})" if error else "is no file"
+        reason = "フォルダです" if path.is_dir() else error.strerror if error else "ファイルではありません"
+        super().__init__(
+            both(
+                f"{path} を読み書きできません（{reason}）。別の場所に移すか、権限を直してから、もう一度実行して"
+                "ください",
+                f"{path} {why}: move it away, or let it be read and written, and try again",
+            )
+        )
+
+
+class VaultGone(BadUsage):
+    """ノートのフォルダーがありません / the vault with the notes is gone: put it back, or name another with --out."""
+
+    error_id = "ERR-TSUZUKI-0520"
+    http_status = 409
+
+    def __init__(self, vault: Path) -> None:
+        super().__init__(
+            f"ノートを書いたフォルダー {vault} がありません。元に戻すか、--out で別のフォルダーを指定してください / "
+            f"{vault} is gone, with the notes that were written into it: put it back, or name another folder with "
+            "`tsuzuki notes resume --out`, which gets what is not written yet"
+        )
+
+
 class ItemNotFound(TsuzukiError):
     """この会話はセッションにありません / there is no such conversation in the session: `tsuzuki notes status` tells."""
 
@@ -48,7 +115,7 @@ class ItemNotFound(TsuzukiError):
 
 
 class UploadNotFound(TsuzukiError):
-    """アップロードがありません / there is no such upload: begin a new one."""
+    """アップロードがありません。最初からやり直してください / there is no such upload: begin a new one."""
 
     error_id = "ERR-TSUZUKI-0412"
     http_status = 404
@@ -61,23 +128,37 @@ class UploadGap(Conflict):
 
 
 class TooManyUploads(Conflict):
-    """アップロードが多すぎます / as many uploads are under way as may: import some of them, or wait a while."""
+    """アップロードが多すぎます。取り込むか、待ってください / too many uploads are under way: import some, or wait."""
 
     error_id = "ERR-TSUZUKI-0510"
 
 
 class SessionBusy(Conflict):
-    """セッションは実行中です / the session is being worked on already: wait for its end, or cancel it."""
+    """セッションは実行中です。終了を待つか中止してください / the session is being worked on already: wait or cancel."""
 
     error_id = "ERR-TSUZUKI-0505"
 
 
 class BatchOpen(SessionBusy):
-    """未回収のバッチがあります / a batch of the session is not collected: resume without options does that first."""
+    """未回収のバッチがあります。先に指定なしで再開してください / a batch is open: resume without options first."""
+
+
+class BatchesDamaged(BadUsage):
+    """import/batches.jsonl に失われた行があります / import/batches.jsonl has lost a line."""
+
+    error_id = "ERR-TSUZUKI-0521"
+
+    def __init__(self, batch: str) -> None:
+        super().__init__(
+            f"import/batches.jsonl に、バッチ {batch} の質問の行がありません。コピーから戻すか、このファイルを削除して"
+            "ください（削除すると同じ質問に再び料金がかかります） / "
+            f"import/batches.jsonl has lost the line that says what batch {batch} was asked: put it back from a copy, "
+            "or remove the file (then it is asked, and paid for, again, unless the database knows it)"
+        )
 
 
 class NothingFailed(BadRequest):
-    """失敗した会話はありません / no conversation of that session has failed: there is nothing to retry."""
+    """失敗した会話がないため、再試行するものはありません / no conversation has failed: there is nothing to retry."""
 
     error_id = "ERR-TSUZUKI-0506"
     http_status = 400
@@ -97,8 +178,14 @@ class EmptyAnswer(TsuzukiError):
     error_id = "ERR-TSUZUKI-0507"
 
 
+class ExtractDamaged(TsuzukiError):
+    """抽出した会話が壊れています。再開すると抽出し直します / what extract put out is damaged: resume does it anew."""
+
+    error_id = "ERR-TSUZUKI-0522"
+
+
 class NoAnswer(TsuzukiError):
-    """バッチから回答がありませんでした / the batch has no answer to this: retry it."""
+    """バッチから回答がありませんでした。再試行してください / the batch has no answer to this: retry it."""
 
     error_id = "ERR-TSUZUKI-0414"
 

@@ -4,6 +4,7 @@ import errno
 from types import TracebackType
 from typing import Final
 
+from tsuzuki.apps.notes.refusals import both
 from tsuzuki.errors import StoreUnavailable
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -23,5 +24,12 @@ class room:  # noqa: N801 - said as `with room():`
         """Raises that error in place of the disk's."""
         if isinstance(error, OSError) and error.errno in PASSING:
             why = error.strerror or "it cannot be written to"
-            advice = "free some space" if error.errno in FULL else "make it writable again"
-            raise StoreUnavailable(f"the disk of the notes: {why}; {advice}, and it goes on") from error
+            full = error.errno in FULL
+            advice = "free some space" if full else "make it writable again"
+            remedy = "空き容量を増やして" if full else "書き込めるようにして"
+            raise StoreUnavailable(
+                both(
+                    f"ノートのディスクに書き込めません（{why}）。{remedy}ください。その後、続きから始まります",
+                    f"the disk of the notes: {why}; {advice}, and it goes on",
+                )
+            ) from error

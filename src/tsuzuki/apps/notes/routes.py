@@ -14,14 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from tsuzuki import Run, settings
 from tsuzuki.apps.notes import looking
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Standing, Started
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Started
+from tsuzuki.apps.notes.refusals import both
+from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.errors import BadUsage
 from tsuzuki.visits import Visit, visit
 
 _PROBLEM: Final[dict[str, Any]] = {"application/problem+json": {}}
 router: Final = APIRouter(responses={404: {"description": "There is no such session", "content": _PROBLEM}})
 PIECE: Final = 1 << 20
-Limit = Annotated[int, Field(ge=0, le=2**31)]
+Limit = Annotated[int, Field(ge=1, le=2**31)]
 
 
 async def desk(visit: Annotated[Visit, Depends(visit)]) -> Desk:
@@ -78,15 +81,15 @@ class NewImport(Shape):
     """How many conversations are asked about at once; 0: as it is set."""
     failure_threshold: float | None = Field(default=None, ge=0, le=100)
     """The share of failures, in percent, above which the import stops; null: it never does."""
-    limit: Limit = 0
-    """How many notes are made at most; 0: all."""
+    limit: Limit | None = None
+    """How many notes are made at most; null: all."""
 
 
 class TryAgain(Shape):
     """How to go on: with a limit, at most so many notes are made."""
 
-    limit: Limit = 0
-    """How many notes are made at most; 0: all."""
+    limit: Limit | None = None
+    """How many notes are made at most; null: all."""
 
 
 class GoOn(TryAgain):
@@ -94,6 +97,12 @@ class GoOn(TryAgain):
 
     chunk: bool = False
     """Whether long conversations are cut from here on."""
+
+
+@router.get("/limits", summary="What an import may name and bring")
+def limits(desk: AtDesk) -> dict[str, Any]:
+    """Tells whether `export` and `vault`, paths on the gateway's machine, are taken, and how large an upload may be."""
+    return {"paths": not desk.tenant, "max_upload_bytes": int(settings.value("TSUZUKI_NOTES_MAX_UPLOAD_BYTES"))}
 
 
 @router.get("/sessions", summary="List sessions")
@@ -106,13 +115,19 @@ async def list_sessions(desk: AtDesk) -> list[Standing]:
 async def start(asked: NewImport, desk: AtDesk) -> dict[str, Any]:
     """Makes a session and answers at once; workers make the notes."""
     if desk.tenant and (asked.export or asked.vault):  # a path reaches whatever this machine can read
-        raise BadUsage("with API keys no paths are taken: upload the export, and download the notes")
+        raise BadUsage(
+            "API キーを使う場合、パスは指定できません。エクスポートはアップロードし、ノートはダウンロードして"
+            "ください / with API keys no paths are taken: upload the export, and download the notes"
+        )
     if bool(asked.export) == bool(asked.upload):
-        raise BadUsage("an import is of one thing: say `export`, a path, or `upload`, the id of an upload")
+        raise BadUsage(
+            "`export`（パス）か `upload`（アップロードの ID）のどちらか一方を指定してください / "
+            "an import is of one thing: say `export`, a path, or `upload`, the id of an upload"
+        )
     options = asked.model_dump(exclude={"export", "upload", "vault", "limit"})
     export = _path(asked.export) if asked.export else await asyncio.to_thread(desk.uploads.file, asked.upload)
     wanted = Asked(export=export, vault=_path(asked.vault) if asked.vault else None, **options)
-    started = await desk.start(wanted, limit=asked.limit)
+    started = await desk.start(wanted, limit=asked.limit or 0)
     if asked.upload:  # the session keeps it
         await asyncio.to_thread(desk.uploads.drop, asked.upload)
     return _told(started)
@@ -155,7 +170,12 @@ def remove_upload(upload_id: str, desk: AtDesk) -> None:
 def _path(text: str) -> Path:
     path = Path(text).expanduser() if "\0" not in text else Path()
     if not path.is_absolute():
-        raise BadUsage(f"{text!r} is no absolute path: the gateway may be in another folder than you")
+        raise BadUsage(
+            both(
+                f"{text!r} は絶対パスではありません。ゲートウェイは別のフォルダで動いている場合があります",
+                f"{text!r} is no absolute path: the gateway may be in another folder than you",
+            )
+        )
     return path
 
 
@@ -168,26 +188,38 @@ async def look(session_id: SessionId, desk: AtDesk) -> Standing:
 @router.get("/sessions/{session_id}/failed", summary="What failed, and why")
 def failed(session_id: SessionId, desk: AtDesk) -> list[looking.Failed]:
     """Lists the conversations that have failed and were not done since."""
-    return looking.failed_items(desk.sessions.find(session_id))
+    return looking.failed_items(desk.sessions.find(session_id).checked())
 
 
 @router.get("/sessions/{session_id}/items", summary="The items of a session")
 def items(
     session_id: SessionId,
     desk: AtDesk,
+    *,
     state: Annotated[str, Query(pattern="^(|success|failed|skipped|pending)$")] = "",
+    reason: Annotated[str, Query(max_length=1000)] = "",
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
-    """Lists items with what became of each; `state` chooses some."""
-    found = [each for each in looking.items(desk.sessions.find(session_id)) if state in ("", each["state"])]
-    return {"total": len(found), "items": found[offset : offset + limit]}
+    """Lists items with what became of each; `state` and `reason` (such as `too_large`) choose some."""
+    session = desk.sessions.find(session_id).checked()
+    found = [each for each in looking.items(session) if state in ("", each["state"]) and reason in ("", each["reason"])]
+    return {"total": len(found), "items": _with_stages(session, found[offset : offset + limit])}
+
+
+def _with_stages(session: Session, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Says of items that failed in which stage they did."""
+    failed = looking.failures(session.stage_log) if any(each["state"] == "failed" for each in found) else {}
+    return [
+        {**each, "stage": str(failed[each["item_id"]].get("stage", ""))} if each["item_id"] in failed else each
+        for each in found
+    ]
 
 
 @router.get("/sessions/{session_id}/trace", summary="All that happened to one item")
 def trace(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]:
     """Tells the records, failures and note of an item, by its id, the beginning of its id, or its title."""
-    return looking.traced(desk.sessions.find(session_id), item)
+    return looking.traced(desk.sessions.find(session_id).checked(), item)
 
 
 @router.get("/sessions/{session_id}/note", summary="A note")
@@ -199,7 +231,7 @@ async def note(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]
 @router.get("/sessions/{session_id}/notes.zip", summary="All notes", response_class=StreamingResponse)
 def download(session_id: SessionId, desk: AtDesk) -> StreamingResponse:
     """Gives the notes of a session as a ZIP."""
-    session = desk.sessions.find(session_id)
+    session = desk.sessions.find(session_id).checked()
     name = quote(f"{Path(str(session.about['source'])).stem}-notes.zip")
     said = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
     return StreamingResponse(_pieces(looking.packed(session)), media_type="application/zip", headers=said)
@@ -217,14 +249,14 @@ async def resume(session_id: SessionId, desk: AtDesk, asked: GoOn | None = None)
     """Goes on: what is done is passed over, what failed is tried again."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     asked = asked or GoOn()
-    return _told(await desk.resume(session, limit=asked.limit, chunk=asked.chunk))
+    return _told(await desk.resume(session, limit=asked.limit or 0, chunk=asked.chunk))
 
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
 async def retry(session_id: SessionId, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
-    return _told(await desk.retry(session, limit=asked.limit if asked else 0))
+    return _told(await desk.retry(session, limit=(asked and asked.limit) or 0))
 
 
 @router.post("/sessions/{session_id}/cancel", summary="Cancel the work on a session")

@@ -3,8 +3,9 @@
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +15,10 @@ import msgspec
 
 from tsuzuki import privacy, settings
 from tsuzuki.apps.notes import sources
+from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import NoInput, SessionBusy, SessionNotFound
-from tsuzuki.apps.notes.room import room
+from tsuzuki.apps.notes.refusals import InTheWay, NoInput, SessionBusy, SessionNotFound, both
+from tsuzuki.apps.notes.room import PASSING, room
 from tsuzuki.apps.notes.sources.archive import Folder
 from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
 from tsuzuki.errors import BadUsage
@@ -60,8 +62,15 @@ class Session:
         return int(self.about.get("since", 0))
 
     def lead_to(self, vault: Path) -> None:
-        """Lets notes go to another vault from here on."""
+        """Lets notes go to another vault from here on, which need not be there yet."""
+        with suppress(OSError):  # one that cannot be made is told of as one that is gone
+            vault.mkdir(parents=True, exist_ok=True)
         self.change(vault=str(vault.resolve()))
+
+    @property
+    def lost_its_vault(self) -> bool:
+        """Whether notes were written into a vault that is not there: an empty one in its place would hide that."""
+        return self.loaded.is_file() and self.loaded.stat().st_size > 0 and not self.vault.is_dir()
 
     def change(self, **fields: Any) -> None:
         """Changes what `session.json` says."""
@@ -88,6 +97,11 @@ class Session:
         return self.phase / "steps.jsonl"
 
     @property
+    def batches_log(self) -> Path:
+        """What was asked in batches."""
+        return self.phase / "batches.jsonl"
+
+    @property
     def extracted(self) -> Path:
         """The folder of what extract put out."""
         return self.phase / "extract/output"
@@ -109,15 +123,24 @@ class Session:
         name = self.about.get("input", {}).get("name", "")
         found = place / name if self.about.get("input", {}).get("kind") == "file" else place
         if not found.exists() or (found.is_dir() and not any(found.iterdir())):
-            raise NoInput(f"[Error] No input files in session {self.session_id}: put the export into {place}")
+            raise NoInput.because(
+                f"セッション {self.session_id} にエクスポートがありません。{place} に置いてください",
+                f"session {self.session_id} has none: put the export into {place}",
+            )
         return found
 
     def state(self) -> dict[str, Any]:
-        """Gives what `phase.json` says."""
+        """Gives what `phase.json` says; the log knows the same, so that one that is broken or lost stops nobody."""
         try:
-            return _read(self.phase / "phase.json")
-        except SessionNotFound:
-            return {"phase": "import", "status": PhaseStatus.PENDING.value}
+            found = _read(self.phase / "phase.json")
+            PhaseStatus(found["status"])
+        except InTheWay:
+            raise
+        except (SessionNotFound, BadUsage, KeyError, ValueError):
+            begun = self.stage_log.is_file() and self.stage_log.stat().st_size > 0
+            status = PhaseStatus.PARTIAL if begun else PhaseStatus.PENDING
+            return {"phase": "import", "status": status.value}
+        return found
 
     def enter(self, status: PhaseStatus, statistics: PhaseStatistics | None = None, **more: Any) -> None:
         """Writes how the phase stands."""
@@ -130,9 +153,24 @@ class Session:
         }  # fmt: skip
         _write(self.phase / "phase.json", {**kept, "status": status.value, **figures, **more})
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it may consist of, beside the export."""
+        extracted = (self.extracted / name for name in (ITEMS, INDEX, COMPLETE))
+        logs = self.stage_log, self.error_log, self.steps_log, self.batches_log
+        own = self.folder / "session.json", self.phase / "phase.json", self.phase / "lock"
+        return (*own, *logs, *extracted, self.transformed, self.loaded)
+
+    def checked(self, *, writing: bool = False) -> "Session":
+        """Gives itself; refuses where something stands in the place of one of its files that is none, or not ours."""
+        for path in self.files:
+            _look_at(path, os.O_RDWR if writing else os.O_RDONLY)
+        return self
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Holds the session while it is worked on; whoever else tries is refused. A dead process holds nothing."""
+        self.checked(writing=True)
         descriptor = os.open(self.phase / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,7 +217,10 @@ class Sessions:
         """Finds an id that nobody has; two sessions in one second get two ids."""
         privacy.make_folder(self.root)
         if folder is not None and folder.exists() and any(folder.iterdir()):
-            raise BadUsage(f"{folder} is not empty: --session-dir names a folder for this session alone")
+            raise BadUsage(
+                f"{folder} は空ではありません。--session-dir にはこのセッション専用のフォルダを指定してください / "
+                f"{folder} is not empty: --session-dir names a folder for this session alone"
+            )
         for later in range(_MOST_TRIES):
             session_id = session_id_at(CLOCK.now() + later)
             place, link = self.root / session_id, self.root / f"{session_id}{_LINK}"
@@ -194,20 +235,23 @@ class Sessions:
                     return session_id, folder.resolve()
             except FileExistsError:
                 continue
-        raise BadUsage("there are too many sessions of this hour: remove some with `tsuzuki notes clean`")
+        raise BadUsage(
+            "この時間のセッションが多すぎます。`tsuzuki notes clean` で削除してください / "
+            "there are too many sessions of this hour: remove some with `tsuzuki notes clean`"
+        )
 
     def find(self, session_id: str) -> Session:
         """Finds a session by its id."""
         link = self.root / f"{checked_session_id(session_id)}{_LINK}"
         folder = Path(link.read_text(encoding="utf-8")) if link.exists() else self.root / session_id
-        if not (folder / "session.json").exists():
+        if not os.path.lexists(folder / "session.json"):
             raise SessionNotFound(session_id)
         return Session(folder)
 
     def adopt(self, folder: Path) -> Session:
         """Takes in a session folder from elsewhere, so that it is known by its id."""
-        session = Session(folder.resolve())
-        if not (folder / "session.json").exists():
+        session = Session(folder.resolve()).checked()
+        if not os.path.lexists(folder / "session.json"):
             raise SessionNotFound(str(folder))
         session_id = checked_session_id(session.session_id)
         privacy.make_folder(self.root)
@@ -271,13 +315,39 @@ def _link(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
 
 
+def _look_at(path: Path, how: int) -> None:
+    """Refuses what cannot be opened as a file; where there is nothing, one can be made."""
+    try:
+        descriptor = os.open(path, how | os.O_NONBLOCK)  # who opens a pipe otherwise waits for its other end
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno in PASSING:
+            return  # that is the disk's, which says so to whoever writes
+        raise InTheWay(path, error) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InTheWay(path)
+    finally:
+        os.close(descriptor)
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except FileNotFoundError:
         raise SessionNotFound(str(path.parent)) from None
+    except OSError as error:
+        if error.errno in PASSING:
+            raise
+        raise InTheWay(path, error) from None
     except msgspec.MsgspecError as error:
-        raise BadUsage(f"{path} は壊れています / {path} is broken ({error}): mend or remove it") from None
+        raise BadUsage(
+            both(
+                f"{path} は壊れています（{error}）。直すか削除してください",
+                f"{path} is broken ({error}): mend or remove it",
+            )
+        ) from None
     return found
 
 

@@ -1,11 +1,13 @@
 """The two logs of a phase: `pipeline_stages.jsonl`, a line for each item and stage, and `error_details.jsonl`."""
 
 import os
+import re
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -114,8 +116,8 @@ def error_detail(item: ProcessingItem, at: Place, error: Exception) -> dict[str,
     }
 
 
-class _Line:
-    """A line on its way; `begins` is below 0 until it is written."""
+class _Piece:
+    """Lines of one caller on their way; `begins` is below 0 until they are written."""
 
     __slots__ = ("begins", "error", "text")
 
@@ -133,7 +135,10 @@ def message_of(error: Exception) -> str:
     """Says what went wrong, without secrets."""
     text = str(error)
     if isinstance(error, StepFailure):  # which step it was is known; what went wrong there is to be told
-        text = text.removeprefix(f"{error.task} failed: {error.error_type}: ")
+        step = (
+            rf"{re.escape(error.task)}(?:\[.*?\])? failed(?: after \d+ tries)?: {re.escape(error.error_type)}(?:: |$)"
+        )
+        text = re.sub(rf"\A{step}", "", text, count=1, flags=re.DOTALL) or error.error_type
     return redact(text or type(error).__name__)[:_LONGEST_MESSAGE]
 
 
@@ -147,7 +152,7 @@ class Lines:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)  # somebody may have removed what a stage put out
         self._turn, self._syncing = threading.Lock(), threading.Lock()
-        self._waiting: deque[_Line] = deque()
+        self._waiting: deque[_Piece] = deque()
         self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = CLOCK.monotonic()
         self._dirty = self._torn = False
@@ -167,36 +172,38 @@ class Lines:
         [place] = self.extend([msgspec.json.encode(plain)])
         return place
 
-    def extend(self, encoded: Iterable[bytes]) -> list[tuple[int, int]]:
+    def extend(self, encoded: Sequence[bytes]) -> list[tuple[int, int]]:
         """Writes lines in one piece; gives where each begins, and its length."""
-        own = [_Line(line + b"\n") for line in encoded]
-        self._waiting.extend(own)
+        if not encoded:
+            return []
+        own = _Piece(b"\n".join((*encoded, b"")))
+        self._waiting.append(own)
         with self._turn:
-            if own and own[-1].begins < 0 and own[-1].error is None:
+            if own.begins < 0 and own.error is None:
                 self._write_waiting()
         if CLOCK.monotonic() - self._synced >= SYNC_EVERY and self._syncing.acquire(blocking=False):
             try:
                 self._sync()
             finally:
                 self._syncing.release()
-        for line in own:
-            if line.error is not None:
-                raise line.error
-        return [(line.begins, len(line.text)) for line in own]
+        if own.error is not None:
+            raise own.error
+        lengths = [len(line) + 1 for line in encoded]
+        return list(zip(accumulate(lengths[:-1], initial=own.begins), lengths, strict=True))
 
     def _write_waiting(self) -> None:
         group = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        text = b"".join(line.text for line in group)
+        text = b"".join(piece.text for piece in group)
         try:
             self._write(b"\n" + text if self._torn else text)
         except (OSError, StoreClosed) as error:
             self._torn = True
-            for line in group:
-                line.error = error
+            for piece in group:
+                piece.error = error
             return
         self._torn, begins = False, self.size - len(text)
-        for line in group:
-            line.begins, begins = begins, begins + len(line.text)
+        for piece in group:
+            piece.begins, begins = begins, begins + len(piece.text)
 
     def read(self, begins: int, length: int) -> bytes:
         """Reads a line."""

@@ -4,17 +4,20 @@ Steps get an item and give it back; they know nothing of sessions, logs and resu
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from contextvars import ContextVar
+from itertools import islice
+from types import TracebackType
 from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.apps.notes.completed import CompletedItemsCache
+from tsuzuki.apps.notes.batches import Batches, Group, process_of
+from tsuzuki.apps.notes.completed import done_in, told_here
 from tsuzuki.apps.notes.gathering import Gathering, Together
-from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType
+from tsuzuki.apps.notes.items import COST, ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
-from tsuzuki.apps.notes.looking import failed_before, failed_until, failures
+from tsuzuki.apps.notes.looking import batch_groups, cost_of, failed_before, failures
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
@@ -34,6 +37,48 @@ BENCH: ContextVar["Workbench"] = ContextVar("notes_bench")
 LENT: ContextVar[Lent] = ContextVar("notes_lent")
 """Who lends a hand to the import around this code."""
 FAILED_ONLY: Final = "failed"
+GROUP: Final = 1000
+"""How many conversations go into a batch: their questions are in memory together."""
+_read: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _AtWork:
+    """Lets items be worked on. What a closed session refuses has not failed: the run has stopped, and goes on."""
+
+    __slots__ = ("_bench",)
+
+    def __init__(self, bench: "Workbench") -> None:
+        self._bench = bench
+
+    def __enter__(self) -> None:
+        """Begins."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Raises that in place of what was refused."""
+        if self._bench.closed and isinstance(error, Exception) and not isinstance(error, StoreError):
+            raise StoreClosed("the session is closed: the run has stopped, and goes on") from error
+
+
+class _Attempt:
+    """Lets a step work on an item; what fails is recorded. (As a generator it would take longer than the step.)"""
+
+    __slots__ = ("_at", "_began", "_bench", "_item")
+
+    def __init__(self, bench: "Workbench", item: ProcessingItem, at: Place) -> None:
+        self._bench, self._item, self._at = bench, item, at
+
+    def __enter__(self) -> float:
+        """Gives when it began."""
+        self._item.status, self._item.current_step = ItemStatus.IN_PROGRESS, self._at.step
+        self._began = CLOCK.monotonic()
+        return self._began
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Records a failure, with all that is known of it; where the run is stopped, and goes on, there is none."""
+        if error is None:
+            self._item.status = ItemStatus.COMPLETED
+        elif isinstance(error, Exception) and not isinstance(error, StoreError):
+            self._bench.failed(self._item, self._at, error, CLOCK.monotonic() - self._began)
 
 
 class Workbench:
@@ -42,6 +87,7 @@ class Workbench:
     def __init__(self, session: Session) -> None:
         about = session.about
         self.session = session
+        self._told = told_here()
         self.session_id = str(about["session_id"])
         self.options: dict[str, Any] = dict(about["options"])
         self.vault = session.vault
@@ -59,18 +105,29 @@ class Workbench:
         """Their items, without what was said: they are not read a second time."""
         stages = (StageType.TRANSFORM, StageType.LOAD)
         self._contexts = {stage: self._context(stage) for stage in stages}
-        self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id)
+        offline = self.options.get("provider") == "offline"  # what a model was paid for is not given up for that
+        known = () if offline else self.extracted.entries
+        self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id, known)
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
         self._failed_before = failed_before(session, StageType.TRANSFORM)
+        made, filed = (self._extract.name, self._merge.name), self._write.name
+        self._places = {name: Place(self.session_id, StageType.TRANSFORM, name) for name in made}
+        self._places[filed] = Place(self.session_id, StageType.LOAD, filed)
         self._presses: Presses | None = None
-        self._closed = False
+        self.batches = Batches(session.batches_log, self.session_id, batch_groups(session))
+        self.left: dict[str, None] = {}
+        """What batches are to answer, and what is in none yet."""
+        self.closed = False
+        self.at_work = _AtWork(self)
         self.settled = 0
         """How many items of this run have ended."""
-        self.cost: float | None = None
+        self.cost = cost_of(session)
+        """What the session has cost so far."""
 
     def _context(self, stage: StageType, until: int | None = None, limit: int = 0) -> StageContext:
-        cache = CompletedItemsCache.from_jsonl(self.session.stage_log, stage, until=until)
+        cache = done_in(self.session.stage_log, stage, until=until, told=self._told)
+        cache.leave_out((entry.item_id, entry.parts) for entry in self.extracted.entries.values() if entry.parts)
         chunk = bool(self.options.get("chunk"))
         return StageContext(Phase(self.session_id), Stage(stage), False, limit or None, chunk, cache)
 
@@ -100,18 +157,41 @@ class Workbench:
             self._extract.made = lambda title, text: make.put((title, text))
             self._write.by(self._presses.written)
 
-    async def batched(self, ids: list[str], until: int) -> None:
-        """Has a batch answer what is to be asked about items; which these are a replay must find again."""
-        context, failed = self._context(StageType.TRANSFORM, until), failed_until(self.session, until)
+    def next_group(self) -> dict[str, Any]:
+        """Says what is asked about together next, and whether another run has begun that; nothing where all is."""
+        group = self.batches.next_group(self._asked_next)
+        return {} if group is None else {"name": group.name, "items": group.items, "inherited": group.owed}
 
-        def asked_about() -> Iterator[ProcessingItem]:
-            for item_id in ids:
-                if not context.passes_over(item_id):
-                    item = self.extracted.item(item_id)
-                    item.metadata["failed_before"] = failed[item_id]
-                    yield item
+    def _asked_next(self) -> dict[str, int]:
+        context = self._contexts[StageType.TRANSFORM]
+        undone = (item_id for item_id in self.left if not context.passes_over(item_id))
+        return {item_id: self._failed_before[item_id] for item_id in islice(undone, GROUP)}
 
-        self._extract.given = await self._extract.answered(asked_about())
+    async def batched(self, group: Group, *, inherited: bool) -> list[str]:
+        """Has batches answer what is asked about a group; gives those of its items that this run works on."""
+        process = process_of(self.batches, group, inherited=inherited)
+        answers = await self._extract.answered(self._asked_about(group), process)
+        self._extract.given = {  # what was in vain, and is tried again, is asked directly
+            item_id: answer
+            for item_id, answer in answers.items()
+            if answer.ok or self._failed_before[item_id] <= group.items[item_id]
+        }
+        worked_on = [item_id for item_id in group.items if item_id in self.left]
+        for item_id in worked_on:
+            del self.left[item_id]
+        return worked_on
+
+    def _asked_about(self, group: Group) -> Iterator[ProcessingItem]:
+        for item_id, failed in group.items.items():
+            item = self.extracted.item(item_id)
+            item.metadata["failed_before"] = failed
+            yield item
+
+    def settle(self, group: Group, ids: list[str]) -> None:
+        """Notes that a group has become notes, or failures, after these were worked on: unless some are left."""
+        among, context = set(ids), self._contexts[StageType.LOAD]
+        if all(item_id in among or context.passes_over(item_id) for item_id in group.items):
+            self.batches.settle(group)
 
     async def transform(self, item_id: str) -> dict[str, Any]:
         """Makes the note of an item, or gives the one that was made."""
@@ -123,17 +203,17 @@ class Workbench:
         step = self._merge if item.is_parent else self._extract
         for part in item.metadata.get("chunk_item_ids", ()):
             await self._made_again(part)
-        at = Place(self.session_id, StageType.TRANSFORM, step.name)
-        with self._attempt(item, at) as began:
+        at = self._places[step.name]
+        with _Attempt(self, item, at) as began, room():
             item, note = await step.run(item)
         characters = {"before_chars": len(item.content or ""), "after_chars": len(item.transformed_content or "")}
         record = line_of(item, at, "success", CLOCK.monotonic() - began, **characters)
-        plain = {"note": msgspec.json.decode(msgspec.json.encode(note)), "record": record}
-        await self._made.write(item_id, plain, record)
-        self._done(context, record)
+        output = await self._made.write(item_id, {"note": note, "record": record}, record)
+        self._done(context, item_id)
+        self._pay(note.cost)
         item.content = item.transformed_content = None
         self._items[item_id] = item
-        return {"item_id": item_id, **plain}
+        return _read(output)
 
     async def load(self, item_id: str) -> dict[str, Any]:
         """Writes the note of an item, or gives where it was written."""
@@ -142,13 +222,13 @@ class Workbench:
         if context.passes_over(item_id) and (kept := self.loaded.get(item_id)) is not None:
             return kept
         item, note = item or self.extracted.item(item_id), self._note(item_id, made)
-        at = Place(self.session_id, StageType.LOAD, self._write.name)
-        with self._attempt(item, at) as began:
+        at = self._places[self._write.name]
+        with _Attempt(self, item, at) as began, room():
             item = await self._write.run(item, note)
         record = line_of(item, at, "success", CLOCK.monotonic() - began)
         plain = {"path": str(item.output_path), "title": note.title, "record": record}
         await self._filed.write(item_id, plain, record)
-        self._done(context, record)
+        self._done(context, item_id)
         return {"item_id": item_id, **plain}
 
     def _note(self, item_id: str, made: dict[str, Any] | None) -> Note:
@@ -161,7 +241,13 @@ class Workbench:
         """Makes the note of a chunk anew that was written, and whose output somebody has removed since."""
         if self._contexts[StageType.LOAD].passes_over(item_id) and self._part(item_id) is None:
             self.ready[item_id] = await self.transform(item_id)
+            self._undo(StageType.LOAD, item_id)  # its file and the whole say the same
             await self.load(item_id)
+
+    def _undo(self, stage: StageType, item_id: str) -> None:
+        cache = self._contexts[stage].completed_cache
+        if cache is not None:
+            cache.items.discard(item_id)
 
     def _part(self, item_id: str) -> Part | None:
         note, file = self.transformed.get(item_id), self.loaded.get(item_id)
@@ -169,41 +255,22 @@ class Workbench:
             return None
         return msgspec.convert(note["note"], Note), str(file["path"])
 
-    @contextmanager
-    def _attempt(self, item: ProcessingItem, at: Place) -> Iterator[float]:
-        """Lets a step work on an item; a failure is recorded, with all that is known of it, and raised."""
-        began = CLOCK.monotonic()
-        item.status, item.current_step = ItemStatus.IN_PROGRESS, at.step
-        try:
-            with room():
-                yield began
-        except StoreError:  # it has not failed: the run is stopped, and goes on
-            raise
-        except Exception as error:
-            item.status, item.error = ItemStatus.FAILED, message_of(error)
-            took = CLOCK.monotonic() - began
-            self.errors.append(error_detail(item, at, error))
-            self.log.append(line_of(item, at, "failed", took, error_message=item.error))
-            raise
-        item.status = ItemStatus.COMPLETED
+    def failed(self, item: ProcessingItem, at: Place, error: Exception, took: float) -> None:
+        """Records a failure, with all that is known of it."""
+        item.status, item.error = ItemStatus.FAILED, message_of(error)
+        self.errors.append(error_detail(item, at, error))
+        self._pay(item.metadata.get(COST))
+        self.log.append(line_of(item, at, "failed", took, error_message=item.error))
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Lets an item be worked on. What a closed session refuses has not failed: the run has stopped, and goes on."""
-        try:
-            yield
-        except Exception as error:
-            if self._closed and not isinstance(error, StoreError):
-                raise StoreClosed("the session is closed: the run has stopped, and goes on") from error
-            raise
+    def _pay(self, cost: float | None) -> None:
+        self.cost = self.cost if cost is None else (self.cost or 0.0) + cost
 
     def _recorded(self, context: StageContext, record: dict[str, Any]) -> None:
         """Writes the line of a success; its output is there already."""
         self.log.append(record)
-        self._done(context, record)
+        self._done(context, record["item_id"])
 
-    def _done(self, context: StageContext, record: dict[str, Any]) -> None:
-        item_id = record["item_id"]
+    def _done(self, context: StageContext, item_id: str) -> None:
         if context.completed_cache is not None:
             known = self.extracted.entries.get(item_id)  # one text for each item, however often it was read
             context.completed_cache.items.add(known.item_id if known else item_id)
@@ -239,7 +306,7 @@ class Workbench:
 
     def close(self) -> None:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
-        self._closed = True
+        self.closed = True
         with ExitStack() as closed:  # the last is the first; one that cannot be synced keeps no other open
             for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed):
                 closed.callback(each.close)

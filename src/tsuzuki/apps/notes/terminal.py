@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -11,22 +12,30 @@ import click
 
 from tsuzuki import Run, Runs
 from tsuzuki.apps.notes import flows
-from tsuzuki.apps.notes.desk import Desk, Standing, Started
+from tsuzuki.apps.notes.completed import telling_once
+from tsuzuki.apps.notes.desk import Desk, Started
+from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import Crashed, NoInput, SessionNotFound
+from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound
 from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.terminal import submitting
 from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
+from tsuzuki.cli.narrow import broken
 from tsuzuki.cli.render import put
 from tsuzuki.cli.store import DEBUG, Store
 from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
 
 Result = TypeVar("Result")
 
-limit_option = click.option("--limit", default=0, type=click.IntRange(0), metavar="N", help="Make at most N notes.")
-folder_option = click.option(
-    "--session-dir", type=click.Path(path_type=Path, file_okay=False), help="The folder of the session."
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Make at most N notes [default: all].",
+    callback=lambda _, __, value: value or 0,  # the flow takes 0 for all; who says 0 means none, and would pay for all
 )
+folder_option = click.option("--session-dir", type=Named(file_okay=False), help="The folder of the session.")
 
 
 def elsewhere_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,23 +44,22 @@ def elsewhere_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--model", default="", help="Which model."),
         click.option("--base-url", default="", help="Where that is."),
         click.option("--llm", default="", metavar="NAME", help="Another provider from here on."),
-        click.option(
-            "--out", "vault", type=click.Path(path_type=Path, file_okay=False), help="Another vault from here on."
-        ),
+        click.option("--out", "vault", type=Named(file_okay=False), help="Another vault from here on."),
     ):
         command = option(command)
     return command
 
 
 def plainly(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Tells that there is no such session or input in the very words that scripts look for."""
+    """Tells that there is no such session or input in the very words that scripts look for; of a bad line once."""
 
     @functools.wraps(command)
     def told(*args: Any, **options: Any) -> Any:
         if click.get_current_context().meta.get(DEBUG):
             click.echo("warning: --debug is deprecated here: it only shows the traceback of an error", err=True)
         try:
-            return command(*args, **options)
+            with telling_once():
+                return command(*args, **options)
         except (SessionNotFound, NoInput) as error:
             click.echo(str(error), err=True)
             return error.exit_code
@@ -78,7 +86,7 @@ def found(desk: Desk, session_id: str, folder: Path | None = None) -> Session:
     """Finds the session that is meant: by its folder, by its id, or the newest."""
     if folder is not None:
         return desk.sessions.adopt(folder)
-    return desk.sessions.find(session_id) if session_id else desk.sessions.latest()
+    return (desk.sessions.find(session_id) if session_id else desk.sessions.latest()).checked()
 
 
 def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, quiet: bool, as_json: bool) -> int:
@@ -106,10 +114,11 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
     try:
         counts = with_progress(store, work, quiet=quiet or as_json)
     except RunFailure as failure:
-        raise Crashed(f"{_why(store, session_id) or failure} ({again.format(session_id)})") from failure
+        why, unreadable = _why(store, session_id)
+        raise Crashed(f"{why or failure} ({NEW_EXPORT if unreadable else again.format(session_id)})") from failure
     except (RunStopped, RunInterrupted) as stopped:
         word = "cancelled" if isinstance(stopped, RunStopped) else "interrupted"
-        click.echo(f"{word}: what has finished is kept; {again.format(session_id)}", err=True)
+        click.echo(broken(f"{word}: what has finished is kept; {again.format(session_id)}", sys.stderr), err=True)
         return stopped.exit_code
     return _told(store, session_id, counts, as_json=as_json)
 
@@ -124,20 +133,22 @@ def _told(store: Store, session_id: str, counts: PhaseStatistics | None, *, as_j
     else:
         click.echo(str(counts))
         cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
-        click.echo(f"session {session_id}: {stands.status}, notes are in {stands.vault}{cost}", err=True)
+        wrote = "notes are in" if counts is not None and counts.success_count else "nothing new was written into"
+        click.echo(f"session {session_id}: {stands.status}, {wrote} {stands.vault}{cost}", err=True)
         if counts is not None and counts.error_count:
             retry = ", tsuzuki notes retry tries again what failed" if stands.retryable_count else ""
-            click.echo(f"tsuzuki notes status tells why{retry}", err=True)
+            click.echo(broken(f"tsuzuki notes status tells why{retry}", sys.stderr), err=True)
     return exit_code(counts)
 
 
-def _why(store: Store, session_id: str) -> str:
-    """Says what the work on a session failed of, in the words of whoever found out."""
+def _why(store: Store, session_id: str) -> tuple[str, bool]:
+    """Says what the work on a session failed of, in the words of whoever found out; and whether that is the export."""
 
-    async def error(desk: Desk) -> str:
-        return (await desk.standing(desk.sessions.find(session_id))).error or ""
+    async def why(desk: Desk) -> tuple[str, bool]:
+        stands = await desk.standing(desk.sessions.find(session_id))
+        return stands.error or "", stands.export_unreadable
 
-    return on_desk(store, error) if session_id else ""
+    return on_desk(store, why) if session_id else ("", False)
 
 
 def exit_code(counts: PhaseStatistics | None) -> int:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from tsuzuki.apps.notes.refusals import both
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import BadUsage
 
@@ -35,7 +36,10 @@ def session_id_at(seconds: float) -> str:
 
 def checked_session_id(text: str) -> str:
     """Gives a session id back; one that is no moment is refused."""
-    wrong = f"{text[:60]!r} is no session id: it is a moment such as 20260126_100000"
+    wrong = both(
+        f"{text[:60]!r} はセッション ID ではありません。20260126_100000 のような日時です",
+        f"{text[:60]!r} is no session id: it is a moment such as 20260126_100000",
+    )
     if not _SHAPE.fullmatch(text):
         raise BadUsage(wrong)
     try:
@@ -47,12 +51,24 @@ def checked_session_id(text: str) -> str:
 
 def day_of(moment: Any) -> str:
     """Gives the day of a time as exports write it, Unix seconds or ISO 8601; "" where it is none."""
+    read = _moment_of(moment)
+    return "" if read is None else read.date().isoformat()
+
+
+def seconds_of(moment: Any) -> float | None:
+    """Gives such a time in Unix seconds; None where it is none."""
+    read = _moment_of(moment)
+    return None if read is None else read.replace(tzinfo=UTC).timestamp()
+
+
+def _moment_of(moment: Any) -> datetime | None:
+    """Reads such a time; what names no zone is taken for UTC."""
     try:
         if isinstance(moment, bool) or moment is None or moment == "":
-            return ""
+            return None
         if isinstance(moment, int | float):
-            return datetime.fromtimestamp(float(moment), UTC).date().isoformat()
+            return datetime.fromtimestamp(float(moment), UTC)
         read = datetime.fromisoformat(str(moment))
-        return (read if read.tzinfo is None else read.astimezone(UTC)).date().isoformat()
+        return read if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
-        return ""
+        return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tsuzuki import privacy, settings
-from tsuzuki.apps.notes.refusals import TooManyUploads, UploadGap, UploadNotFound
+from tsuzuki.apps.notes.refusals import TooManyUploads, UploadGap, UploadNotFound, both
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.errors import BadUsage, TooLarge
@@ -32,7 +32,13 @@ class Uploads:
     def begin(self, name: str) -> str:
         """Makes room for an export of that name; gives the id of the upload. What others left behind is removed."""
         if not name.strip(". ") or _BAD.search(name) or len(name.encode()) > _LONGEST_NAME:
-            raise BadUsage(f"{name[:80]!r} is no name of a file: it has no folder in it, and at most 200 bytes")
+            raise BadUsage(
+                both(
+                    f"{name[:80]!r} はファイル名として使えません。フォルダを含まない 200 バイト以内の名前にして"
+                    "ください",
+                    f"{name[:80]!r} is no name of a file: it has no folder in it, and at most 200 bytes",
+                )
+            )
         if self._sweep() >= MOST:
             raise TooManyUploads
         upload_id = secrets.token_hex(16)
@@ -47,10 +53,16 @@ class Uploads:
         path = self.file(upload_id)
         most = int(settings.value("TSUZUKI_NOTES_MAX_UPLOAD_BYTES"))
         if offset + len(piece) > most:
-            raise TooLarge(f"an export that is sent has at most {most} bytes (TSUZUKI_NOTES_MAX_UPLOAD_BYTES)")
+            raise TooLarge(
+                f"送信できるエクスポートは {most:,} バイトまでです（TSUZUKI_NOTES_MAX_UPLOAD_BYTES） / "
+                f"an export that is sent has at most {most:,} bytes (TSUZUKI_NOTES_MAX_UPLOAD_BYTES)"
+            )
         size = path.stat().st_size
         if offset > size:
-            raise UploadGap(f"途中のデータがありません / {size} bytes are there: go on from there, not from {offset}")
+            raise UploadGap(
+                f"途中のデータがありません。{offset:,} ではなく、受信済みの {size:,} バイトの続きから送ってください / "
+                f"{size} bytes are there: go on from there, not from {offset}"
+            )
         with room(), path.open("r+b") as file:
             file.seek(offset)
             file.write(piece)
@@ -62,7 +74,13 @@ class Uploads:
         place = self._root / upload_id
         found = list(place.iterdir()) if _ID.fullmatch(upload_id) and place.is_dir() else []
         if not found:
-            raise UploadNotFound(f"アップロードがありません / there is no upload {upload_id[:40]!r}: begin a new one")
+            shown = repr(upload_id[:40])
+            raise UploadNotFound(
+                both(
+                    f"アップロード {shown} はありません。最初からやり直してください",
+                    f"there is no upload {shown}: begin a new one",
+                )
+            )
         return found[0]
 
     def drop(self, upload_id: str) -> None:

@@ -5,6 +5,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,10 @@ class Sheet(NamedTuple):
     """The day where that of the conversation is not known."""
     session: str = ""
     """Whose file it is until it has its name."""
+    own: tuple[str, ...] = ()
+    """Names under which notes of the item are in the vault: one that nobody has edited is written anew."""
+    plain: bool = True
+    """Whether it may have the plain name; not where that is taken in another case."""
 
 
 def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True) -> list[str | Exception]:
@@ -130,10 +135,14 @@ def _check(prevented: Exception | None) -> None:
 
 
 def _named(fresh: str, folder: str, sheet: Sheet) -> str:
-    for name in candidates(sheet.stem, sheet.item_id):
+    names = islice(candidates(sheet.stem, sheet.item_id), not sheet.plain, None)
+    for name in chain(sheet.own, names) if sheet.own else names:
         if _placed(fresh, folder + name, sheet):
             return name
-    raise StoreUnavailable(f"every name for the note {sheet.stem!r} is taken in {folder}: move some of these files")
+    raise StoreUnavailable(
+        f"{folder} にはノート {sheet.stem!r} に使える名前が残っていません。ファイルをいくつか移してください / "
+        f"every name for the note {sheet.stem!r} is taken in {folder}: move some of these files"
+    )
 
 
 def _open(path: str, flag: int = os.O_TRUNC) -> int:
@@ -199,7 +208,9 @@ def _own(place: str, item_id: str) -> bool:
         about = os.lstat(place)
         if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST:
             return False
-        return is_own(Path(place).read_text(encoding="utf-8"), item_id)
+        with open(place, "rb", buffering=0) as file:  # noqa: PTH123 - many conversations have the same title
+            text = file.readall().decode()
+        return is_own(text.replace("\r\n", "\n") if "\r" in text else text, item_id)
     except (OSError, UnicodeDecodeError):
         return False
 

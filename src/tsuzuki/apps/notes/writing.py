@@ -1,6 +1,6 @@
 """The step of the load stage: notes go into the vault, those that come at the same moment together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from tsuzuki.apps.notes.gathering import Together
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.markdown import ORIGIN, Note
 from tsuzuki.apps.notes.names import safe
+from tsuzuki.apps.notes.shelf import Shelf, Writer
 from tsuzuki.apps.notes.vault import Sheet, written
 
 
@@ -16,13 +17,13 @@ class WriteFile:
 
     name = "write_file"
 
-    def __init__(self, vault: Path, created: str, session: str = "") -> None:
-        self._vault, self._created, self._session = vault, created, session
+    def __init__(self, vault: Path, created: str, session: str = "", items: Collection[str] = ()) -> None:
+        self._shelf, self._created, self._session = Shelf(vault, items), created, session
         self.by(written)
 
-    def by(self, writer: Callable[[Path, Sequence[Sheet]], Sequence[str | Exception]]) -> None:
+    def by(self, writer: Writer) -> None:
         """Has notes written by somebody else from here on."""
-        self._together = Together(partial(writer, self._vault))
+        self._together = Together(partial(self._shelf.written, writer))
 
     async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
         """Writes the note of an item; its own file is written anew, any other is left alone."""

@@ -84,6 +84,39 @@ def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene], tmp_p
     window.expected.append("400")
 
 
+def test_a_model_without_a_provider_is_refused_in_words_of_the_reader(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "export/conversations.json", [claude(1)])
+    scene = own_scene(workers=0, TSUZUKI_LLM_PROVIDER="offline")
+    for locale, export, model, begin, words in (
+        ("ja-JP", "エクスポート", "モデル", "取り込む", "プロバイダーも指定してください"),
+        ("en-US", "Export", "Model", "Import", "Name its provider too"),
+    ):
+        window = opened(scene.url, locale=locale)
+        window.expected.append("422")
+        window.go("/apps/notes")
+        window.page.get_by_label(export, exact=True).fill(str(path))
+        window.page.get_by_label(model, exact=True).fill("qwen3:8b")
+        window.page.get_by_role("button", name=begin).click()
+        window.sees(".note", words)
+    assert scene.get("/api/notes/sessions") == []
+
+
+def test_an_export_that_breaks_off_offers_no_resume(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "export/conversations.json", [claude(1), claude(2)])
+    path.write_text(path.read_text()[:-30])
+    scene = own_scene(TSUZUKI_LLM_PROVIDER="offline")
+    answer = scene.client.post("/api/notes/sessions", json={"export": str(path)})
+    window = opened(scene.url)
+    window.go(f"/apps/notes/sessions/{answer.json()['session_id']}")
+    expect(window.find('[data-state="CRASHED"]')).to_be_visible(timeout=PATIENCE)
+    expect(window.page.get_by_text("Get a new export")).to_be_visible()
+    expect(window.page.get_by_role("button", name="Go on")).to_have_count(0)
+
+
 def test_a_long_title_hides_no_column(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
     said = [{"sender": "human", "text": "word " * 6000}]
     long = [
@@ -106,3 +139,35 @@ def test_a_long_title_hides_no_column(opened: Open, own_scene: Callable[..., Sce
     assert cut.evaluate("button => button.offsetLeft - button.closest('.card').offsetLeft") > 8, (
         "it does not touch the edge"
     )
+
+
+def test_with_keys_a_file_is_sent_and_no_path_is_offered(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "export/conversations.json", [claude(1)])
+    scene = own_scene(workers=0, TSUZUKI_HTTP_AUTH="api_key", TSUZUKI_LLM_PROVIDER="offline")
+    keys = scene.room.start("keys", "create", "--tenant", "lab")
+    assert keys.ended() == 0
+    key = next(word for word in keys.out.read_text().split() if word.startswith("tsz_"))
+    window = opened(scene.url)
+    window.expected.append("401")
+    window.go("/apps/notes")
+    window.page.get_by_label("API key").fill(key)
+    with window.page.expect_response("**/api/notes/limits"):
+        window.page.get_by_role("button", name="Use this key").click()
+    begin = window.page.get_by_role("button", name="Import")
+    expect(begin).to_be_disabled()
+    for label in ("Export", "Vault"):
+        expect(window.page.get_by_label(label, exact=True)).to_have_count(0)
+    window.page.get_by_label("File", exact=True).set_input_files(str(path))
+    begin.click()
+    window.page.wait_for_url("**/sessions/20*")
+
+
+def test_a_session_that_is_none_is_told_in_one_language(opened: Open, own_scene: Callable[..., Scene]) -> None:
+    window = opened(own_scene(workers=0).url, locale="ja-JP")
+    window.expected.append("422")
+    window.go("/apps/notes/sessions/nonsense")
+    told = window.find("main")
+    expect(told).to_contain_text("セッション ID ではありません")
+    expect(told).not_to_contain_text("is no session id")

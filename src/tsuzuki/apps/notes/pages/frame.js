@@ -1,5 +1,5 @@
 // What the pages share: their addresses, and how states look.
-import { Bar, html, link, t } from "../../static/parts.js";
+import { Bar, Problem, Waiting, half, html, link, number, t, useRef, useState } from "../../static/parts.js";
 
 export const API = "/api/notes";
 const HOME = "/apps/notes";
@@ -18,4 +18,29 @@ export const State = ({ state }) => html`<span class=${`tone-${TONES[state] ?? "
 export const progress = (session) => (session.total_count || session.active) && html`<${Bar} done=${session.success_count} failed=${session.error_count} skipped=${session.skipped_count} total=${session.total_count} label=${t("notes.progress")} />`;
 
 /** @param {any} session */
-export const counts = (session) => ["success", "error", "skipped", "pending"].map((name) => `${t(`notes.${name}`)} ${session[`${name}_count`]}`).join(" · ");
+export const counts = (session) => ["success", "error", "skipped", "pending"].map((name) => `${t(`notes.${name}`)} ${number(session[`${name}_count`])}`).join(" · ");
+
+/** Until a page has something to show; what is wrong is told in the language of who reads. @param {{problem: Problem|null, again?: () => void}} props */
+export const Until = ({ problem, again }) => html`<${Waiting} problem=${problem && new Problem(problem.status, { detail: half(problem.message), error_id: problem.errorId, errors: problem.fields })} again=${again} />`;
+
+/**
+ * Lets one thing be done at a time: whether something is under way, and what does it unless something is. The second
+ * click of a double click comes before the page is drawn anew, so a disabled button alone would not keep it off.
+ * @returns {[boolean, (work: () => Promise<unknown>) => Promise<void>]}
+ */
+export function useOneAtATime() {
+  const under = useRef(false);
+  const [busy, setBusy] = useState(false);
+  const once = async (/** @type {() => Promise<unknown>} */ work) => {
+    if (under.current) return;
+    under.current = true;
+    setBusy(true);
+    try {
+      await work();
+    } finally {
+      under.current = false;
+      setBusy(false);
+    }
+  };
+  return [busy, once];
+}

@@ -1,6 +1,6 @@
 // One session: how far it is, what one can do with it, what failed and why, and its notes to look at.
-import { Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, Waiting, act, ask, half, html, number, t, useAsked, useState } from "../../static/parts.js";
-import { API, State, counts, progress, to } from "./frame.js";
+import { Card, CommandLine, Dialog, Empty, Fact, Page, RunLink, Stale, Table, act, ask, half, html, number, t, useAsked, useState } from "../../static/parts.js";
+import { API, State, Until, counts, progress, to, useOneAtATime } from "./frame.js";
 
 const SHOWN = 50;
 
@@ -8,26 +8,44 @@ const SHOWN = 50;
 export function Session({ id }) {
   const at = `${API}/sessions/${id}`;
   const asked = useAsked(at, { every: 1 });
+  const doing = useDoing(at, asked.again);
   const above = html`<a href=${to("/")}>${t("app.notes")}</a>`;
-  if (!asked.value) return html`<${Page} title=${id} above=${above}><${Waiting} problem=${asked.problem} again=${asked.again} /><//>`;
+  if (!asked.value) return html`<${Page} title=${id} above=${above}><${Until} problem=${asked.problem} again=${asked.again} /><//>`;
   const session = asked.value;
-  return html`<${Page} title=${session.source} above=${above} actions=${html`<${Actions} at=${at} session=${session} again=${asked.again} />`}>
+  return html`<${Page} title=${session.source} above=${above} actions=${html`<${Actions} at=${at} session=${session} doing=${doing} />`}>
     <${Stale} problem=${asked.problem} />
     <${Standing} session=${session} />
     <${Failed} at=${at} session=${session} />
-    <${Skipped} at=${at} session=${session} again=${asked.again} />
-    <${Items} at=${at} session=${session} />
+    <${Skipped} at=${at} session=${session} doing=${doing} />
+    <${Notes} at=${at} session=${session} />
     <${CommandLine} line=${`tsuzuki notes status ${id}`} />
   <//>`;
 }
 
-/** @param {{at: string, session: any, again: () => void}} props */
-function Actions({ at, session, again }) {
-  const send = (/** @type {string} */ verb) => () => act(() => ask(`${at}/${verb}`, { method: "POST" })).then(again);
-  if (session.active) return html`<button class="button danger" onClick=${send("cancel")}>${t("notes.cancel")}</button>`;
-  return html`${session.success_count > 0 && html`<button class="button" onClick=${() => act(() => download(at, session))}>${t("notes.download")}</button>`}
-    ${session.retryable_count > 0 && html`<button class="button" onClick=${send("retry")}>${t("notes.retry")}</button>`}
-    ${(session.status === "CRASHED" || session.pending_count + session.retryable_count > 0) && html`<button class="button primary" onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
+/** @typedef {{busy: boolean, once: (work: () => Promise<unknown>) => Promise<void>, send: (verb: string, body?: unknown) => (event: MouseEvent) => void}} Doing */
+
+/** What is done with a session: one thing at a time, whichever button is pressed. @param {string} at @param {() => void} again @returns {Doing} */
+function useDoing(at, again) {
+  const [busy, once] = useOneAtATime();
+  const send = (/** @type {string} */ verb, /** @type {unknown} */ body = undefined) => (/** @type {MouseEvent} */ event) => {
+    if (event.detail > 1) return; // where "Go on" was, "Cancel" may be by the second click of a double click
+    void once(() => act(() => ask(`${at}/${verb}`, { method: "POST", body })).then(again));
+  };
+  return { busy, once, send };
+}
+
+/** @param {{at: string, session: any, doing: Doing}} props */
+function Actions({ at, session, doing: { busy, once, send } }) {
+  if (session.active) return html`<button class="button danger" disabled=${busy} onClick=${send("cancel")}>${t("notes.cancel")}</button>`;
+  return html`${session.success_count > 0 && html`<button class="button" disabled=${busy} onClick=${() => once(() => act(() => download(at, session)))}>${t("notes.download")}</button>`}
+    ${session.retryable_count > 0 && !session.owed_batches.length && html`<button class="button" disabled=${busy} onClick=${send("retry")}>${t("notes.retry")}</button>`}
+    ${unfinished(session) && html`<button class="button primary" disabled=${busy} onClick=${send("resume")}>${t("notes.resume")}</button>`}`;
+}
+
+/** Whether there is something to go on with: also where it was stopped before it had read its export. @param {any} session */
+function unfinished(session) {
+  const stopped = session.status === "CRASHED" || (session.status !== "COMPLETED" && session.total_count === 0);
+  return !session.export_unreadable && (stopped || session.pending_count + session.retryable_count > 0);
 }
 
 /** @param {{session: any}} props */
@@ -40,39 +58,62 @@ function Standing({ session }) {
       <${Fact} name=${t("notes.provider")}>${session.provider}<//>
       <${Fact} name=${t("notes.vault")}>${session.vault}<//>
       ${session.cost !== null && html`<${Fact} name=${t("notes.cost")}>$${session.cost.toFixed(4)}<//>`}
+      ${session.owed_batches.length > 0 && html`<${Fact} name=${t("notes.owed")}>${session.owed_batches.map((/** @type {string} */ batch) => (batch === "unclear" ? t("notes.unclear") : batch)).join(", ")}<//>`}
       ${session.run_number && html`<${Fact} name=${t("notes.run")}><${RunLink} run=${session.run_number} /><//>`}
     </dl>
     ${session.error && html`<p class="notice tone-bad" role="alert">${half(session.error)}</p>`}
+    ${session.export_unreadable && html`<p>${t("notes.newExport")}</p>`}
   <//>`;
+}
+
+/** Tells items apart whose titles are the same. */
+const item = () => ({ name: "id", title: t("notes.item"), cell: (/** @type {any} */ row) => html`<small class="wordy">${row.item_id}</small>` });
+
+/**
+ * The items of a session that are in a state, a page at a time. How many there are is what the session says, so that no
+ * two numbers on the page differ; what is on the page follows a moment later.
+ * @param {{at: string, session: any, state: string, count: number, title: string, columns: any[], children?: any}} props
+ */
+function Items({ at, session, state, count, title, columns, children }) {
+  const [wanted, setFrom] = useState(0);
+  const from = Math.min(wanted, Math.floor(Math.max(count - 1, 0) / SHOWN) * SHOWN); // a retry leaves fewer pages
+  const asked = useAsked(count ? `${at}/items` : null, { query: { state, offset: from, limit: SHOWN }, every: session.active ? 1 : 0, when: !session.active && `${session.run_number} ${count}` }); // what was quick was never seen active
+  const rows = (count && asked.value?.items) || [];
+  const turn = (/** @type {number} */ by) => () => setFrom(from + by);
+  return html`<${Card} title=${`${title} (${number(count)})`} flush>
+      ${children}
+      ${rows.length ? html`<${Table} label=${title} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.item_id} />` : html`<${Empty} title=${t(count ? "notes.reading" : "notes.noNotes")} />`}
+    <//>
+    ${count > SHOWN && html`<p class="toolbar" role="group" aria-label=${title}>
+      <button class="button" disabled=${from === 0} onClick=${turn(-SHOWN)}>${t("notes.before")}</button>
+      <span>${number(from + 1)}–${number(Math.min(from + SHOWN, count))} / ${number(count)}</span>
+      <button class="button" disabled=${from + SHOWN >= count} onClick=${turn(SHOWN)}>${t("notes.after")}</button></p>`}`;
 }
 
 /** Conversations that failed, with their reasons. @param {{at: string, session: any}} props */
 function Failed({ at, session }) {
-  const asked = useAsked(session.error_count ? `${at}/failed` : null, { query: { n: session.error_count } });
-  if (!session.error_count || !asked.value) return null;
-  const columns = [
-    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => html`<span class="wordy">${row.title}</span>` },
-    { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => t(`notes.stage.${row.stage}`) },
-    { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => half(row.error_message) },
-  ];
-  return html`<${Card} title=${t("notes.failed")} flush>
-    <${Table} label=${t("notes.failed")} columns=${columns} rows=${asked.value.slice(0, SHOWN)} rowKey=${(/** @type {any} */ row) => row.item_id} />
-  <//>`;
-}
-
-/** Conversations that were passed over, and why; long ones can be cut. @param {{at: string, session: any, again: () => void}} props */
-function Skipped({ at, session, again }) {
-  const asked = useAsked(session.skipped_count ? `${at}/items` : null, { query: { state: "skipped", limit: SHOWN, n: session.skipped_count } });
-  if (!session.skipped_count || !asked.value) return null;
+  if (!session.error_count) return null;
   const columns = [
     { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => html`<span class="wordy">${row.title || row.item_id}</span>` },
+    item(),
+    { name: "stage", title: t("notes.stage"), cell: (/** @type {any} */ row) => t(`notes.stage.${row.stage}`) },
+    { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => html`<span class="wordy">${half(row.reason)}</span>` },
+  ];
+  return html`<${Items} at=${at} session=${session} state="failed" count=${session.error_count} title=${t("notes.failed")} columns=${columns} />`;
+}
+
+/** Conversations that were passed over, and why; long ones can be cut. @param {{at: string, session: any, doing: Doing}} props */
+function Skipped({ at, session, doing }) {
+  const may = session.skipped_count && !session.active && !session.owed_batches.length;
+  const long = useAsked(may ? `${at}/items` : null, { query: { state: "skipped", reason: "too_large", limit: 1 }, when: session.skipped_count });
+  if (!session.skipped_count) return null;
+  const columns = [
+    { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => html`<span class="wordy">${row.title || row.item_id}</span>` },
+    item(),
     { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => t(`notes.skip.${row.reason}`) },
   ];
-  const long = !session.active && asked.value.items.some((/** @type {any} */ row) => row.reason === "too_large");
-  const cut = () => act(() => ask(`${at}/resume`, { method: "POST", body: { chunk: true } })).then(again);
-  return html`<${Card} title=${t("notes.skippedTitle")} flush>
-    ${long && html`<p class="toolbar"><button class="button" onClick=${cut}>${t("notes.cut")}</button></p>`}
-    <${Table} label=${t("notes.skippedTitle")} columns=${columns} rows=${asked.value.items} rowKey=${(/** @type {any} */ row) => row.item_id} />
+  return html`<${Items} at=${at} session=${session} state="skipped" count=${session.skipped_count} title=${t("notes.skippedTitle")} columns=${columns}>
+    ${may && long.value?.total > 0 && html`<p class="toolbar"><button class="button" disabled=${doing.busy} onClick=${doing.send("resume", { chunk: true })}>${t("notes.cut")} (${number(long.value.total)})</button></p>`}
   <//>`;
 }
 
@@ -84,22 +125,13 @@ async function download(at, session) {
 }
 
 /** @param {{at: string, session: any}} props */
-function Items({ at, session }) {
-  const [from, setFrom] = useState(0);
+function Notes({ at, session }) {
   const [shown, setShown] = useState(/** @type {any} */ (null));
-  const asked = useAsked(`${at}/items`, { query: { state: "success", offset: from, limit: SHOWN }, every: session.active ? 2 : 0, when: !session.active && session.success_count }); // what was quick was never seen active
   const columns = [
     { name: "title", title: t("notes.note"), cell: (/** @type {any} */ row) => html`<button class="button bare" onClick=${() => setShown(row)}>${row.title}</button>` },
-    { name: "id", title: t("notes.item"), cell: (/** @type {any} */ row) => html`<small class="wordy">${row.item_id}</small>` },
+    item(),
   ];
-  const { total = 0, items = [] } = asked.value ?? {};
-  const turn = (/** @type {number} */ by) => () => setFrom(Math.max(from + by, 0));
-  return html`<${Card} title=${`${t("notes.notes")} (${number(total)})`} flush>
-      ${items.length ? html`<${Table} label=${t("notes.notes")} columns=${columns} rows=${items} rowKey=${(/** @type {any} */ row) => row.item_id} />` : html`<${Empty} title=${t("notes.noNotes")} />`}
-    <//>
-    ${total > SHOWN && html`<p class="toolbar">
-      <button class="button" disabled=${from === 0} onClick=${turn(-SHOWN)}>${t("notes.before")}</button>
-      <button class="button" disabled=${from + SHOWN >= total} onClick=${turn(SHOWN)}>${t("notes.after")}</button></p>`}
+  return html`<${Items} at=${at} session=${session} state="success" count=${session.success_count} title=${t("notes.notes")} columns=${columns} />
     ${shown && html`<${Preview} at=${at} item=${shown} close=${() => setShown(null)} />`}`;
 }
 
@@ -107,6 +139,6 @@ function Items({ at, session }) {
 function Preview({ at, item, close }) {
   const asked = useAsked(`${at}/note`, { query: { item: item.item_id } });
   return html`<${Dialog} title=${item.title} close=${close} side>
-    ${asked.value ? html`<p><small>${asked.value.path}</small></p><pre class="code">${asked.value.text || t("notes.gone")}</pre>` : html`<${Waiting} problem=${asked.problem} again=${asked.again} />`}
+    ${asked.value ? html`<p><small>${asked.value.path}</small></p><pre class="code">${asked.value.text || t("notes.gone")}</pre>` : html`<${Until} problem=${asked.problem} again=${asked.again} />`}
   <//>`;
 }

@@ -1,10 +1,10 @@
 // The sessions, the newest first, and a form that starts one.
-import { Card, CommandLine, Empty, Page, Stale, Table, Time, Waiting, act, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
-import { API, State, counts, progress, to } from "./frame.js";
+import { Card, CommandLine, Empty, Page, Stale, Table, Time, act, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
+import { API, State, Until, counts, progress, to, useOneAtATime } from "./frame.js";
 
 export function Sessions() {
   const asked = useAsked(`${API}/sessions`, { every: 2 });
-  if (!asked.value) return html`<${Page} title=${t("app.notes")}><${Waiting} problem=${asked.problem} again=${asked.again} /><//>`;
+  if (!asked.value) return html`<${Page} title=${t("app.notes")}><${Until} problem=${asked.problem} again=${asked.again} /><//>`;
   const columns = [
     { name: "session", title: t("notes.session"), cell: (/** @type {any} */ row) => html`<a href=${to(`/sessions/${row.session_id}`)}>${row.source}</a>` },
     { name: "created", title: t("notes.created"), cell: (/** @type {any} */ row) => html`<${Time} at=${Date.parse(row.created_at) / 1000} />` },
@@ -38,34 +38,49 @@ async function uploaded(file, told) {
   return id;
 }
 
+const NOTHING = { export: "", vault: "", provider: "auto", llm: "", model: "", translate: "", chunk: false };
+
 function Import() {
+  const limits = useAsked(`${API}/limits`);
+  const paths = limits.value?.paths === true; // with keys they are refused: whoever has one reads nothing else here
   const chooser = useRef(/** @type {HTMLInputElement|null} */ (null));
   const [file, setFile] = useState(/** @type {File|null} */ (null));
-  const [asked, setAsked] = useState(/** @type {any} */ ({ export: "", vault: "", provider: "auto", llm: "", model: "", translate: "", chunk: false }));
+  const [asked, setAsked] = useState(/** @type {any} */ (NOTHING));
   const [share, setShare] = useState(/** @type {number|null} */ (null));
+  const [busy, once] = useOneAtATime();
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setAsked({ ...asked, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
-  const send = async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const empty = () => {
+    setFile(null);
+    setAsked(NOTHING);
+    if (chooser.current) chooser.current.value = "";
+  };
+  const begin = async () => {
     const started = await act(async () => {
       const chosen = asked.llm === "offline" ? { ...asked, model: "", translate: "" } : asked; // what is not shown is not asked for
       const body = file ? { ...chosen, export: "", upload: await uploaded(file, setShare) } : chosen;
       return ask(`${API}/sessions`, { method: "POST", body });
     }, t("notes.begun"));
     setShare(null);
-    if (started) go(`/apps/notes/sessions/${started.session_id}`);
+    if (!started) return;
+    empty();
+    go(`/apps/notes/sessions/${started.session_id}`);
+  };
+  const send = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    void once(begin); // each session is paid for
   };
   const text = (/** @type {string} */ name, /** @type {boolean} */ required = false) => html`<input type="text" style=${{ flex: "2 1 200px" }} required=${required} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} value=${asked[name]} onInput=${set(name)} />`;
   return html`<form class="toolbar" onSubmit=${send}>
       <button type="button" class="button" onClick=${() => chooser.current?.click()}>${file ? file.name : t("notes.choose")}</button>
       <input ref=${chooser} type="file" hidden aria-label=${t("notes.file")} accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} />
-      ${!file && text("export", true)}
-      ${text("vault")}
+      ${paths && !file && text("export", true)}
+      ${paths && text("vault")}
       <select aria-label=${t("notes.provider")} value=${asked.provider} onChange=${set("provider")}><option value="auto">${t("notes.anyFormat")}</option>${FORMATS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
       <select aria-label=${t("notes.llm")} value=${asked.llm} onChange=${set("llm")}><option value="">${t("notes.llmAsSet")}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
       ${asked.llm !== "offline" && text("model")}
       ${asked.llm !== "offline" && html`<select aria-label=${t("notes.translate")} value=${asked.translate} onChange=${set("translate")}><option value="">${t("notes.asItIs")}</option>${LANGUAGES.map((name) => html`<option value=${name}>${t(`notes.into.${name}`)}</option>`)}</select>`}
       <label><input type="checkbox" checked=${asked.chunk} onChange=${set("chunk")} /> ${t("notes.chunk")}</label>
-      <button class="button primary" disabled=${share !== null}>${share === null ? t("notes.start") : t("notes.sending", { n: Math.round(share * 100) })}</button>
+      <button class="button primary" disabled=${busy || (!file && !paths)}>${share === null ? t("notes.start") : t("notes.sending", { n: Math.round(share * 100) })}</button>
     </form>
     <${CommandLine} line="tsuzuki notes import export.zip --out vault" />`;
 }

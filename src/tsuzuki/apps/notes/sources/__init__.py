@@ -3,15 +3,15 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat
+from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat, both
 from tsuzuki.apps.notes.sources import chatgpt, claude, plain
 from tsuzuki.apps.notes.sources.archive import Files, Readable, opened
 from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, one_line
-from tsuzuki.apps.notes.sources.jsonstream import elements
+from tsuzuki.apps.notes.sources.jsonstream import TooLong, elements
 from tsuzuki.errors import BadUsage
 
 PROVIDERS: Final = ("chatgpt", "claude", "jsonl", "markdown")
@@ -31,7 +31,13 @@ def provider_named(name: str) -> str:
     """Gives the name of a format; "" where it is to be found out."""
     known = ALIASES.get(name.lower(), name.lower())
     if known and known not in PROVIDERS:
-        raise BadUsage(f"there is no provider {name!r}: exports come from {', '.join(PROVIDERS)}, or auto")
+        known = ", ".join(PROVIDERS)
+        raise BadUsage(
+            both(
+                f"{name!r} という形式はありません。{known} か auto を指定してください",
+                f"there is no provider {name!r}: exports come from {known}, or auto",
+            )
+        )
     return known
 
 
@@ -46,7 +52,7 @@ def _recognized(files: Files, path: Path, wanted: str) -> str:
     first: Any = None
     found = [name for name in PROVIDERS if (not wanted or name == wanted) and chosen(names, name)]
     if wanted and not found:
-        raise NoInput(f"[Error] No input files: {path.name} has none for {wanted}")
+        raise _none_for(path, wanted)
     for provider in found:
         if provider not in _READERS:
             return provider
@@ -56,26 +62,43 @@ def _recognized(files: Files, path: Path, wanted: str) -> str:
     if found:
         raise _unknown(path, first, wanted)
     if not names:
-        raise NoInput(f"[Error] No input files: {path.name} is empty")
+        raise NoInput.because(f"{path.name} は空です", f"{path.name} is empty")
     zips = [name for name in names if name.lower().endswith(".zip")]
-    hint = f"; name the ZIP file in it: {zips[0]}" if zips else ""
-    raise UnknownFormat(
-        f"{path.name} の形式がわかりません / the format of {path.name} is not known: it has no "
-        f"conversations.json, no .jsonl and no Markdown or text files{hint}"
+    advice, hint = (
+        (f"。中の ZIP を指定してください：{zips[0]}", f"; name the ZIP file in it: {zips[0]}") if zips else ("", "")
     )
+    raise UnknownFormat(
+        both(
+            f"{path.name} の形式がわかりません。conversations.json も .jsonl も Markdown・テキスト"
+            f"ファイルもありません{advice}",
+            f"the format of {path.name} is not known: it has no conversations.json, no .jsonl and no Markdown or text "
+            f"files{hint}",
+        )
+    )
+
+
+def _none_for(path: Path, provider: str) -> NoInput:
+    return NoInput.because(f"{path.name} に {provider} のファイルがありません", f"{path.name} has none for {provider}")
 
 
 def _unknown(path: Path, first: Any, wanted: str) -> UnknownFormat:
     other = next((name for name, (fits, _) in _READERS.items() if name != wanted and fits(first)), "")
     if other:
         return UnknownFormat(
-            f"{path.name} は {wanted} の形式ではありません / {path.name} is no export of {wanted}, but of {other}: "
-            f"say --provider {other}, or leave it out"
+            both(
+                f"{path.name} は {wanted} ではなく {other} のエクスポートです。形式に {other} を指定するか、"
+                "指定しないでください",
+                f"{path.name} is no export of {wanted}, but of {other}: say --provider {other}, or leave it out",
+            )
         )
     keys = ", ".join(sorted(map(one_line, first))[:8]) if isinstance(first, dict) else type(first).__name__
     return UnknownFormat(
-        f"{path.name} の形式がわかりません / the format of {path.name} is not known: its conversations "
-        f"have neither `mapping` (ChatGPT) nor `chat_messages` (Claude), but: {keys}"
+        both(
+            f"{path.name} の形式がわかりません。会話に `mapping`（ChatGPT）も `chat_messages`（Claude）もありません。"
+            f"あるもの：{keys}",
+            f"the format of {path.name} is not known: its conversations have neither `mapping` (ChatGPT) nor "
+            f"`chat_messages` (Claude), but: {keys}",
+        )
     )
 
 
@@ -92,8 +115,8 @@ def chosen(names: list[str], provider: str) -> list[str]:
 def _first(files: Files, names: list[str]) -> Any:
     for name in names:
         with closing(files.open(name)) as file:
-            for value in islice(elements(file, name), 1):
-                return value
+            for value in elements(file, name):
+                return value.beginning if isinstance(value, TooLong) else value
     return None
 
 
@@ -102,7 +125,7 @@ def conversations(path: Path, provider: str) -> Iterator[Conversation | Unreadab
     with opened(path) as files:
         names = chosen(files.names(), provider)
         if not names:
-            raise NoInput(f"[Error] No input files: {path.name} has none for {provider}")
+            raise _none_for(path, provider)
         for name in names:
             with closing(files.open(name)) as file:
                 yield from _of(file, name, provider)
@@ -115,17 +138,23 @@ def _of(file: Readable, name: str, provider: str) -> Iterator[Conversation | Unr
         yield from plain.lines(file, name)
     else:
         fits, read = _READERS[provider]
-        for number, value in enumerate(elements(file, name), start=1):
-            yield _read(value, name, number, fits, read)
+
+        def told(number: int, value: Any) -> Conversation | Unreadable:
+            return _read(value, name, number, fits, read)
+
+        yield from map(told, count(1), elements(file, name))  # nobody holds one while the next is read
 
 
 def _read(value: Any, name: str, number: int, fits: Callable[[Any], bool], read: Read) -> Conversation | Unreadable:
     """Reads one conversation; whatever is wrong with it, the others are read."""
     label = f"{name}:{number}"
     try:
+        if isinstance(value, TooLong):
+            value, long = value.beginning, value
+            raise BadExport(str(long))  # noqa: TRY301 - see above
         if not fits(value):
             has = one_line(str(value))[:60]
-            raise BadExport(f"会話ではありません（{has}） / it is no conversation, but has {has}")  # noqa: TRY301 - see above
+            raise BadExport(both(f"会話ではありません（{has}）", f"it is no conversation, but has {has}"))  # noqa: TRY301 - see above
         return read(value, name)
     except Exception as error:  # noqa: BLE001 - for that reason
         given = value.get("title") or value.get("name") if isinstance(value, dict) else None

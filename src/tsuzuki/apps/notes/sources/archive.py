@@ -6,10 +6,10 @@ import stat
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Final, Protocol
 
-from tsuzuki.apps.notes.refusals import BadExport, NoInput
+from tsuzuki.apps.notes.refusals import BadExport, NoInput, both
 
 MOST_MEMBERS: Final = 1_000_000
 MOST_RATIO: Final = 100
@@ -58,15 +58,21 @@ class Folder:
         return sorted(path.relative_to(self._root).as_posix() for path in self._root.rglob("*") if self._belongs(path))
 
     def _belongs(self, path: Path) -> bool:
-        hidden = any(part.startswith(".") for part in path.relative_to(self._root).parts)
-        return not hidden and path.is_file() and path.resolve().is_relative_to(self._root.resolve())
+        if _hidden(path.relative_to(self._root)):
+            return False
+        return path.is_file() and path.resolve().is_relative_to(self._root.resolve())
 
     def open(self, name: str) -> Readable:
         """Opens one of them."""
         try:
             return (self._root / name).open("rb")
         except OSError as error:
-            raise BadExport(f"{name} を開けません / {name} cannot be opened: {error.strerror}") from error
+            raise BadExport(_closed(name, error)) from error
+
+
+def _hidden(name: PurePath) -> bool:
+    """Tells what belongs to some program, not to an export: `.git`, `.obsidian`, what macOS adds to a ZIP."""
+    return any(part.startswith(".") for part in name.parts)
 
 
 class Archive:
@@ -77,11 +83,14 @@ class Archive:
         self._label = label
         members = archive.infolist()
         if len(members) > MOST_MEMBERS:
-            raise self._refused(f"it has {len(members):,} files")
+            raise self._refused(f"{len(members):,} 個のファイルがあります", f"it has {len(members):,} files")
         if sum(member.compress_size for member in members) > _bytes_of(archive):
-            raise self._refused("files of it share the same bytes: a ZIP bomb")
+            raise self._refused(
+                "ファイルが同じデータを共有しています：ZIP 爆弾です", "files of it share the same bytes: a ZIP bomb"
+            )
         checked = [_checked(member, label) for member in members]  # first of all: a name may be empty
-        self._members = {member.filename: member for member in checked if not member.is_dir()}
+        files = [member for member in checked if not member.is_dir()]
+        self._members = {member.filename: member for member in files if not _hidden(PurePosixPath(member.filename))}
 
     def names(self) -> list[str]:
         """Lists them."""
@@ -91,22 +100,29 @@ class Archive:
         """Opens one of them; what comes out is counted, whatever its header says."""
         member = self._members[name]
         if member.flag_bits & 1:
-            raise self._refused(f"{name} is encrypted")
+            raise self._refused(
+                f"{name} は暗号化されています。パスワードなしの ZIP にしてください",
+                f"{name} is encrypted: make a ZIP without a password",
+            )
         try:
             return _Counted(self._archive.open(member), member, self._label)
         except Exception as error:  # whatever zipfile makes of a header that says what it likes
-            raise self._refused(f"{name} cannot be opened ({error})") from error
+            raise self._refused(f"{name} を開けません：{error}", f"{name} cannot be opened ({error})") from error
 
-    def _refused(self, why: str) -> BadExport:
-        return _refused(self._label, why)
+    def _refused(self, japanese: str, english: str) -> BadExport:
+        return _refused(self._label, japanese, english)
+
+
+def _closed(name: str, error: OSError) -> str:
+    return both(f"{name} を開けません（{error.strerror}）", f"{name} cannot be opened: {error.strerror}")
 
 
 def _bytes_of(archive: zipfile.ZipFile) -> int:
     return 0 if archive.fp is None else archive.fp.seek(0, io.SEEK_END)
 
 
-def _refused(label: str, why: str) -> BadExport:
-    return BadExport(f"{label} は読み取れません / {label} is refused: {why}")
+def _refused(label: str, japanese: str, english: str) -> BadExport:
+    return BadExport(both(f"{label} は読み取れません（{japanese}）", f"{label} is refused: {english}"))
 
 
 def _checked(member: zipfile.ZipInfo, label: str) -> zipfile.ZipInfo:
@@ -115,11 +131,11 @@ def _checked(member: zipfile.ZipInfo, label: str) -> zipfile.ZipInfo:
     name = PurePosixPath(raw.replace("\\", "/"))
     shown = ascii(raw[:60])
     if name.is_absolute() or ".." in name.parts or _DRIVE.match(raw):
-        raise _refused(label, f"the name {shown} leads out of it")
+        raise _refused(label, f"{shown} という名前は外のフォルダを指しています", f"the name {shown} leads out of it")
     if not raw or len(raw) > LONGEST_NAME or _ABSURD.search(raw):
-        raise _refused(label, f"it has a file with the absurd name {shown}")
+        raise _refused(label, f"不正な名前 {shown} のファイルがあります", f"it has a file with the absurd name {shown}")
     if stat.S_ISLNK(member.external_attr >> 16):
-        raise _refused(label, f"{shown} is a link")
+        raise _refused(label, f"{shown} はリンクです", f"{shown} is a link")
     return member
 
 
@@ -138,13 +154,20 @@ class _Counted:
         try:
             raw = self._file.read(size)
         except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
-            raise _refused(self._label, f"{self._name} is broken ({error})") from error
+            raise self._broken(error) from error
         except Exception as error:
-            raise _refused(self._label, f"{self._name} is broken ({type(error).__name__}: {error})") from error
+            raise self._broken(f"{type(error).__name__}: {error}") from error
         self._got += len(raw)
         if self._got > self._most:
-            raise _refused(self._label, f"{self._name} grows to more than {MOST_RATIO} times its size: a ZIP bomb")
+            raise _refused(
+                self._label,
+                f"{self._name} は展開すると {MOST_RATIO} 倍を超えます：ZIP 爆弾です",
+                f"{self._name} grows to more than {MOST_RATIO} times its size: a ZIP bomb",
+            )
         return raw
+
+    def _broken(self, why: object) -> BadExport:
+        return _refused(self._label, f"{self._name} は壊れています：{why}", f"{self._name} is broken ({why})")
 
     def close(self) -> None:
         """Closes the file."""
@@ -155,14 +178,19 @@ class _Counted:
 def opened(path: Path) -> Iterator[Files]:
     """Opens an export: a ZIP, a folder or a file."""
     if not path.exists():
-        raise NoInput(f"[Error] No input files: {path} is not there")
+        raise NoInput.because(f"{path} がありません", f"{path} is not there")
+    if not path.is_dir() and not path.is_file():  # to open a pipe is to wait for whoever writes into it
+        raise BadExport(
+            f"{path.name} はファイルでもフォルダーでもありません。ファイルに保存してから指定してください / "
+            f"{path.name} is neither a file nor a folder: save what comes out of it as a file, and name that"
+        )
     if path.is_dir() or not _is_zip(path):
         yield Folder(path)
         return
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise _refused(path.name, f"it is a broken ZIP file ({error})") from error
+        raise _refused(path.name, f"壊れた ZIP ファイルです：{error}", f"it is a broken ZIP file ({error})") from error
     with archive:
         yield Archive(archive, path.name)
 
@@ -175,4 +203,4 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
     except OSError as error:
-        raise BadExport(f"{path.name} を開けません / {path.name} cannot be opened: {error.strerror}") from error
+        raise BadExport(_closed(path.name, error)) from error

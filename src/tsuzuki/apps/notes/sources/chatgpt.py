@@ -1,8 +1,10 @@
 """ChatGPT's export: each conversation is a tree, and what people saw is the branch that ends at `current_node`."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
+from tsuzuki.apps.notes.sources.citations import references, unmarked
 from tsuzuki.apps.notes.sources.conversation import (
     Conversation,
     Message,
@@ -12,6 +14,7 @@ from tsuzuki.apps.notes.sources.conversation import (
     titled,
     transcript,
 )
+from tsuzuki.apps.notes.sources.documents import Documents
 from tsuzuki.apps.notes.times import day_of
 
 SPEAKERS: Final = ("user", "assistant")
@@ -26,6 +29,9 @@ MEDIA: Final = {
     "video_container_asset_pointer": "[video]",
 }
 
+_CANVAS: Final = ("canmore.create_textdoc", "canmore.update_textdoc")
+_EVERYTHING: Final = (".*", "(?s).*", "^.*$", "[\\s\\S]*")
+
 
 def fits(value: Any) -> bool:
     """Tells whether something looks like a conversation of ChatGPT."""
@@ -36,23 +42,66 @@ def conversation(value: dict[str, Any], filename: str) -> Conversation:
     """Reads a conversation; raises where its tree makes no sense."""
     mapping = value.get("mapping")
     if not isinstance(mapping, dict):
-        raise TypeError("会話の形式が正しくありません / its mapping is no object")
+        raise TypeError(
+            "会話の形式が正しくありません（mapping がオブジェクトではありません） / its mapping is no object"
+        )
     messages = tuple(_messages(mapping, value.get("current_node")))
     given = value.get("conversation_id") or value.get("id")
     return Conversation(
         id=identified(given, lambda: f"{value.get('title')}{value.get('create_time')}{transcript(messages)}"),
         title=titled(value.get("title"), messages),
-        created=day_of(value.get("create_time")),
+        created=day_of(value.get("create_time")) or day_of(value.get("update_time")),
         messages=messages,
         filename=filename,
     )
 
 
 def _messages(mapping: dict[str, Any], current: Any) -> Iterator[Message]:
-    for node in _branch(mapping, current):
-        message = node.get("message")
-        if isinstance(message, dict) and _seen(message) and (text := _text(message)):
+    nodes = (node.get("message") for node in _branch(mapping, current))
+    shown = [message for message in nodes if isinstance(message, dict) and _shown(message)]
+    canvases = _canvases(shown)
+    for number, message in enumerate(shown):
+        text = canvases.get(number) or (_text(message) if message.get("recipient") in (None, "", "all") else "")
+        if text:
             yield Message(message["author"]["role"], text)
+
+
+def _canvases(shown: list[dict[str, Any]]) -> dict[Hashable, str]:
+    """Gives the documents of canvases by the message that has the last version of each.
+
+    An update says what it replaces as a pattern: one of everything is a new version, and others are left alone, since
+    a pattern out of a file may take for ever.
+    """
+    told = [number for number, message in enumerate(shown) if message.get("recipient") in _CANVAS]
+    if not told:  # as nearly always
+        return {}
+    found = Documents()
+    for number in told:
+        message = shown[number]
+        if message["author"]["role"] != "assistant":
+            continue
+        about = _told(message)
+        if message["recipient"] == _CANVAS[0]:
+            found.create(about.get("name") or number, {**about, "title": about.get("name")}, number)
+        else:
+            updates = about.get("updates")
+            for update in updates if isinstance(updates, list) else ():
+                if isinstance(update, dict) and update.get("pattern") in _EVERYTHING:
+                    found.rewrite_last(update.get("replacement"), number)
+    return found.placed()
+
+
+def _told(message: dict[str, Any]) -> dict[str, Any]:
+    """Reads what was said to a tool."""
+    content = message.get("content")
+    content = content if isinstance(content, dict) else {}
+    parts = content.get("parts")
+    text = content.get("text") or (parts[0] if isinstance(parts, list) and parts else None)
+    try:
+        found = json.loads(text, strict=False) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {}
 
 
 def _branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
@@ -64,7 +113,10 @@ def _branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
         seen.add(at)
         node = mapping[at]
         if not isinstance(node, dict):
-            raise TypeError(f"会話の形式が正しくありません / the node {at!r} of its mapping is no object")
+            raise TypeError(
+                f"会話の形式が正しくありません（mapping の {at!r} がオブジェクトではありません） / "
+                f"the node {at!r} of its mapping is no object"
+            )
         found.append(node)
         at = node.get("parent")
     return found[::-1]
@@ -82,14 +134,14 @@ def _written(node: dict[str, Any]) -> float:
     return float(at) if isinstance(at, int | float) else 0.0
 
 
-def _seen(message: dict[str, Any]) -> bool:
-    """Tells whether people saw a message: no system, no tool, nothing hidden, nothing said to a tool."""
+def _shown(message: dict[str, Any]) -> bool:
+    """Tells whether people saw a message: no system, no tool, nothing hidden."""
     author = message.get("author")
     if not isinstance(author, dict) or author.get("role") not in SPEAKERS:
         return False
     metadata = message.get("metadata")
     hidden = isinstance(metadata, dict) and bool(metadata.get("is_visually_hidden_from_conversation"))
-    return not hidden and message.get("weight") != 0 and message.get("recipient") in (None, "", "all")
+    return not hidden and message.get("weight") != 0 and message.get("channel") != "analysis"
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -98,7 +150,15 @@ def _text(message: dict[str, Any]) -> str:
         return ""
     parts = content.get("parts")
     pieces = [_part(part) for part in parts] if isinstance(parts, list) else [_whole(content)]
-    return "\n".join(piece for piece in [*pieces, *_attached(message)] if piece).strip()
+    text = "\n".join(piece for piece in [*pieces, *_attached(message)] if piece)
+    return (_cited(message, text) if message["author"]["role"] == "assistant" else text).strip()
+
+
+def _cited(message: dict[str, Any], text: str) -> str:
+    """Gives what the assistant said without the marks of its page, and with the links that they stood for."""
+    plain = unmarked(text)
+    listed = references(message.get("metadata"), plain)
+    return f"{plain.rstrip()}\n\n{listed}" if plain and listed else plain
 
 
 def _whole(content: dict[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """A conversation, whatever it came from."""
 
-import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
+
+from tsuzuki.apps.notes.digests import digest, digest_of
 
 LONGEST_TITLE: Final = 50
 """How much of the first message stands for a missing title."""
@@ -14,7 +15,9 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _ODD_BYTES: Final = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-SPEAKERS: Final = {"user": "User", "assistant": "Assistant"}
+_SPOKEN_BY: Final = {"user": "**User**: ", "assistant": "**Assistant**: "}
+_SMALL: Final = 1 << 16
+"""So many characters are put together without a thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,16 @@ class Message:
     text: str
 
     def __str__(self) -> str:
-        speaker = SPEAKERS.get(self.role)
-        return f"**{speaker}**: {self.text}" if speaker else self.text
+        return _SPOKEN_BY.get(self.role, "") + self.text
+
+    def __len__(self) -> int:
+        """How many characters it has with who said it; without making a copy of what may be megabytes."""
+        return len(self.speaker) + len(self.text)
+
+    @property
+    def speaker(self) -> str:
+        """Who said it, as it stands before the text."""
+        return _SPOKEN_BY.get(self.role, "")
 
 
 @dataclass(frozen=True)
@@ -45,13 +56,23 @@ class Conversation:
 
     @cached_property
     def text(self) -> str:
-        """All that was said."""
+        """All that was said. It may be megabytes: ask for its length, its digest, or whether it is blank by name."""
         return transcript(self.messages)
+
+    @cached_property
+    def length(self) -> int:
+        """How many characters `text` has."""
+        return sum(map(len, self.messages)) + len("\n\n") * max(len(self.messages) - 1, 0)
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was said."""
+        return not any(message.speaker or message.text.strip() for message in self.messages)
 
     @cached_property
     def said(self) -> str:
         """The digest of all that was said."""
-        return digest(self.text)
+        return digest(self.text) if self.length <= _SMALL else digest_of(_pieces(self.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,15 @@ class Unreadable:
 def transcript(messages: tuple[Message, ...] | list[Message]) -> str:
     """Writes messages one after the other."""
     return "\n\n".join(map(str, messages))
+
+
+def _pieces(messages: Iterable[Message]) -> Iterator[str]:
+    between = ""
+    for message in messages:
+        yield between
+        yield message.speaker
+        yield message.text
+        between = "\n\n"
 
 
 def clean(text: Any) -> str:
@@ -87,6 +117,8 @@ def _odd_in_ascii(text: str) -> bool:
 def one_line(text: Any) -> str:
     """Gives a text on one line."""
     plain = isinstance(text, str) and text.isascii() and text.isprintable()
+    if plain and " " not in text:
+        return str(text)
     return " ".join((text if plain else clean(text)).split())
 
 
@@ -103,8 +135,3 @@ def identified(given: Any, content: Callable[[], str]) -> str:
     """Gives the id of a conversation: its own, or one made of what it says."""
     found = one_line(given) if isinstance(given, str) else ""
     return found if 0 < len(found) <= _LONGEST_ID else digest(content())[:32]
-
-
-def digest(content: str) -> str:
-    """Gives the digest of a text."""
-    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()

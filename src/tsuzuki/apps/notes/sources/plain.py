@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tsuzuki.apps.notes.refusals import BadExport, NotUtf8
+from tsuzuki.apps.notes.refusals import BadExport, NotUtf8, both
 from tsuzuki.apps.notes.sources.archive import Readable
 from tsuzuki.apps.notes.sources.conversation import (
     Conversation,
@@ -25,7 +25,7 @@ from tsuzuki.apps.notes.sources.conversation import (
 from tsuzuki.apps.notes.times import day_of
 
 TEXTS: Final = (".md", ".markdown", ".txt")
-LARGEST: Final = 64 * 1024 * 1024
+LARGEST: Final = 16 * 1024 * 1024
 """How large a text file, or a line of JSONL, may be (bytes)."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _FIELD: Final = re.compile(r"^(title|date|created)[ \t]*:[ \t]*['\"]?(.*?)['\"]?[ \t]*$", re.MULTILINE)
@@ -41,7 +41,8 @@ def text_file(file: Readable, name: str) -> Conversation | Unreadable:
     try:
         raw = file.read(LARGEST + 1)
         if len(raw) > LARGEST:
-            raise BadExport(f"{name} は大きすぎます / {name} has more than {LARGEST:,} bytes")  # noqa: TRY301 - told of as one of its failures
+            told = both(f"{name} は {LARGEST:,} バイトを超えています", f"{name} has more than {LARGEST:,} bytes")
+            raise BadExport(told)  # noqa: TRY301 - told of as one of its failures
         text = clean(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         return Unreadable(name, stem, name, NotUtf8(name).with_traceback(error.__traceback__))
@@ -60,37 +61,50 @@ def text_file(file: Readable, name: str) -> Conversation | Unreadable:
 
 def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
     """Reads JSONL; a line that makes no sense is told of, and the others are read."""
-    for number, line in enumerate(_lines(file, name), start=1):
+    for number, line in enumerate(_lines(file), start=1):
+        label = f"{name}:{number}"
+        if line is None:
+            long = both(f"{label} は {LARGEST:,} バイトを超えています", f"{label} has more than {LARGEST:,} bytes")
+            yield Unreadable(label, label, name, BadExport(long))
+            continue
         if not line.strip():
             continue
-        label = f"{name}:{number}"
         try:
             yield _conversation(msgspec.json.decode(line), name)
         except UnicodeDecodeError as error:
             yield Unreadable(label, label, name, NotUtf8(label).with_traceback(error.__traceback__))
         except (msgspec.DecodeError, RecursionError) as error:
-            told = BadExport(f"{label} は JSON として読み取れません / {label} is no JSON: {error}")
+            told = BadExport(both(f"{label} は JSON として読み取れません（{error}）", f"{label} is no JSON: {error}"))
             yield Unreadable(label, label, name, told.with_traceback(error.__traceback__))
         except TypeError as error:
             yield Unreadable(label, label, name, error)
 
 
-def _lines(file: Readable, name: str) -> Iterator[bytes]:
-    rest = b""
+def _lines(file: Readable) -> Iterator[bytes | None]:
+    """Gives the lines; None for one that is too long, of which no more is kept."""
+    pieces: list[bytes] = []
+    size = 0
     while raw := file.read(1 << 18):
-        *whole, rest = (rest + raw).split(b"\n")
-        yield from whole
-        if len(rest) > LARGEST:
-            raise BadExport(f"{name} は壊れています / a line of {name} has more than {LARGEST:,} bytes")
-    yield rest
+        *whole, rest = raw.split(b"\n")
+        for end in whole:
+            yield b"".join([*pieces, end]) if size + len(end) <= LARGEST else None
+            pieces, size = [], 0
+        size += len(rest)
+        pieces = [*pieces, rest] if size <= LARGEST else []
+    yield b"".join(pieces) if size <= LARGEST else None
 
 
 def _conversation(value: Any, name: str) -> Conversation:
     if not isinstance(value, dict) or not ({"messages", "text"} & value.keys()):
-        raise TypeError('会話の形式が正しくありません / a line is an object with "messages" or "text"')
+        raise TypeError(
+            '1 行は "messages" か "text" を持つオブジェクトです / a line is an object with "messages" or "text"'
+        )
     listed = value.get("messages", [{"role": "", "text": value.get("text")}])
     if not isinstance(listed, list):
-        raise TypeError('会話の形式が正しくありません / "messages" is a list of objects with "role" and "text"')
+        raise TypeError(
+            '"messages" は "role" と "text" を持つオブジェクトのリストです / '
+            '"messages" is a list of objects with "role" and "text"'
+        )
     messages = tuple(_message(each) for each in listed)
     messages = tuple(message for message in messages if message.text)
     return Conversation(
@@ -104,6 +118,6 @@ def _conversation(value: Any, name: str) -> Conversation:
 
 def _message(each: Any) -> Message:
     if not isinstance(each, dict):
-        raise TypeError("会話の形式が正しくありません / a message is an object")
+        raise TypeError("メッセージはオブジェクトでなければなりません / a message is an object")
     text = clean(each.get("text") or each.get("content")).strip()
     return Message(_ROLES.get(str(each.get("role", "")), ""), text)

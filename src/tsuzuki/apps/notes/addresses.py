@@ -1,0 +1,33 @@
+"""Who makes the notes, where what is said of them fits together: nobody wants other notes than they asked for."""
+
+from typing import TYPE_CHECKING, Final
+
+from tsuzuki import llm
+from tsuzuki.apps.notes.refusals import both
+from tsuzuki.errors import BadUsage
+
+if TYPE_CHECKING:
+    from tsuzuki.llm.providers.interface import Provider
+
+_OFFLINE_MODEL: Final = "rules"
+
+
+def opened(address: llm.Address) -> "Provider":
+    """Gives the provider at an address; refuses a model or an address that nobody there would use."""
+    try:
+        provider = llm.opened(address, watched=True)
+    except BadUsage as error:
+        raise BadUsage(
+            both(
+                f"モデルを使えません。プロバイダー、アドレス、キーを確認してください（{error}）",
+                f"the model is of no use: {error}",
+            )
+        ) from None
+    if provider.name == "offline" and (address.base_url or address.model not in ("", _OFFLINE_MODEL)):
+        named = address.model or address.base_url.rpartition("@")[2]  # without a password
+        raise BadUsage(
+            f"{named} を使うプロバイダーが選ばれていません。openai や ollama などのプロバイダーも指定してください / "
+            f"{named} is named, and nobody who would use it: notes would be made by rules, offline. Name its provider "
+            "too, such as openai or ollama (--llm, TSUZUKI_LLM_PROVIDER), or leave it out"
+        )
+    return provider

@@ -1,0 +1,130 @@
+"""Notes find their own files in the vault, whatever their titles are now, and no name but for its case."""
+
+import asyncio
+import errno
+import json
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from tests.apps.notes.conftest import Study, knowledge
+from tests.apps.notes.test_sessions import agreed, export
+from tests.apps.notes.test_writing import sheet
+from tsuzuki.apps.notes import ProcessingItem, vault
+from tsuzuki.apps.notes.markdown import Note
+from tsuzuki.apps.notes.presses import Presses
+from tsuzuki.apps.notes.shelf import Shelf
+from tsuzuki.apps.notes.writing import WriteFile
+
+
+class Desk:
+    """Writes notes as one run does that has some items."""
+
+    def __init__(self, folder: Path, *items: str) -> None:
+        self._write = WriteFile(folder, "2026-01-01", items=items)
+
+    def write(self, item_id: str, title: str, content: str = "text", provider: str = "claude") -> str:
+        item = ProcessingItem(item_id, Path("x"), metadata={"source_provider": provider})
+        return str(asyncio.run(self._write.run(item, Note(title, "s", content))).output_path)
+
+
+def test_a_note_that_is_made_again_under_another_title_replaces_its_own(tmp_path: Path) -> None:
+    for strange in ("Bom.md", "Mine.md"):
+        (tmp_path / strange).write_bytes(b"---\ntitle: mine\n---\n\xff")
+    (tmp_path / "folder.md").mkdir()
+    first = Desk(tmp_path, "0: a", "b")
+    assert (first.write("0: a", "Otters"), first.write("b", "Beavers")) == ("Otters.md", "Beavers.md")
+    again = Desk(tmp_path, "0: a", "b")
+    assert again.write("0: a", "On otters", "new") == "Otters.md"
+    assert "new" in (tmp_path / "Otters.md").read_text()
+    with (tmp_path / "Beavers.md").open("a") as file:
+        file.write("my own words")
+    assert again.write("b", "On beavers") == "On beavers.md", "one that was edited stays, and the new one is beside it"
+    third = Desk(tmp_path, "0: a", "b")
+    assert third.write("b", "All about beavers") == "On beavers.md"
+    assert third.write("0: a", "Whose", provider="chatgpt") == "Whose.md", "the same id from elsewhere is another's"
+    assert (tmp_path / "Beavers.md").read_text().endswith("my own words")
+
+
+def test_a_name_that_is_taken_in_another_case_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "bom.md").write_text("mine")
+    (tmp_path / "cafe\u0301.md").write_text("mine")
+    desk = Desk(tmp_path, *"abcdef")
+    titles = {"a": "ABC", "b": "Abc", "c": "abc", "d": "Bom", "e": "CAFÉ", "f": "STRASSE"}
+    names = [desk.write(item_id, title) for item_id, title in titles.items()]
+    assert names[0] == "ABC.md"
+    found = [path.name for path in tmp_path.iterdir()]
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in found}) == len(found) == 8
+    other = Desk(tmp_path, *"abcdef")
+    assert [other.write(item_id, title) for item_id, title in titles.items()] == names
+
+
+def test_notes_that_are_written_at_once_do_not_share_a_name_in_any_case(tmp_path: Path) -> None:
+    async def write() -> list[ProcessingItem]:
+        step = WriteFile(tmp_path, "2026-01-01")
+        titles = [title for _ in range(40) for title in ("ABC", "Abc", "abc", "abC")]
+        items = [ProcessingItem(f"i{number}", Path("x")) for number in range(len(titles))]
+        return await asyncio.gather(*(step.run(i, Note(t, "s", "c")) for i, t in zip(items, titles, strict=True)))
+
+    names = {str(item.output_path).lower() for item in asyncio.run(write())}
+    assert len(names) == 160
+    assert "abc.md" in names
+
+
+def test_a_name_is_free_again_where_its_note_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(vault, "_write", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "no room")))
+        with pytest.raises(OSError, match="no room"):
+            desk.write("a", "Otters")
+    assert desk.write("a", "Otters") == "Otters.md"
+
+
+def test_processes_beside_the_run_write_where_it_says(tmp_path: Path) -> None:
+    (tmp_path / "abc.md").write_text("mine")
+    presses = Presses(1)
+    try:
+        deadline = time.monotonic() + 60
+        while not presses.ready:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        first = Shelf(tmp_path, {"a", "b"}).written(presses.written, [sheet("ABC", "a"), sheet("Otters", "b")])
+        assert "ABC.md" not in first
+        again = Shelf(tmp_path, {"a", "b"}).written(presses.written, [sheet("New", "a"), sheet("Newer", "b")])
+        assert again == first
+    finally:
+        presses.close()
+
+
+async def test_an_export_that_is_imported_again_has_one_note_of_each_conversation(study: Study, tmp_path: Path) -> None:
+    path = export(tmp_path, 3)
+    await study.imported(path)
+    names = set(study.notes())
+    study.model.answer = lambda prompt: knowledge(prompt).replace('"title": "', '"title": "Another ')
+    session, told = await study.imported(path)
+    assert (told["success"], set(study.notes())) == (3, names)
+    assert all("title: Another" in text for text in study.notes().values())
+    agreed(study, session)
+
+
+async def test_an_import_without_a_model_leaves_what_one_was_paid_for(study: Study, tmp_path: Path) -> None:
+    study.model.answer = lambda prompt: knowledge(prompt).replace("Title", "T").replace('"title": "', '"title": "On ')
+    path = export(tmp_path, 3)
+    await study.imported(path)
+    paid = study.notes()
+    await study.imported(path, offline=True)
+    after = study.notes()
+    assert {name: after[name] for name in paid} == paid
+    assert len(after) == 6
+
+
+@pytest.mark.parametrize("content", ["I'm sorry, but I can't help with that.", '{"a": 1}'])
+async def test_a_refusal_in_the_form_of_a_note_is_none(study: Study, tmp_path: Path, content: str) -> None:
+    answer = {"title": "T", "summary": "It is so.", "content": content, "tags": [], "references": []}
+    study.model.answer = lambda _: json.dumps(answer)
+    _, told = await study.imported(export(tmp_path, 1))
+    assert (told["success"], told["failed"]) == (0, 1)

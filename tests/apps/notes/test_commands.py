@@ -123,6 +123,34 @@ def test_exit_codes_tell_how_it_went(prompt: Prompt, model: Double) -> None:
     assert "there is nothing to retry" in prompt("retry", code=1).stderr
 
 
+def test_where_nothing_succeeded_all_has_failed_though_some_were_empty(prompt: Prompt, model: Double) -> None:
+    empty = {**claude(0), "chat_messages": []}
+    written(prompt.folder / "export/conversations.json", [empty, *(claude(number) for number in (1, 2))])
+    model.answer = lambda prompt: EMPTY
+    told = prompt("import", "export", "--out", "vault", *at_model(model), code=5)
+    assert told.stdout == "0 success, 2 failed, 1 skipped\n"
+    assert ": FAILED" in told.stderr
+    assert prompt.json("status", code=5)["status"] == "FAILED"
+    model.answer = failing(1)
+    assert prompt("resume", code=6).stdout == "1 success, 1 failed, 1 skipped\n"
+    assert prompt("resume", code=6).stdout == "0 success, 1 failed, 2 skipped\n", "the other had succeeded before"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("status",), 1),
+        (("status", "--all"), 0),
+        (("trace", "x"), 1),
+        (("clean", "--dry-run"), 0),
+        (("clean", "--yes"), 0),
+    ],
+)
+def test_who_only_looks_makes_nothing(prompt: Prompt, arguments: tuple[str, ...], code: int) -> None:
+    prompt(*arguments, code=code)
+    assert list(prompt.folder.iterdir()) == []
+
+
 def test_what_was_passed_over_or_cannot_be_read_is_told_with_what_helps(prompt: Prompt) -> None:
     turns = [said("user" if n % 2 == 0 else "assistant", f"part {n} " + "word " * 60) for n in range(8)]
     broken = {"id": "bad", "title": "Bad", "mapping": "none"}

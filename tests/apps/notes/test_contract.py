@@ -209,6 +209,22 @@ def test_statistics_say_how_a_phase_ended(counts: tuple[int, int, int, int], sta
     assert (figures.status, str(figures)) == (status, told)
 
 
+@pytest.mark.parametrize(
+    ("counts", "passed_over", "status"),
+    [
+        ((0, 2, 3, 5), 3, PhaseStatus.FAILED),
+        ((0, 2, 3, 5), 2, PhaseStatus.PARTIAL),
+        ((1, 2, 3, 6), 3, PhaseStatus.PARTIAL),
+        ((0, 2, 3, 9), 3, PhaseStatus.PARTIAL),
+        ((0, 0, 3, 3), 3, PhaseStatus.COMPLETED),
+    ],
+)
+def test_what_was_empty_is_no_success_of_a_phase(
+    counts: tuple[int, int, int, int], passed_over: int, status: PhaseStatus
+) -> None:
+    assert PhaseStatistics(*counts).ended(passed_over=passed_over) is status
+
+
 def test_a_limit_counts_what_is_not_done(tmp_path: Path) -> None:
     ids = [f"i{number}" for number in range(10)]
     phase, stage = Phase("20260126_100000"), Stage(StageType.TRANSFORM)

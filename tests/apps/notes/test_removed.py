@@ -1,5 +1,6 @@
 """What people remove from a session, or change about it, and the uploads they leave behind: the work goes on."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -71,6 +72,39 @@ def test_in_place_of_a_vault_that_has_gone_another_gets_the_rest(prompt: Prompt)
     assert prompt("resume", "--out", "new/vault").stdout == "1 success, 0 failed, 2 skipped\n"
     assert len(list((prompt.folder / "new/vault").iterdir())) == 1
     assert not (prompt.folder / "vault").exists()
+
+
+def test_an_empty_folder_in_the_place_of_the_vault_is_a_drive_that_is_gone(prompt: Prompt) -> None:
+    export(prompt.folder, 3)
+    prompt("import", "export", "--out", "vault", "--limit", "2")
+    [session] = (prompt.folder / ".tsuzuki/notes").iterdir()
+    (prompt.folder / "vault").rename(prompt.folder / "drive")
+    (prompt.folder / "vault").mkdir()
+    before = state(session)
+    told = prompt("resume", code=1).stderr
+    for words in (f"{prompt.folder}/vault", "が空です", "is its drive there?", "--out", "[ERR-TSUZUKI-0523]"):
+        assert words in told
+    assert state(session) == before
+    assert prompt("resume", "--out", "vault", "--limit", "1").stdout == "1 success, 0 failed, 2 skipped\n"
+    assert prompt("resume").stdout == "0 success, 0 failed, 3 skipped\n"
+
+
+async def test_a_run_waits_for_a_drive_that_is_gone(
+    study: Study, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session, _ = await study.imported(export(tmp_path, 3), limit=2, offline=True)
+    study.worker.stop()
+    started = await study.desk.resume(session)
+    study.vault.rename(tmp_path / "drive")
+    study.vault.mkdir()
+    await study.work()
+    async with asyncio.timeout(30):
+        while "its notes are gone" not in caplog.text:
+            await study.moment()
+    study.vault.rmdir()
+    (tmp_path / "drive").rename(study.vault)
+    assert (await study.told(started))["success"] == 1
+    assert len(study.notes()) == 3
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"status": "SOMEHOW"}', '{"status": []}'])

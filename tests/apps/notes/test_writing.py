@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import errno
 import itertools
+import json
 import os
 import stat
 import threading
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tsuzuki.apps.notes import ProcessingItem, extractive, headings, vault
-from tsuzuki.apps.notes.knowledge import checked, offline_note, speaks
+from tsuzuki.apps.notes.knowledge import KnowledgeNote, checked, offline_note, speaks
 from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
 from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
@@ -220,6 +221,35 @@ FITS = '{"title": "T", "summary": "They swim.", "content": "All of it.", "tags":
 )  # fmt: skip
 def test_json_in_place_of_headings_is_read_as_what_it_is(answer: str) -> None:
     assert headings.read(answer, "t") == Note("T", "They swim.", "All of it.", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("tags", "references", "tagged", "named"),
+    [
+        (
+            "otters, sea; 海、川",
+            "- https://a.example/?q=1,2\n- A Book",
+            ("otters", "sea", "海", "川"),
+            ("https://a.example/?q=1,2", "A Book"),
+        ),
+        (None, None, (), ()),
+        (
+            ["otters", 7, None],
+            [{"title": "A Book", "url": "https://a.example/"}, ["?"]],
+            ("otters",),
+            ("A Book https://a.example/",),
+        ),
+        ("#otters", "", ("otters",), ()),
+    ],
+)
+def test_lists_that_a_model_writes_in_its_own_way_are_read(
+    tags: object, references: object, tagged: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    plain = {"title": "T", "summary": "They swim.", "content": "All of it.", "tags": tags, "references": references}
+    made = KnowledgeNote.model_validate(plain)
+    by_schema = Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
+    for note in (by_schema, headings.read(json.dumps(plain), "t")):
+        assert (checked(note, "t").tags, checked(note, "t").references) == (tagged, named)
 
 
 @pytest.mark.parametrize(

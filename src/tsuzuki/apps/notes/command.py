@@ -209,7 +209,7 @@ def status(store: Store, session_id: str, *, every: bool, session_dir: Path | No
         _show(stands, failed)
         _show_skipped(skipped)
     figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
-    return exit_code(figures)
+    return exit_code(figures, figures.ended(passed_over=stands.skipped_count))
 
 
 def _list(sessions: list[Standing], *, as_json: bool) -> int:

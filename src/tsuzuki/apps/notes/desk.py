@@ -20,8 +20,8 @@ from tsuzuki.apps.notes.batches import refuse_lost
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
 from tsuzuki.apps.notes.mending import mended
-from tsuzuki.apps.notes.phases import PhaseStatistics
-from tsuzuki.apps.notes.refusals import OF_THE_EXPORT, BatchOpen, NothingFailed, SessionBusy, VaultGone
+from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
+from tsuzuki.apps.notes.refusals import OF_THE_EXPORT, BatchOpen, NothingFailed, SessionBusy, VaultEmpty, VaultGone
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 from tsuzuki.apps.notes.stages import FAILED_ONLY
@@ -66,6 +66,14 @@ class Started:
     session_id: str
     run: Run
     resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a run that has completed came to."""
+
+    counts: PhaseStatistics
+    status: PhaseStatus
 
 
 @dataclass(slots=True)
@@ -316,7 +324,7 @@ class Desk:
         return {"item_id": told["item_id"], "title": told["title"], "path": told["output_path"], "text": text,
                 "note": told["note"]}  # fmt: skip
 
-    async def ended(self, run_id: str) -> PhaseStatistics | None:
+    async def ended(self, run_id: str) -> Ended | None:
         """Gives what a run that has completed says of its items."""
         try:
             told = await self._runs.result(run_id)
@@ -324,7 +332,8 @@ class Desk:
             return None
         if not isinstance(told, dict):
             return None
-        return PhaseStatistics(told["success"], told["failed"], told["skipped"], told["total"])
+        counts = PhaseStatistics(told["success"], told["failed"], told["skipped"], told["total"])
+        return Ended(counts, PhaseStatus(told["status"]))
 
 
 async def reached(address: llm.Address) -> dict[str, Any]:
@@ -351,6 +360,8 @@ def _ready(session: Session) -> None:
         session.input  # noqa: B018 - it raises where there is none
     if session.lost_its_vault:
         raise VaultGone(session.vault)
+    if session.found_its_vault_empty:
+        raise VaultEmpty(session.vault)
 
 
 def _text(path: str | None) -> str:

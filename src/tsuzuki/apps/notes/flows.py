@@ -85,10 +85,11 @@ def conclude(ids: list[str]) -> dict[str, Any]:
     """Counts what became of the run's items, and writes it down."""
     bench = BENCH.get()
     counts = bench.statistics(set(ids))
+    status = counts.ended(passed_over=bench.passed_over)
     with room():
-        bench.session.enter(counts.status, counts, completed_at=now(), run_id=current().run_id)
+        bench.session.enter(status, counts, completed_at=now(), run_id=current().run_id)
     told = {
-        "status": counts.status.value,
+        "status": status.value,
         "success": counts.success_count,
         "failed": counts.error_count,
         "skipped": counts.skipped_count,
@@ -107,6 +108,8 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
     with room(), _held(session):
         if session.lost_its_vault:
             raise StoreUnavailable(f"the folder {session.vault} is not there any more: put it back, and it goes on")
+        if session.found_its_vault_empty:
+            raise StoreUnavailable(f"{session.vault} is empty, its notes are gone: put them back, and it goes on")
         await asyncio.to_thread(_begin, session)
         try:
             async with _lent(session, limit):

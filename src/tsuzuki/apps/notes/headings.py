@@ -71,8 +71,8 @@ def read(text: str, title: str) -> Note:
         title=" ".join(found.get("title", "").split()) or title,
         summary=summary,
         content=content or summary,
-        tags=tuple(_listed(found.get("tags", ""), commas=True)),
-        references=tuple(_listed(found.get("references", ""), commas=False)),
+        tags=tuple(listed(found.get("tags", ""), commas=True)),
+        references=tuple(listed(found.get("references", ""), commas=False)),
     )
 
 
@@ -84,7 +84,13 @@ def _in_json(text: str, title: str) -> Note | None:
             if "summary" in told and "content" in told:
                 name, tags, references = (told.get(field) for field in ("title", "tags", "references"))
                 name = name if isinstance(name, str) and name.strip() else title
-                return Note(name, told["summary"], told["content"], _texts(tags), _texts(references))
+                return Note(
+                    name,
+                    told["summary"],
+                    told["content"],
+                    tuple(listed(tags, commas=True)),
+                    tuple(listed(references, commas=False)),
+                )
     return None
 
 
@@ -104,10 +110,6 @@ def _fields(value: Any) -> dict[str, Any]:
         return {}
     named = {_WORDS[name.lower()]: each for name, each in value.items() if name.lower() in _WORDS}
     return {field: each for field, each in named.items() if field in ("tags", "references") or isinstance(each, str)}
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def check(text: str) -> None:
@@ -143,9 +145,21 @@ def _sections(text: str) -> dict[str, str]:
     return found
 
 
-def _listed(text: str, *, commas: bool) -> list[str]:
-    lines = _ITEM.sub("", text).splitlines()
+def listed(value: Any, *, commas: bool) -> list[str]:
+    """Gives the words of what stands for a list of them: a list, a text with commas or lines, nothing at all."""
+    if isinstance(value, list):
+        return [word for each in value if (word := _word(each))]
+    if not isinstance(value, str):
+        return []
+    lines = _ITEM.sub("", value).splitlines()
     pieces = [piece for line in lines for piece in (re.split(r"[,、]", line) if commas else [line])]
     return [
         word for piece in pieces if (word := piece.strip().strip("#").strip()) and word.lower() not in ("none", "なし")
     ]
+
+
+def _word(value: Any) -> str:
+    """Gives an entry of a list as a text; models also name a source by its parts, such as title and address."""
+    if isinstance(value, dict):
+        return " ".join(each for each in value.values() if isinstance(each, str)).strip()
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

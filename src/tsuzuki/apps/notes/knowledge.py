@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 import msgspec
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from tsuzuki import current, llm
 from tsuzuki.apps.notes import extractive, headings
@@ -40,14 +41,20 @@ SYSTEM: Final = (
 )
 
 
+_LISTED_BY_COMMAS: Final = BeforeValidator(partial(headings.listed, commas=True))
+_LISTED_BY_LINES: Final = BeforeValidator(partial(headings.listed, commas=False))
+
+
 class KnowledgeNote(BaseModel):
     """A note made of a conversation."""
 
     title: str = Field(description="a short title, on one line")
     summary: str = Field(min_length=1, description="what it comes down to, in two or three sentences")
     content: str = Field(min_length=1, description="the note itself, as Markdown without a title")
-    tags: list[str] = Field(default_factory=list, description="a few words to find it by")
-    references: list[str] = Field(default_factory=list, description="links and sources that were named")
+    tags: Annotated[list[str], _LISTED_BY_COMMAS] = Field(default_factory=list, description="a few words to find it by")
+    references: Annotated[list[str], _LISTED_BY_LINES] = Field(
+        default_factory=list, description="links and sources that were named"
+    )
 
 
 class TranslatedSummary(BaseModel):

@@ -34,8 +34,13 @@ class PhaseStatistics:
 
     @property
     def status(self) -> PhaseStatus:
-        """How a phase with these figures has ended."""
-        if self.error_count and not self.success_count and not self.skipped_count and not self.pending_count:
+        """How a phase with these figures has ended, where all that was skipped had succeeded before."""
+        return self.ended(passed_over=0)
+
+    def ended(self, *, passed_over: int) -> PhaseStatus:
+        """Says how a phase with these figures has ended; what a stage itself has passed over is no success."""
+        succeeded = self.success_count + self.skipped_count - passed_over
+        if self.error_count and not succeeded and not self.pending_count:
             return PhaseStatus.FAILED
         if self.error_count or self.pending_count:
             return PhaseStatus.PARTIAL

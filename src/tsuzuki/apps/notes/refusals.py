@@ -107,6 +107,21 @@ class VaultGone(BadUsage):
         )
 
 
+class VaultEmpty(BadUsage):
+    """ノートのフォルダーが空です / the vault is empty, its notes are gone: put them back, or name it with --out."""
+
+    error_id = "ERR-TSUZUKI-0523"
+    http_status = 409
+
+    def __init__(self, vault: Path) -> None:
+        super().__init__(
+            f"ノートを書いたフォルダー {vault} が空です。ドライブの接続を確認してください。空のまま続けるには --out で"
+            "このフォルダーを指定してください / "
+            f"{vault} is empty, although notes were written into it: is its drive there? Put them back, or go on "
+            "without them by naming the folder again with `tsuzuki notes resume --out`"
+        )
+
+
 class ItemNotFound(TsuzukiError):
     """この会話はセッションにありません / there is no such conversation in the session: `tsuzuki notes status` tells."""
 

@@ -65,12 +65,22 @@ class Session:
         """Lets notes go to another vault from here on, which need not be there yet."""
         with suppress(OSError):  # one that cannot be made is told of as one that is gone
             vault.mkdir(parents=True, exist_ok=True)
-        self.change(vault=str(vault.resolve()))
+        self.change(vault=str(vault.resolve()), vault_since=self._written)
 
     @property
     def lost_its_vault(self) -> bool:
         """Whether notes were written into a vault that is not there: an empty one in its place would hide that."""
-        return self.loaded.is_file() and self.loaded.stat().st_size > 0 and not self.vault.is_dir()
+        return self._written > 0 and not self.vault.is_dir()
+
+    @property
+    def found_its_vault_empty(self) -> bool:
+        """Whether a folder with nothing in it stands where notes were written: a drive is gone, and left its place."""
+        return self._written > int(self.about.get("vault_since", 0)) and not any(self.vault.iterdir())
+
+    @property
+    def _written(self) -> int:
+        """How much was written down about notes in the vault (bytes)."""
+        return self.loaded.stat().st_size if self.loaded.is_file() else 0
 
     def change(self, **fields: Any) -> None:
         """Changes what `session.json` says."""

@@ -284,6 +284,11 @@ class Workbench:
         kept.put(outcome["item_id"], {name: value for name, value in outcome.items() if name != "item_id"})
         self._recorded(context, outcome["record"])
 
+    @property
+    def passed_over(self) -> int:
+        """How many items extract has passed over: empty, or too long."""
+        return sum(entry.status == ItemStatus.SKIPPED.value for entry in self.extracted.entries.values())
+
     def statistics(self, ids: set[str]) -> PhaseStatistics:
         """Counts what became of the items of a run; those done before somebody asked to go on are skipped."""
         before = self._context(StageType.LOAD, self.session.since)

@@ -78,4 +78,4 @@ def status_of(state: dict[str, Any], counts: PhaseStatistics, last: Run | None, 
         return written
     if written is PhaseStatus.PARTIAL and not counts.total_count:  # it was stopped before it had read the export
         return written
-    return counts.status
+    return counts.ended(passed_over=counts.skipped_count)

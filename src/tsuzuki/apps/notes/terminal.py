@@ -13,7 +13,7 @@ import click
 from tsuzuki import Run, Runs
 from tsuzuki.apps.notes import flows
 from tsuzuki.apps.notes.completed import telling_once
-from tsuzuki.apps.notes.desk import Desk, Started
+from tsuzuki.apps.notes.desk import Desk, Ended, Started
 from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound
@@ -73,10 +73,10 @@ def desk_of(runs: Runs, worker: str = "") -> Desk:
 
 
 def on_desk(store: Store, work: Callable[[Desk], Awaitable[Result]]) -> Result:
-    """Lets a function work at the desk."""
+    """Lets a function look at what is there; who only looks makes no store."""
 
     async def working() -> Result:
-        async with store.open() as runs:
+        async with Runs.open("memory:") if store.missing else store.open() as runs:
             return await work(desk_of(runs))
 
     return asyncio.run(working())
@@ -93,7 +93,7 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
     """Carries out what `start` begins, to its end, and tells how it went; gives the exit code."""
     session_id = ""
 
-    async def work(runs: Runs, progress: Progress) -> PhaseStatistics | None:
+    async def work(runs: Runs, progress: Progress) -> Ended | None:
         run_id = ""
 
         async def begin(worker: str) -> tuple[Run, bool]:
@@ -112,7 +112,7 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
 
     again = f"`tsuzuki notes resume {{}}` goes on{' (--data-dir as here)' if store.flags else ''}"
     try:
-        counts = with_progress(store, work, quiet=quiet or as_json)
+        ended = with_progress(store, work, quiet=quiet or as_json)
     except RunFailure as failure:
         why, unreadable = _why(store, session_id)
         raise Crashed(f"{why or failure} ({NEW_EXPORT if unreadable else again.format(session_id)})") from failure
@@ -120,10 +120,12 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
         word = "cancelled" if isinstance(stopped, RunStopped) else "interrupted"
         click.echo(broken(f"{word}: what has finished is kept; {again.format(session_id)}", sys.stderr), err=True)
         return stopped.exit_code
-    return _told(store, session_id, counts, as_json=as_json)
+    return _told(store, session_id, ended, as_json=as_json)
 
 
-def _told(store: Store, session_id: str, counts: PhaseStatistics | None, *, as_json: bool) -> int:
+def _told(store: Store, session_id: str, ended: Ended | None, *, as_json: bool) -> int:
+    counts = None if ended is None else ended.counts
+
     async def stand(desk: Desk) -> Standing:
         return await desk.standing(desk.sessions.find(session_id))
 
@@ -138,7 +140,7 @@ def _told(store: Store, session_id: str, counts: PhaseStatistics | None, *, as_j
         if counts is not None and counts.error_count:
             retry = ", tsuzuki notes retry tries again what failed" if stands.retryable_count else ""
             click.echo(broken(f"tsuzuki notes status tells why{retry}", sys.stderr), err=True)
-    return exit_code(counts)
+    return 0 if ended is None else exit_code(ended.counts, ended.status)
 
 
 def _why(store: Store, session_id: str) -> tuple[str, bool]:
@@ -151,8 +153,8 @@ def _why(store: Store, session_id: str) -> tuple[str, bool]:
     return on_desk(store, why) if session_id else ("", False)
 
 
-def exit_code(counts: PhaseStatistics | None) -> int:
+def exit_code(counts: PhaseStatistics, status: PhaseStatus) -> int:
     """Gives the exit code that fits how it went."""
-    if counts is None or not counts.error_count:
+    if not counts.error_count:
         return 0
-    return RunFailure.exit_code if counts.status is PhaseStatus.FAILED else SOME_FAILED
+    return RunFailure.exit_code if status is PhaseStatus.FAILED else SOME_FAILED

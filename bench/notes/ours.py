@@ -13,9 +13,10 @@ from typing import Final
 from bench.process import Figures
 from tsuzuki import Runs, Worker, settings
 from tsuzuki.apps.notes import CompletedItemsCache, StageType, flows
-from tsuzuki.apps.notes.desk import Asked, Desk
+from tsuzuki.apps.notes.desk import Desk
 from tsuzuki.apps.notes.extracting import extract
 from tsuzuki.apps.notes.sessions import Sessions
+from tsuzuki.apps.notes.wanted import Asked
 
 WORDS: Final = """
     river otter water stone morning signal kernel buffer garden letter window market bridge copper silver engine

@@ -13,8 +13,9 @@ import pytest
 from tests.llm.double import KEY, Double, running
 from tsuzuki import Run, Runs, Worker, settings
 from tsuzuki.apps.notes import flows
-from tsuzuki.apps.notes.desk import Asked, Desk, Started
+from tsuzuki.apps.notes.desk import Desk
 from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.wanted import Asked, Started
 
 LONGEST = 60.0
 

@@ -10,7 +10,8 @@ from tests.gateway.conftest import opened
 from tests.nats_server import NatsServer
 from tsuzuki import Run, Worker, settings
 from tsuzuki.apps.notes import flows
-from tsuzuki.apps.notes.desk import Asked, Desk
+from tsuzuki.apps.notes.desk import Desk
+from tsuzuki.apps.notes.wanted import Asked
 
 
 async def test_an_import_is_carried_out_beside_the_folders(nats_server: NatsServer, tmp_path: Path) -> None:

@@ -156,6 +156,10 @@ async def test_an_export_is_uploaded_in_pieces_and_its_notes_are_downloaded(hous
     assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''export-notes.zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert sorted(archive.namelist()) == ["Otters 0.md", "Otters 1.md", "Otters 2.md"]
+    for route in ("", "/items", "/trace?item=claude-0001", "/note?item=claude-0001"):
+        answer = await house.client.get(f"{API}/sessions/{started['session_id']}{route}", headers=red)
+        assert answer.status_code == 200
+        assert str(tmp_path) not in answer.text, "who has a key learns no folder of this machine"
     with settings.flagged(TSUZUKI_NOTES_MAX_UPLOAD_BYTES="10"):
         at = f"uploads/{(await post('uploads', json={'name': 'export.zip'})).json()['upload_id']}"
         assert (await post(at, files={"piece": ("piece", sent)})).status_code == 413

@@ -12,7 +12,7 @@ import click
 
 from tsuzuki.apps.notes import looking, sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Asked, Desk, Started, reached
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Desk, reached
 from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.refusals import NEW_EXPORT
@@ -28,6 +28,7 @@ from tsuzuki.apps.notes.terminal import (
     on_desk,
     plainly,
 )
+from tsuzuki.apps.notes.wanted import Asked, Started, previewed
 from tsuzuki.apps.terminal import quiet_option
 from tsuzuki.cli.narrow import broken, width_of
 from tsuzuki.cli.params import agreed_to_remove
@@ -105,7 +106,7 @@ def import_(
 
 
 def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
-    told = Desk.preview(asked, limit)
+    told = previewed(asked, limit)
     if as_json:
         put(asdict(told))
         return 0

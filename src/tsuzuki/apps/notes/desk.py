@@ -6,7 +6,7 @@ Commands and routes call only these.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,17 +17,25 @@ from tsuzuki import Run, Runs, Status, llm
 from tsuzuki.apps.abandoned import abandoned
 from tsuzuki.apps.notes import addresses, flows, looking, sources
 from tsuzuki.apps.notes.batches import refuse_lost
-from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.extracting import completed, cut_from_here_on, items_of
+from tsuzuki.apps.notes.beginning import Beginnings, Once
+from tsuzuki.apps.notes.extracting import completed, cut_from_here_on
 from tsuzuki.apps.notes.mending import mended
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import OF_THE_EXPORT, BatchOpen, NothingFailed, SessionBusy, VaultEmpty, VaultGone
+from tsuzuki.apps.notes.refusals import (
+    OF_THE_EXPORT,
+    BatchOpen,
+    ImportedAlready,
+    NothingFailed,
+    SessionBusy,
+    VaultEmpty,
+    VaultGone,
+)
 from tsuzuki.apps.notes.sessions import Session, Sessions
-from tsuzuki.apps.notes.sources.conversation import Unreadable
 from tsuzuki.apps.notes.stages import FAILED_ONLY
 from tsuzuki.apps.notes.standing import Standing, broken, status_of
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.apps.notes.uploads import Uploads
+from tsuzuki.apps.notes.wanted import Asked, Ended, Started
 from tsuzuki.backends import Query
 from tsuzuki.errors import BadUsage, Conflict, KeyHeld, RunHeld, RunNotFound
 
@@ -36,58 +44,6 @@ CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 SMALLEST_CHUNK: Final = 1000
 STRATEGIES: Final = ("sync", "batch", "auto")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What an import is asked for."""
-
-    export: Path
-    vault: Path | None
-    """Where the notes go; None: into the session itself."""
-    provider: str = ""
-    llm: str = ""
-    base_url: str = ""
-    model: str = ""
-    translate: str = ""
-    chunk: bool = False
-    chunk_size: int = SIZE
-    concurrency: int = 0
-    strategy: str = "sync"
-    """How a model is asked: sync (directly), batch (the provider's batches), auto (batch where there are some)."""
-    failure_threshold: float | None = None
-    """The share of failures, in percent, above which the import stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A session that is being worked on."""
-
-    session_id: str
-    run: Run
-    resumed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What a run that has completed came to."""
-
-    counts: PhaseStatistics
-    status: PhaseStatus
-
-
-@dataclass(slots=True)
-class Preview:
-    """What an import would do."""
-
-    provider: str
-    items: int = 0
-    made: int = 0
-    """How many of these would be made at once: all, or as many as the limit allows."""
-    chunks: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    unreadable: int = 0
-    characters: int = 0
 
 
 class Desk:
@@ -103,17 +59,49 @@ class Desk:
         self.tenant = tenant
         self.sessions = Sessions(tenant, folder)
         self.uploads = Uploads(self.sessions.root)
+        self._beginnings = Beginnings(self.sessions)
 
     # Starting
 
-    async def start(self, asked: Asked, *, limit: int = 0, session_dir: Path | None = None) -> Started:
-        """Makes a session of an export, and begins to work on it; what cannot be read makes none."""
+    async def start(
+        self, asked: Asked, *, limit: int = 0, session_dir: Path | None = None, once: Once | None = None
+    ) -> Started:
+        """Makes a session of an export, and begins to work on it; what cannot be read makes none.
+
+        Of requests with one idempotency key only the first does.
+        """
         provider = await asyncio.to_thread(sources.recognized, asked.export, asked.provider)
         options = await self._options(asked)
-        session = await asyncio.to_thread(
-            self.sessions.create, asked.export, provider, asked.vault, options, session_dir
-        )
-        return await self._new(session, limit=limit)
+        async with self._beginnings.turn():
+            if (before := await self.started_before(once, limit=limit)) is not None:
+                return before
+            unfinished = await self._unfinished(asked, provider)
+            session = await asyncio.to_thread(
+                self.sessions.create, asked.export, provider, asked.vault, options, session_dir
+            )
+            if once is not None:
+                await asyncio.to_thread(self._beginnings.keep, once, session)
+            return replace(await self._new(session, limit=limit), unfinished=unfinished)
+
+    async def started_before(self, once: Once | None, *, limit: int = 0) -> Started | None:
+        """Gives what the first request with an idempotency key has started; it may have been cut off on the way."""
+        session = None if once is None else await asyncio.to_thread(self._beginnings.made, once)
+        if session is None:
+            return None
+        last = await self._last(session.session_id)
+        return await self._new(session, limit=limit) if last is None else Started(session.session_id, last)
+
+    async def _unfinished(self, asked: Asked, provider: str) -> str:
+        """Gives the session that was to make the same notes and has not made all; refuses while one makes them."""
+        alike = await asyncio.to_thread(lambda: [*self._beginnings.alike(asked.export, provider, asked.vault)])
+        for session in alike:
+            with suppress(BadUsage):  # what is broken is nothing to go on with
+                stands = await self.standing(session)
+                if stands.active:
+                    raise ImportedAlready(stands.session_id)
+                if stands.pending_count or not stands.total_count:
+                    return stands.session_id
+        return ""
 
     async def _options(self, asked: Asked) -> dict[str, Any]:
         if asked.chunk_size < SMALLEST_CHUNK:
@@ -142,25 +130,6 @@ class Desk:
             "concurrency": asked.concurrency,
             "failure_threshold": asked.failure_threshold,
         }
-
-    @staticmethod
-    def preview(asked: Asked, limit: int = 0) -> Preview:
-        """Says what an import would do; nothing is changed."""
-        told = Preview(sources.recognized(asked.export, asked.provider))
-        for found in sources.conversations(asked.export, told.provider):
-            if isinstance(found, Unreadable):
-                told.unreadable += 1
-                continue
-            for item in items_of(found, told.provider, chunk=asked.chunk, size=asked.chunk_size):
-                reason = item.metadata.get("skipped_reason")
-                if reason:
-                    told.skipped[reason] = told.skipped.get(reason, 0) + 1
-                else:
-                    told.items += 1
-                    told.chunks += item.is_chunk
-                    told.characters += len(item.content or "")
-        told.made = min(told.items, limit or told.items)
-        return told
 
     async def resume(self, session: Session, *, limit: int = 0, only: str = "", chunk: bool = False) -> Started:
         """Goes on with a session: with its last run where that was cut off, else with a new one.
@@ -281,7 +250,7 @@ class Desk:
             created_at=about["created_at"],
             provider=about["provider"],
             source=about["source"],
-            vault=str(session.vault.absolute()),
+            vault="" if self.tenant else str(session.vault.absolute()),
             status=status_of(state, counts, last, active=active).value,
             **asdict(counts),
             pending_count=counts.pending_count,
@@ -321,8 +290,14 @@ class Desk:
         """Gives a note as it stands in the vault, or as it was made."""
         told = await asyncio.to_thread(looking.traced, session.checked(), item_id)
         text = await asyncio.to_thread(_text, told["output_path"])
+        told = self.shown(told)
         return {"item_id": told["item_id"], "title": told["title"], "path": told["output_path"], "text": text,
                 "note": told["note"]}  # fmt: skip
+
+    def shown(self, traced: dict[str, Any]) -> dict[str, Any]:
+        """Gives what happened to an item as its caller may see it: who has a key learns no folder of this machine."""
+        path = traced["output_path"]
+        return {**traced, "output_path": Path(path).name} if self.tenant and path else traced
 
     async def ended(self, run_id: str) -> Ended | None:
         """Gives what a run that has completed says of its items."""

@@ -154,6 +154,31 @@ class SessionBusy(Conflict):
     error_id = "ERR-TSUZUKI-0505"
 
 
+class ImportedAlready(SessionBusy):
+    """このエクスポートは取り込み中です / this export is being imported into this vault already: wait, or cancel it."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"このエクスポートは、セッション {session_id} が同じフォルダーに取り込み中です。終了を待つか中止して"
+            "ください / "
+            f"session {session_id} imports this export into the same vault already: wait for it, or cancel it"
+        )
+
+
+class KeyReused(BadUsage):
+    """この Idempotency-Key は別の内容で使われました / this key has made another session: send a new one."""
+
+    error_id = "ERR-TSUZUKI-0524"
+    http_status = 422
+
+    def __init__(self, key: str, session_id: str) -> None:
+        super().__init__(
+            f"Idempotency-Key {key[:40]!r} は、別の内容のリクエストでセッション {session_id} を作りました。新しいキーを"
+            "使ってください / "
+            f"{key[:40]!r} has made session {session_id}, of another request: send a new key with another request"
+        )
+
+
 class BatchOpen(SessionBusy):
     """未回収のバッチがあります。先に指定なしで再開してください / a batch is open: resume without options first."""
 

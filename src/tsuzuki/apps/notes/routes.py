@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, File, Query, UploadFile
+from fastapi import APIRouter, Depends, File, Header, Query, UploadFile
 from fastapi import Path as Named
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki import Run, settings
 from tsuzuki.apps.notes import looking
+from tsuzuki.apps.notes.beginning import Once
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Asked, Desk, Started
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Desk
 from tsuzuki.apps.notes.refusals import both
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.standing import Standing
+from tsuzuki.apps.notes.wanted import Asked, Started
 from tsuzuki.errors import BadUsage
 from tsuzuki.visits import Visit, visit
 
@@ -41,6 +43,15 @@ _MOMENT: Final = r"^20[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|1[0-9]|2[0-8])_([01][0-9]|2
 """What the document says of session ids; whether one is a moment is looked at where it is used."""
 SessionId = Annotated[
     str, Named(description="A moment such as 20260126_100000.", json_schema_extra={"pattern": _MOMENT})
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=256,
+        description="The session that the first request with this key has made is given instead of a second one.",
+    ),
 ]
 Piece = Annotated[UploadFile, File(description="Some bytes of the export, in a form.")]
 
@@ -112,8 +123,11 @@ async def list_sessions(desk: AtDesk) -> list[Standing]:
 
 
 @router.post("/sessions", summary="Import an export", status_code=202)
-async def start(asked: NewImport, desk: AtDesk) -> dict[str, Any]:
-    """Makes a session and answers at once; workers make the notes."""
+async def start(asked: NewImport, desk: AtDesk, idempotency_key: IdempotencyKey = None) -> dict[str, Any]:
+    """Makes a session and answers at once; workers make the notes. Sent again with its key it makes no other."""
+    once = None if idempotency_key is None else Once(idempotency_key, asked.model_dump_json().encode())
+    if (before := await desk.started_before(once, limit=asked.limit or 0)) is not None:
+        return _told(before)
     if desk.tenant and (asked.export or asked.vault):  # a path reaches whatever this machine can read
         raise BadUsage(
             "API キーを使う場合、パスは指定できません。エクスポートはアップロードし、ノートはダウンロードして"
@@ -127,7 +141,7 @@ async def start(asked: NewImport, desk: AtDesk) -> dict[str, Any]:
     options = asked.model_dump(exclude={"export", "upload", "vault", "limit"})
     export = _path(asked.export) if asked.export else await asyncio.to_thread(desk.uploads.file, asked.upload)
     wanted = Asked(export=export, vault=_path(asked.vault) if asked.vault else None, **options)
-    started = await desk.start(wanted, limit=asked.limit or 0)
+    started = await desk.start(wanted, limit=asked.limit or 0, once=once)
     if asked.upload:  # the session keeps it
         await asyncio.to_thread(desk.uploads.drop, asked.upload)
     return _told(started)
@@ -219,7 +233,7 @@ def _with_stages(session: Session, found: list[dict[str, Any]]) -> list[dict[str
 @router.get("/sessions/{session_id}/trace", summary="All that happened to one item")
 def trace(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]:
     """Tells the records, failures and note of an item, by its id, the beginning of its id, or its title."""
-    return looking.traced(desk.sessions.find(session_id).checked(), item)
+    return desk.shown(looking.traced(desk.sessions.find(session_id).checked(), item))
 
 
 @router.get("/sessions/{session_id}/note", summary="A note")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tsuzuki import privacy, settings
+from tsuzuki import privacy, settings, wholefile
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
@@ -304,15 +304,23 @@ def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
     return session
 
 
-def _kept(export: Path, provider: str, place: Path) -> dict[str, str]:
+def _kept(export: Path, provider: str, place: Path) -> dict[str, Any]:
     """Keeps an export in the session: linked where the disk allows it and nobody edits such files, else copied."""
+    size = size_of(export, provider)
     if not export.is_dir():
         _link(export, place / export.name)
-        return {"kind": "file", "name": export.name}
+        return {"kind": "file", "name": export.name, "bytes": size}
     for name in sources.chosen(Folder(export).names(), provider):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         _link(export / name, place / name)
-    return {"kind": "folder", "name": export.name}
+    return {"kind": "folder", "name": export.name, "bytes": size}
+
+
+def size_of(export: Path, provider: str) -> int:
+    """Gives how large the files of an export are that are read (bytes)."""
+    if not export.is_dir():
+        return export.stat().st_size
+    return sum((export / name).stat().st_size for name in sources.chosen(Folder(export).names(), provider))
 
 
 def _link(source: Path, target: Path) -> None:
@@ -362,10 +370,4 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, plain: dict[str, Any]) -> None:
-    """Writes a small file whole or not at all."""
-    fresh = path.with_name(f"{path.name}.part")
-    with fresh.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    wholefile.write(path, msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n")

@@ -24,7 +24,7 @@ class Standing:
     source: str
     """The name of the export."""
     vault: str
-    """The path of the folder into which the notes go."""
+    """The path of the folder into which the notes go; empty with API keys: the notes are downloaded."""
     status: str
     """How it stands: `PENDING`, `IN_PROGRESS`, `COMPLETED`, `PARTIAL`, `FAILED` or `CRASHED`."""
     success_count: int

@@ -13,12 +13,13 @@ import click
 from tsuzuki import Run, Runs
 from tsuzuki.apps.notes import flows
 from tsuzuki.apps.notes.completed import telling_once
-from tsuzuki.apps.notes.desk import Desk, Ended, Started
+from tsuzuki.apps.notes.desk import Desk
 from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.standing import Standing
+from tsuzuki.apps.notes.wanted import Ended, Started
 from tsuzuki.apps.terminal import submitting
 from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
 from tsuzuki.cli.narrow import broken
@@ -101,6 +102,11 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
             started = await start(desk_of(runs, worker))
             run_id, session_id = started.run.id, started.session_id
             progress.say(f"session {session_id}")
+            if started.unfinished:
+                progress.say(
+                    f"session {started.unfinished} has begun with this export: Ctrl-C, and "
+                    f"`tsuzuki notes resume {started.unfinished}`, go on with that one and pay for nothing twice"
+                )
             return await runs.get(run_id), started.resumed
 
         try:

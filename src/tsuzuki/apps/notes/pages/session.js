@@ -56,7 +56,7 @@ function Standing({ session }) {
     <dl class="facts tight">
       <${Fact} name=${t("notes.session")}>${session.session_id}<//>
       <${Fact} name=${t("notes.provider")}>${session.provider}<//>
-      <${Fact} name=${t("notes.vault")}>${session.vault}<//>
+      ${session.vault && html`<${Fact} name=${t("notes.vault")}>${session.vault}<//>`}
       ${session.cost !== null && html`<${Fact} name=${t("notes.cost")}>$${session.cost.toFixed(4)}<//>`}
       ${session.owed_batches.length > 0 && html`<${Fact} name=${t("notes.owed")}>${session.owed_batches.map((/** @type {string} */ batch) => (batch === "unclear" ? t("notes.unclear") : batch)).join(", ")}<//>`}
       ${session.run_number && html`<${Fact} name=${t("notes.run")}><${RunLink} run=${session.run_number} /><//>`}

@@ -129,6 +129,33 @@ def test_artifacts_of_claude_are_read_in_their_last_version(tmp_path: Path) -> N
     ]
 
 
+def test_files_that_claude_made_are_read_in_their_last_version(tmp_path: Path) -> None:
+    def used(tool: str, **told: Any) -> dict[str, Any]:
+        return {"type": "tool_use", "name": tool, "input": told}
+
+    spoken = (
+        by("human", "Write it down."),
+        by("assistant", "", used("create_file", path="/out/otters.md", file_text="# Otters\n\nThey swim badly.")),
+        by("assistant", "", used("str_replace", path="/out/otters.md", old_str="badly", new_str="well")),
+        by("assistant", "Done.", used("create_file", path="/out/count.py", file_text="print(3)", description="x")),
+        by("assistant", "", used("create_file", path=None, file_text=7), used("str_replace"), used("create_file")),
+        by("assistant", "", {"type": "tool_use", "name": ["create_file"], "input": {}}),
+    )
+    text = text_of(tmp_path, claude(1, *spoken))
+    assert text.split("\n\n**Assistant**: ") == [
+        "**User**: Write it down.",
+        "[document: otters.md]\n# Otters\n\nThey swim well.",
+        "Done.\n\n[document: count.py]\n```py\nprint(3)\n```",
+    ]
+
+
+def test_a_number_of_thousands_of_digits_costs_nothing(tmp_path: Path) -> None:
+    text = json.dumps([claude(1), {**claude(2), "odd": 7}, claude(3)]).replace('"odd": 7', f'"odd": {"7" * 5000}')
+    (tmp_path / "conversations.json").write_text(text)
+    found = list(sources.conversations(tmp_path / "conversations.json", "claude"))
+    assert [each.title for each in found] == ["Otters 1", "Otters 2", "Otters 3"]
+
+
 def test_what_was_spoken_to_claude_is_read(tmp_path: Path) -> None:
     note = {"type": "voice_note", "title": "On the way", "text": "Remind me of otters."}
     spoken = (by("human", "", note), by("human", "", {**note, "title": None}), by("assistant", "Heard."))

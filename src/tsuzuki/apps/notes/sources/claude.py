@@ -4,7 +4,8 @@ Newer ones name the parent of each message: edits and retries lie beside what to
 one branch.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from tsuzuki.apps.notes.sources.conversation import (
@@ -129,19 +130,42 @@ def _block(block: dict[str, Any]) -> str:
 
 
 def _artifacts(listed: list[dict[str, Any]]) -> dict[Hashable, str]:
-    """Gives the artifacts by the message and the block that has the last version of each."""
+    """Gives artifacts, and files that were made, by the message and the block that has the last version of each."""
     found = Documents()
     for number, message in enumerate(listed):
         for at, block in enumerate(_blocks(message)):
-            about = block.get("input")
-            if block.get("type") != "tool_use" or block.get("name") != "artifacts" or not isinstance(about, dict):
-                continue
-            own = about.get("id") or about.get("title") or (number, at)
-            if about.get("command") == "update":
-                found.edit(own, about.get("old_str"), about.get("new_str"), (number, at))
-            else:
-                found.create(own, about, (number, at))
+            about, write = block.get("input"), _WRITING.get(str(block.get("name")))
+            if block.get("type") == "tool_use" and isinstance(about, dict) and write is not None:
+                write(found, about, (number, at))
     return found.placed()
+
+
+def _artifact(found: Documents, about: dict[str, Any], place: Hashable) -> None:
+    own = about.get("id") or about.get("title") or place
+    if about.get("command") == "update":
+        found.edit(own, about.get("old_str"), about.get("new_str"), place)
+    else:
+        found.create(own, about, place)
+
+
+def _created(found: Documents, about: dict[str, Any], place: Hashable) -> None:
+    path = PurePosixPath(one_line(about.get("path")))
+    suffix = path.suffix.removeprefix(".").lower()
+    prose = suffix in _PROSE
+    told = {"title": path.name, "content": about.get("file_text"), "type": "" if prose else "code", "language": suffix}
+    found.create(str(path) if path.name else place, told, place)
+
+
+def _replaced(found: Documents, about: dict[str, Any], place: Hashable) -> None:
+    path = PurePosixPath(one_line(about.get("path")))
+    found.edit(str(path), about.get("old_str"), about.get("new_str"), place)
+
+
+_PROSE: Final = frozenset({"", "md", "markdown", "txt"})
+_WRITING: Final[dict[str, Callable[[Documents, dict[str, Any], Hashable], None]]] = {
+    "artifacts": _artifact, "create_file": _created, "str_replace": _replaced,
+}  # fmt: skip
+"""The tools by which something is written that people keep."""
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:

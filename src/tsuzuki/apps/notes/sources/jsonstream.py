@@ -20,6 +20,7 @@ _NEAR: Final = 16
 """An error so close to the end of what was read may only mean that something is missing."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder(strict=False)
+_FOR_LONG_NUMBERS: Final = json.JSONDecoder(strict=False, parse_int=float)
 _GOES_ON: Final = ("", ".", "e", "E")
 """What may follow the part of a number that was read so far."""
 _UNFINISHED: Final = "Unterminated string"
@@ -144,7 +145,7 @@ def _element(text: _Text) -> Any:
     whole = False
     while True:
         try:
-            value, end = _DECODER.raw_decode(text.buffer, text.at)
+            value, end = _decoded(text.buffer, text.at)
         except RecursionError:
             raise text.broken("入れ子が深すぎます", "it is nested too deeply") from None
         except ValueError as error:
@@ -162,6 +163,15 @@ def _element(text: _Text) -> Any:
             return long
         else:
             whole = True
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # an integer of more digits than Python reads
+        return _FOR_LONG_NUMBERS.raw_decode(text, at)
 
 
 def _taken(text: _Text, value: Any, end: int) -> Any:
@@ -228,9 +238,9 @@ def _members(text: str) -> dict[str, Any]:
     at, sign = 1, text[:1].replace("{", ",")
     try:
         while sign == ",":
-            name, at = _DECODER.raw_decode(text, _after_space(text, at))
+            name, at = _decoded(text, _after_space(text, at))
             found[str(name)] = None
-            found[str(name)], at = _DECODER.raw_decode(text, _after_space(text, _after_space(text, at) + 1))
+            found[str(name)], at = _decoded(text, _after_space(text, _after_space(text, at) + 1))
             at = _after_space(text, at) + 1
             sign = text[at - 1 : at]
     except (ValueError, RecursionError):

@@ -118,6 +118,7 @@ class Frame(Protocol):
     def stream(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any: ...
     def spend(self, spent: Spent) -> None: ...
     def staying(self) -> AbstractContextManager[None]: ...
+    def resting(self) -> AbstractContextManager[None]: ...
 
 
 class Loose:
@@ -180,6 +181,10 @@ class Loose:
         """Has nobody to tell."""
 
     def staying(self) -> AbstractContextManager[None]:
+        """Has nobody who would wait."""
+        return nullcontext()
+
+    def resting(self) -> AbstractContextManager[None]:
         """Has nobody who would wait."""
         return nullcontext()
 

@@ -20,6 +20,7 @@ class Kept(Protocol):
 
 _KEPT: Final[WeakSet[Kept]] = WeakSet()
 _masks: Final = threading.local()
+_HELD: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 
 
 def keep_from_children(kept: Kept) -> None:
@@ -29,7 +30,7 @@ def keep_from_children(kept: Kept) -> None:
 
 def _hold_signals() -> None:
     """Lets a child that is told to end at once hear it when it has let go: before, it would take that as told to us."""
-    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
 
 
 def _hear_signals() -> None:

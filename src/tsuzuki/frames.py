@@ -26,7 +26,7 @@ from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
 from tsuzuki.steps import call
 from tsuzuki.streams import Sink, Source
-from tsuzuki.winding import held_back
+from tsuzuki.winding import entrust, held_back, relieve
 
 _AT_HAND: Final = (list, tuple, range, dict, set, frozenset)
 """Inputs that can be read at any time, by anybody."""
@@ -98,6 +98,18 @@ class RunFrame(msgspec.Struct, eq=False):
             yield
         finally:
             self.run.leave(entered)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Says that a call only waits for a time to come: a run that winds down does not wait for that."""
+        if not self.step:
+            yield
+            return
+        self.inside = entrust(self.run, self.inside)
+        try:
+            yield
+        finally:
+            self.inside = relieve(self.run, self.inside)
 
     def take_record(self, record: logging.LogRecord) -> None:
         """Takes a line that was written with standard logging."""

@@ -101,8 +101,17 @@ class Held:
                 wind_down(run)
 
     async def drain(self, grace: float) -> None:
-        """Lets what is under way end within the grace period (seconds); what has not by then is handed back at once."""
-        if not await self._all_left(grace):
+        """Lets what is under way end within the grace period (seconds): runs in its first half, calls in the second.
+
+        A run that would go on beyond it begins nothing more from the middle on: what it has begun then is recorded, and
+        not done, and paid for, again. What has not ended by then is handed back at once.
+        """
+        if await self._all_left(grace / 2):
+            return
+        for run in self.running.values():
+            run.grace = min(grace / 2, run.grace)
+            wind_down(run)
+        if not await self._all_left(grace / 2):
             await self.hand_back(grace=AT_ONCE)
 
     async def hand_back(self, grace: float | None = None) -> None:

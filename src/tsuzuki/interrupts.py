@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from tsuzuki.context import in_async_code
 from tsuzuki.forks import keep_from_children
@@ -54,6 +54,10 @@ def run_blocking(start: Callable[[], Any]) -> Any:
     return thread.value
 
 
+ENDING: Final = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""What tells a process to end: somebody asks for it, or its terminal is gone."""
+
+
 class OwnSignals:
     """That SIGTERM stops a run, which is so in this process alone: a child that user code forks ends of it.
 
@@ -61,7 +65,7 @@ class OwnSignals:
     """
 
     def __init__(self) -> None:
-        self._before = signal.getsignal(signal.SIGTERM)
+        self._before = {number: signal.getsignal(number) for number in ENDING}
         self._heard = True
         keep_from_children(self)
 
@@ -69,16 +73,25 @@ class OwnSignals:
         """Lets a child hear SIGTERM as before, and tell us of no signal: it shares the pipe that wakes our loop."""
         if self._heard:
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGTERM, self._before)
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
 
     def over(self) -> None:
         """Changes nothing any more: signals are as they were before."""
         self._heard = False
 
 
+def hears_of_a_lost_terminal() -> bool:
+    """Tells whether a process is to stop when its terminal is gone; `nohup` and the like say that it is not."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+
+
 @contextlib.contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """Makes the first Ctrl-C (or SIGTERM) call `stop` on the loop and the second one leave at once."""
+    """Makes the first Ctrl-C (SIGTERM, SIGHUP) call `stop` on the loop and the second one leave at once.
+
+    That a terminal is gone may be told twice, by the system and by a shell, and means the same.
+    """
     loop = asyncio.get_running_loop()
     thread = threading.current_thread()
     if isinstance(thread, _Background):
@@ -91,13 +104,14 @@ def interruptible(stop: Callable[[], None]) -> Iterator[None]:
     def ask(number: int, frame: FrameType | None) -> None:
         del frame
         nonlocal asked
-        if asked:
+        if asked and number in (signal.SIGINT, signal.SIGTERM):
             os._exit(128 + number)
         asked = True
         loop.call_soon_threadsafe(stop)
 
     own = OwnSignals()
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = ENDING if hears_of_a_lost_terminal() else (signal.SIGTERM,)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, *heard)}
     try:
         yield
     finally:

@@ -224,6 +224,33 @@ def test_ctrl_c_lets_what_is_under_way_finish_and_begins_nothing_more(terminal: 
     assert sorted(map(int, terminal.calls())) == list(range(20)), "none was done twice"
 
 
+def test_a_terminal_that_is_closed_stops_a_run_as_ctrl_c_does_though_it_is_told_twice(terminal: Terminal) -> None:
+    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    terminal.until_held(recorded=10, calls=14)
+    first.send_signal(signal.SIGHUP)
+    assert first.stderr is not None
+    said = iter(first.stderr.readline, "")
+    assert any("Finishing what is under way" in line for line in said)
+    first.send_signal(signal.SIGHUP)
+    terminal.open_gate()
+    terminal.end(first, code=130)
+    assert len(terminal.calls()) == 14
+    assert "continuing run 1 of gated: 14 recorded" in terminal.tsuzuki("run", "flows.py:gated", "-p", "hold=10").stderr
+
+
+def test_who_is_told_not_to_hear_of_its_terminal_goes_on(terminal: Terminal) -> None:
+    """As `nohup` does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child begins as its parent is
+    try:
+        first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    terminal.until_held(recorded=10, calls=14)
+    first.send_signal(signal.SIGHUP)
+    terminal.open_gate()
+    assert terminal.end(first).stdout == "380\n"
+
+
 def test_ctrl_c_stops_cleanly_and_the_run_goes_on_later(terminal: Terminal) -> None:
     terminal.environment["TSUZUKI_GRACE_SECONDS"] = "0.5"
     first = terminal.start("run", "flows.py:gated", "-p", "hold=10")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tsuzuki import Retry, Run, Runs, Status, Worker, current, flow, task
+from tsuzuki.context import FRAME
 from tsuzuki.flow import Flow
 from tsuzuki.testing.stopwatch import Stopwatch
 
@@ -190,3 +191,54 @@ async def test_no_further_try_is_made(runs: Runs) -> None:
     left = await interrupted(runs, mapping, held.wait, lambda: None)
     assert (left.status, left.failed, len(calls)) == (Status.PENDING, 0, 1)
     assert (await gone_on(runs, mapping, left)).status is Status.COMPLETED
+
+
+async def test_a_call_that_only_waits_for_a_time_to_come_is_not_waited_for(runs: Runs) -> None:
+    calls, held = list[int](), asyncio.Event()
+
+    @task
+    async def patient(x: int) -> int:
+        calls.append(x)
+        if current().attempt == 1:
+            with FRAME.get().resting():  # as one does whom a provider has asked to come back in an hour
+                held.set()
+                await asyncio.Event().wait()
+        return x
+
+    @task
+    async def step(x: int) -> int:
+        return await patient.step(x)
+
+    @flow
+    async def mapping() -> list[int]:
+        return await step.map([1, 2], concurrency=2)
+
+    with Stopwatch() as since:
+        left = await interrupted(runs, mapping, held.wait, lambda: None)
+        assert since.fair < LONG / 2
+    assert (left.status, left.failed) == (Status.PENDING, 0)
+    assert (await gone_on(runs, mapping, left)).status is Status.COMPLETED
+
+
+async def test_a_worker_that_stops_records_what_it_has_begun_and_begins_nothing_that_it_could_not(runs: Runs) -> None:
+    calls = list[int]()
+
+    @task
+    async def step(x: int) -> int:
+        calls.append(x)
+        await asyncio.sleep(0.01)
+        return x
+
+    @flow
+    async def long() -> int:
+        return len(await step.map(range(100_000), concurrency=3))
+
+    async with Worker(runs.backend, [long], grace=2.0) as worker, asyncio.timeout(LONG):
+        row = await runs.submit(long)
+        work = asyncio.create_task(worker.run())
+        while len(calls) < 9:
+            await asyncio.sleep(0.01)
+        worker.stop()
+        await work
+    left = await runs.get(row.id)
+    assert (left.status, left.done) == (Status.PENDING, len(calls)), "each call that was begun is recorded"

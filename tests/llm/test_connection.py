@@ -148,6 +148,19 @@ async def test_an_answer_that_keeps_coming_is_not_given_up() -> None:
         await asyncio.sleep(0)
 
 
+async def test_a_connection_that_is_answered_after_the_others_were_closed_is_closed_too() -> None:
+    async with serving(HEAD + b"content-length: 2\r\n\r\n", b"{", b"}", pause=0.02) as url:
+        mine = connections(url)
+        asked = asyncio.create_task(mine.ask("GET", "/x", None, None))
+        async with asyncio.timeout(20):
+            while len(SEEN) < 2:
+                await asyncio.sleep(0)
+        mine.close()
+        assert (await asked).content == b"{}"
+        assert mine._idle == []  # noqa: SLF001 - nobody would ever close it
+        await asyncio.sleep(0)
+
+
 async def test_what_came_while_this_process_stood_still_is_read() -> None:
     async with serving(WHOLE) as url:
         mine = connections(url, 0.3)

@@ -22,6 +22,7 @@ from tsuzuki.cli.worker import checked_tags
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.holders import Holders
+from tsuzuki.interrupts import hears_of_a_lost_terminal
 from tsuzuki.lifecycle import Run
 from tsuzuki.listening import bound, refuse_open_door
 from tsuzuki.processes import Child, Program, tsuzuki
@@ -184,6 +185,8 @@ def _heed_signals(parts: Parts, stopping: asyncio.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    if hears_of_a_lost_terminal():
+        loop.add_signal_handler(signal.SIGHUP, stopping.set)
 
 
 def _make_children(parts: Parts, stopping: asyncio.Event) -> None:

@@ -18,7 +18,7 @@ from tsuzuki.cli.store import Store, store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.errors import BadUsage, RunInterrupted
 from tsuzuki.flowset import FlowSet
-from tsuzuki.interrupts import OwnSignals
+from tsuzuki.interrupts import OwnSignals, hears_of_a_lost_terminal
 from tsuzuki.leaving import run_to_the_end
 from tsuzuki.options import tag
 from tsuzuki.runner import Compile
@@ -117,7 +117,7 @@ async def _work(
 
 
 def _heed_signals(worker: Worker) -> OwnSignals:
-    """Lets the first SIGTERM or SIGINT stop the worker in order, and the second at once."""
+    """Lets the first SIGTERM or SIGINT stop the worker in order, and the second at once; so does a lost terminal."""
     loop = asyncio.get_running_loop()
 
     def heed(number: int) -> None:
@@ -131,6 +131,8 @@ def _heed_signals(worker: Worker) -> OwnSignals:
     own = OwnSignals()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, heed, each)
+    if hears_of_a_lost_terminal():  # whoever has started it hears that too, and asks it to stop: that is not the second
+        loop.add_signal_handler(signal.SIGHUP, worker.stop)
     return own
 
 

@@ -211,6 +211,7 @@ class Connections:
         self._place: SplitResult = urlsplit(base_url)
         self._timeout, self._trust = timeout, trust
         self._idle: list[Connection] = []
+        self._closed = False
         said = {"host": self._place.netloc, "user-agent": "tsuzuki", "accept": "*/*", "accept-encoding": "identity"}
         said |= headers
         if any(sign in text for pair in said.items() for text in pair for sign in "\r\n"):
@@ -229,8 +230,10 @@ class Connections:
             head += b"content-length: 0\r\n\r\n" if method == "POST" else b"\r\n"
         connection = await self._taken()
         response = await connection.ask(head, self._timeout)
-        if connection.usable:
+        if connection.usable and not self._closed:
             self._idle.append(connection)
+        else:
+            connection.close()
         return response
 
     async def _taken(self) -> Connection:
@@ -259,6 +262,7 @@ class Connections:
         return connection
 
     def close(self) -> None:
-        """Ends those that wait."""
+        """Ends those that wait, and those that others are still asking by once they are answered."""
+        self._closed = True
         while self._idle:
             self._idle.pop().close()

@@ -25,6 +25,7 @@ import httpx2
 import msgspec
 
 from tsuzuki.clock import Clock, SystemClock
+from tsuzuki.context import FRAME
 from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
 from tsuzuki.llm.connection import KEPT, Connections, Response
 from tsuzuki.llm.pacing import Pace
@@ -209,7 +210,8 @@ class Wire:
         while True:
             tries += 1
             if weight is not None:
-                await self.pace.turn(self.clock, weight)
+                with FRAME.get().resting():
+                    await self.pace.turn(self.clock, weight)
             asked, unheard = None, False
             try:
                 response = await _untold(send())
@@ -228,7 +230,8 @@ class Wire:
                 raise error
             if asked is not None and asked > LONGEST_ASKED:
                 raise error
-            await self.clock.sleep(patience.pause(tries, asked))
+            with FRAME.get().resting():
+                await self.clock.sleep(patience.pause(tries, asked))
 
     def used(self, more: int) -> None:
         """Takes note of tokens that were used beyond what was thought."""

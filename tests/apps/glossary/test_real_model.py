@@ -27,8 +27,11 @@ async def test_a_run_with_a_real_model_completes(study: Study, address: str, mon
     project = study.desk.project(made.id)
     project.terms.add("bee space")
     project.documents.add(study.documents("Bee space is a gap of six millimetres between combs."))
-    for _ in range(3):  # a small model may fail at a term, which is told; then it is asked again
+    for _ in range(5):  # a small model may fail at a term, or find no end, which is told; then it is asked again
         row = await study.run(project, "generate")
+        if row.status == "failed":
+            assert "cut off at its greatest length" in (row.error_message or "")
+            continue
         assert (row.status, row.error_message) == ("completed", None)
         if found := project.provisional.list():
             break

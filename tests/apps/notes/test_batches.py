@@ -68,14 +68,13 @@ async def test_a_batch_is_collected_before_anything_else_is_asked_for(study: Stu
     with pytest.raises(BatchOpen):
         await study.desk.resume(session, chunk=True)
     with pytest.raises(BatchOpen):
-        await study.desk.ask_elsewhere(session, {"model": "another"})
-    await study.desk.ask_elsewhere(session, {"model": session.options["model"]})
-    told = await study.resumed(session)
+        await study.desk.resume(session, address={"model": "another"})
+    assert session.options["model"] == "m-1"
+    told = await study.resumed(session, address={"model": "m-1"})
     assert told["success"] == 4, "it goes on with what was asked for when the batch was created"
     sizes = [len(batch.requests) for batch in study.model.batches.values()]
     assert sizes == [4, 2], "the half that the batch had answered is not asked for again"
-    assert (await study.resumed(session))["success"] == 2
-    await study.desk.ask_elsewhere(session, {"model": "another"})
+    assert (await study.resumed(session, address={"model": "another"}))["success"] == 2
     assert study.desk.sessions.find(session.session_id).options["model"] == "another"
     agreed(study, session)
 

@@ -119,10 +119,10 @@ async def test_answers_that_were_collected_and_became_no_notes_are_collected_aga
         with pytest.raises(BatchOpen):
             await there.desk.resume(moved, limit=1)
         with pytest.raises(BatchOpen):
-            await there.desk.ask_elsewhere(moved, {"model": "another"})
+            await there.desk.resume(moved, address={"model": "another"})
         told = await there.resumed(moved)
         assert told["success"] == 3
-        await there.desk.ask_elsewhere(moved, {"model": "another"})
+        assert (await there.resumed(moved, address={"model": "another"}))["skipped"] == 3
     assert sizes(study.model) == [3]
 
 

@@ -13,8 +13,9 @@ from typing import Final
 import msgspec
 
 from tsuzuki import privacy, wholefile
+from tsuzuki.apps.notes.keeping import size_of
 from tsuzuki.apps.notes.refusals import KeyReused, SessionNotFound
-from tsuzuki.apps.notes.sessions import Session, Sessions, size_of
+from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.errors import BadUsage
 
 _AGAIN: Final = 0.02

@@ -1,6 +1,5 @@
 """`tsuzuki notes …`: import an export, go on with it, look at what came of it, try again what failed."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -139,18 +138,14 @@ def resume(
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir).checked(writing=True)
-        await _led(desk, session, vault, model)
-        return await desk.resume(session, limit=limit, chunk=chunk)
+        return await desk.resume(session, limit=limit, chunk=chunk, vault=vault, address=await _asked(session, model))
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 
 
-async def _led(desk: Desk, session: Session, vault: Path | None, model: dict[str, str]) -> None:
-    """Leads a session to another vault or model, where one is named."""
-    if vault is not None:
-        session.lead_to(vault)
-    if any(model.values()):
-        await desk.ask_elsewhere(session, await reached(_address(session.options, **model)))
+async def _asked(session: Session, model: dict[str, str]) -> dict[str, Any] | None:
+    """Gives who is asked from here on, where somebody else is named."""
+    return await reached(_address(session.options, **model)) if any(model.values()) else None
 
 
 def _address(options: dict[str, Any], *, llm: str, base_url: str, model: str) -> Address:
@@ -177,9 +172,7 @@ def retry(
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir).checked(writing=True)
-        await asyncio.to_thread(desk.failed_in, session)  # where nothing failed, nothing is changed
-        await _led(desk, session, vault, model)
-        return await desk.retry(session, limit=limit)
+        return await desk.retry(session, limit=limit, vault=vault, address=await _asked(session, model))
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 

@@ -131,37 +131,45 @@ class Desk:
             "failure_threshold": asked.failure_threshold,
         }
 
-    async def resume(self, session: Session, *, limit: int = 0, only: str = "", chunk: bool = False) -> Started:
+    async def resume(
+        self,
+        session: Session,
+        *,
+        limit: int = 0,
+        only: str = "",
+        chunk: bool = False,
+        vault: Path | None = None,
+        address: dict[str, Any] | None = None,
+    ) -> Started:
         """Goes on with a session: with its last run where that was cut off, else with a new one.
 
-        With `chunk` long conversations that were passed over so far are cut from here on.
+        With `chunk` long conversations that were passed over so far are cut from here on; `vault` and `address` lead it
+        to another folder and another model. Who is refused has changed nothing.
         """
+        options = {**session.options, **(address or {})}
+        with session.begun():
+            last = await self._idle(session, vault)
+            owes = await self._owes(session, last)
+            others = chunk or options != session.options or ((limit or only) and not _same(last, limit, only))
+            if owes and others:
+                raise BatchOpen  # what is paid for is collected as it was asked for, before anything else is
+            await asyncio.to_thread(_led, session, options, vault, chunk=chunk)
+            await mended(self._runs, session)
+            session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
+            if last is not None and (went_on := await self._gone_on(last, limit, only, owes=owes)) is not None:
+                return Started(session.session_id, went_on, resumed=True)
+            return await self._new(session, limit=limit, only=only)
+
+    async def _idle(self, session: Session, vault: Path | None) -> Run | None:
+        """Gives the last run of a session; refuses one that somebody works on, or that cannot go on."""
         with session.held():  # somebody else who works on it, with whatever database, is told of at once
-            await asyncio.to_thread(_ready, session)
+            await asyncio.to_thread(_ready, session, vault)
         last = await self._last(session.session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
-        owes = await self._owes(session, last)
         if last is None:  # whoever has the journal knows it from there
             refuse_lost(await asyncio.to_thread(looking.batch_groups, session))
-        if owes and (chunk or ((limit or only) and not _same(last, limit, only))):
-            raise BatchOpen  # what is paid for is collected as it was asked for, before anything else is
-        if chunk:
-            await asyncio.to_thread(cut_from_here_on, session)
-        await mended(self._runs, session)
-        session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
-        if last is not None and (went_on := await self._gone_on(last, limit, only, owes=owes)) is not None:
-            return Started(session.session_id, went_on, resumed=True)
-        return await self._new(session, limit=limit, only=only)
-
-    async def ask_elsewhere(self, session: Session, address: dict[str, Any]) -> None:
-        """Has another model asked from here on; not while a batch of the one before is to be collected."""
-        options = {**session.options, **address}
-        if options == session.options:
-            return
-        if await self._owes(session, await self._last(session.session_id)):
-            raise BatchOpen
-        session.change(options=options)
+        return last
 
     async def _owes(self, session: Session, last: Run | None) -> bool:
         """Tells whether answers are to be collected that are paid for: by the session's own file, or by the journal."""
@@ -169,13 +177,13 @@ class Desk:
             return True
         return last is not None and await llm.has_open_batches(self._runs, last)
 
-    async def retry(self, session: Session, *, limit: int = 0) -> Started:
-        """Tries exactly those items again that failed."""
-        await asyncio.to_thread(self.failed_in, session)
-        return await self.resume(session, limit=limit, only=FAILED_ONLY)
+    async def retry(self, session: Session, *, limit: int = 0, **elsewhere: Any) -> Started:
+        """Tries exactly those items again that failed, in another vault or with another model where one is named."""
+        await asyncio.to_thread(self._failed_in, session)
+        return await self.resume(session, limit=limit, only=FAILED_ONLY, **elsewhere)
 
     @staticmethod
-    def failed_in(session: Session) -> None:
+    def _failed_in(session: Session) -> None:
         """Refuses a session in which nothing failed that could be tried again."""
         failed = looking.failures(session.checked().stage_log)
         if not failed:
@@ -251,7 +259,7 @@ class Desk:
             provider=about["provider"],
             source=about["source"],
             vault="" if self.tenant else str(session.vault.absolute()),
-            status=status_of(state, counts, last, active=active).value,
+            status=status_of(state, counts, last, active=active, held=_held(session, state, active=active)).value,
             **asdict(counts),
             pending_count=counts.pending_count,
             retryable_count=retryable,
@@ -311,6 +319,11 @@ class Desk:
         return Ended(counts, PhaseStatus(told["status"]))
 
 
+def _held(session: Session, state: dict[str, Any], *, active: bool) -> bool:
+    """Tells whether somebody works on a session whom this store knows nothing of."""
+    return not active and state["status"] == PhaseStatus.IN_PROGRESS.value and session.worked_on
+
+
 async def reached(address: llm.Address) -> dict[str, Any]:
     """Gives who is asked, once it is known that they answer: nobody wants to find out in the morning."""
     provider = addresses.opened(address)
@@ -329,14 +342,26 @@ def _same(last: Run | None, limit: int, only: str) -> bool:
     return last is not None and (params.get("limit", 0), params.get("only", "")) == (limit, only)
 
 
-def _ready(session: Session) -> None:
+def _ready(session: Session, vault: Path | None) -> None:
     """Refuses a session that has neither been extracted nor anything to extract from, or whose notes are gone."""
     if completed(session) is None:
         session.input  # noqa: B018 - it raises where there is none
+    if vault is not None:  # another one takes its place
+        return
     if session.lost_its_vault:
         raise VaultGone(session.vault)
     if session.found_its_vault_empty:
         raise VaultEmpty(session.vault)
+
+
+def _led(session: Session, options: dict[str, Any], vault: Path | None, *, chunk: bool) -> None:
+    """Leads a session to where it is to go from here on."""
+    if vault is not None:
+        session.lead_to(vault)
+    if options != session.options:
+        session.change(options=options)
+    if chunk:
+        cut_from_here_on(session)
 
 
 def _text(path: str | None) -> str:

@@ -50,6 +50,20 @@ NEW_EXPORT: Final = (
 """What helps where an export breaks off, or makes no sense."""
 
 
+class InputChanged(BadExport):
+    """セッションのエクスポートが変更されています / the export that the session keeps was changed since."""
+
+    error_id = "ERR-TSUZUKI-0525"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} は取り込んだときのファイルではありません（元のファイルが上書きされました）。元のエクスポートを同じ"
+            "場所に戻すか、新しいエクスポートとして取り込んでください / "
+            f"{path} is not what was imported (the file that it was linked to was written over): put the old export "
+            "back there, or import the new one as such"
+        )
+
+
 OF_THE_EXPORT: Final = frozenset(kind.__name__ for kind in (BadExport, UnknownFormat, NotUtf8))
 """The kinds of errors that no resume mends."""
 

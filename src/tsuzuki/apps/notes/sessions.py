@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,18 +14,21 @@ from urllib.parse import quote
 import msgspec
 
 from tsuzuki import privacy, settings, wholefile
-from tsuzuki.apps.notes import sources
+from tsuzuki.apps.notes import keeping
 from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import InTheWay, NoInput, SessionBusy, SessionNotFound, both
+from tsuzuki.apps.notes.refusals import InputChanged, InTheWay, NoInput, SessionBusy, SessionNotFound, VaultGone, both
 from tsuzuki.apps.notes.room import PASSING, room
-from tsuzuki.apps.notes.sources.archive import Folder
 from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
 from tsuzuki.errors import BadUsage
 
 VERSION: Final = 1
 _MOST_TRIES: Final = 10_000
 _LINK: Final = ".link"
+_SAYS: Final[dict[str, type]] = {
+    "session_id": str, "created_at": str, "provider": str, "source": str, "vault": str, "options": dict, "runs": list,
+}  # fmt: skip
+"""What `session.json` says at least."""
 OWN_VAULT: Final = "vault"
 """The folder in a session into which the notes go where no other was named."""
 
@@ -44,12 +47,16 @@ class Session:
     @property
     def about(self) -> dict[str, Any]:
         """What was asked for: `session.json`."""
-        return _read(self.folder / "session.json")
+        found = _read(self.folder / "session.json")
+        for name, kind in _SAYS.items():
+            if not isinstance(found.get(name), kind):
+                raise _broken(self.folder / "session.json", f"{name}: {found.get(name)!r}")
+        return found
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of the import."""
-        return dict(self.about.get("options", {}))
+        return dict(self.about["options"])
 
     @property
     def vault(self) -> Path:
@@ -63,8 +70,10 @@ class Session:
 
     def lead_to(self, vault: Path) -> None:
         """Lets notes go to another vault from here on, which need not be there yet."""
-        with suppress(OSError):  # one that cannot be made is told of as one that is gone
+        try:
             vault.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            raise VaultGone(vault) from None
         self.change(vault=str(vault.resolve()), vault_since=self._written)
 
     @property
@@ -129,14 +138,15 @@ class Session:
     @property
     def input(self) -> Path:
         """The export, as it is kept here."""
-        place = self.phase / "extract/input"
-        name = self.about.get("input", {}).get("name", "")
-        found = place / name if self.about.get("input", {}).get("kind") == "file" else place
+        place, told = self.phase / "extract/input", self.about.get("input", {})
+        found = place / told.get("name", "") if told.get("kind") == "file" else place
         if not found.exists() or (found.is_dir() and not any(found.iterdir())):
             raise NoInput.because(
                 f"セッション {self.session_id} にエクスポートがありません。{place} に置いてください",
                 f"session {self.session_id} has none: put the export into {place}",
             )
+        if self._extracted_once and (other := keeping.changed(place, told)) is not None:
+            raise InputChanged(other)
         return found
 
     def state(self) -> dict[str, Any]:
@@ -147,10 +157,14 @@ class Session:
         except InTheWay:
             raise
         except (SessionNotFound, BadUsage, KeyError, ValueError):
-            begun = self.stage_log.is_file() and self.stage_log.stat().st_size > 0
-            status = PhaseStatus.PARTIAL if begun else PhaseStatus.PENDING
+            status = PhaseStatus.PARTIAL if self._extracted_once else PhaseStatus.PENDING
             return {"phase": "import", "status": status.value}
         return found
+
+    @property
+    def _extracted_once(self) -> bool:
+        """Whether anything has come of the export; until then another may take its place, such as a mended one."""
+        return self.stage_log.is_file() and self.stage_log.stat().st_size > 0
 
     def enter(self, status: PhaseStatus, statistics: PhaseStatistics | None = None, **more: Any) -> None:
         """Writes how the phase stands."""
@@ -168,8 +182,9 @@ class Session:
         """The files that it may consist of, beside the export."""
         extracted = (self.extracted / name for name in (ITEMS, INDEX, COMPLETE))
         logs = self.stage_log, self.error_log, self.steps_log, self.batches_log
-        own = self.folder / "session.json", self.phase / "phase.json", self.phase / "lock"
-        return (*own, *logs, *extracted, self.transformed, self.loaded)
+        own = self.folder / "session.json", self.phase / "phase.json"
+        locks = self.phase / "lock", self.phase / "begin.lock"
+        return (*own, *locks, *logs, *extracted, self.transformed, self.loaded)
 
     def checked(self, *, writing: bool = False) -> "Session":
         """Gives itself; refuses where something stands in the place of one of its files that is none, or not ours."""
@@ -177,11 +192,20 @@ class Session:
             _look_at(path, os.O_RDWR if writing else os.O_RDONLY)
         return self
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Holds the session while it is worked on; whoever else tries is refused. A dead process holds nothing."""
+        return self._locked("lock")
+
+    def begun(self) -> AbstractContextManager[None]:
+        """Holds the session while somebody begins to work on it: whoever is refused has changed nothing."""
+        return self._locked("begin.lock")
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
         self.checked(writing=True)
-        descriptor = os.open(self.phase / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        if not self.phase.is_dir():
+            self.input  # noqa: B018 - it raises: there is none
+        descriptor = os.open(self.phase / name, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -191,6 +215,15 @@ class Session:
             yield
         finally:
             os.close(descriptor)
+
+    @property
+    def worked_on(self) -> bool:
+        """Whether somebody holds it; asked only where that is not known otherwise, since asking holds it, too."""
+        try:
+            with self.held():
+                return False
+        except SessionBusy:
+            return True
 
 
 class Sessions:
@@ -298,39 +331,11 @@ def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
     """Makes what a session consists of; the file that makes it one comes last."""
     for part in ("extract/input", "extract/output", "transform/output", "load/output"):
         (session.phase / part).mkdir(parents=True, exist_ok=True)
-    kept = _kept(export, about["provider"], session.phase / "extract/input")
+    told = keeping.kept(export, about["provider"], session.phase / "extract/input")
+    (session.phase / "begin.lock").touch()
     _write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
-    _write(session.folder / "session.json", {**about, "input": kept})
+    _write(session.folder / "session.json", {**about, "input": told})
     return session
-
-
-def _kept(export: Path, provider: str, place: Path) -> dict[str, Any]:
-    """Keeps an export in the session: linked where the disk allows it and nobody edits such files, else copied."""
-    size = size_of(export, provider)
-    if not export.is_dir():
-        _link(export, place / export.name)
-        return {"kind": "file", "name": export.name, "bytes": size}
-    for name in sources.chosen(Folder(export).names(), provider):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        _link(export / name, place / name)
-    return {"kind": "folder", "name": export.name, "bytes": size}
-
-
-def size_of(export: Path, provider: str) -> int:
-    """Gives how large the files of an export are that are read (bytes)."""
-    if not export.is_dir():
-        return export.stat().st_size
-    return sum((export / name).stat().st_size for name in sources.chosen(Folder(export).names(), provider))
-
-
-def _link(source: Path, target: Path) -> None:
-    if source.suffix.lower() in (".zip", ".json"):
-        try:
-            os.link(source.resolve(), target)
-            return
-        except OSError:  # another disk, or one that knows no links
-            pass
-    shutil.copyfile(source, target)
 
 
 def _look_at(path: Path, how: int) -> None:
@@ -360,14 +365,19 @@ def _read(path: Path) -> dict[str, Any]:
             raise
         raise InTheWay(path, error) from None
     except msgspec.MsgspecError as error:
-        raise BadUsage(
-            both(
-                f"{path} は壊れています（{error}）。直すか削除してください",
-                f"{path} is broken ({error}): mend or remove it",
-            )
-        ) from None
+        raise _broken(path, str(error)) from None
     return found
 
 
+def _broken(path: Path, why: str) -> BadUsage:
+    return BadUsage(
+        both(
+            f"{path} は壊れています（{why}）。コピーから戻すか、直してください",
+            f"{path} is broken ({why}): put it back from a copy, or mend it",
+        )
+    )
+
+
 def _write(path: Path, plain: dict[str, Any]) -> None:
-    wholefile.write(path, msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n")
+    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    wholefile.write(path, msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n", aside=aside)

@@ -65,9 +65,13 @@ def broken(session: Session, error: str) -> Standing:
     )  # fmt: skip
 
 
-def status_of(state: dict[str, Any], counts: PhaseStatistics, last: Run | None, *, active: bool) -> PhaseStatus:
+def status_of(
+    state: dict[str, Any], counts: PhaseStatistics, last: Run | None, *, active: bool, held: bool
+) -> PhaseStatus:
     """Says how a phase stands: what the engine knows of its run counts most, then what is written down."""
     written = PhaseStatus(state["status"])
+    if held:  # somebody with another database
+        return PhaseStatus.IN_PROGRESS
     if active:
         return PhaseStatus.IN_PROGRESS if last is not None and last.started_at else PhaseStatus.PENDING
     if last is not None and last.status is Status.FAILED:

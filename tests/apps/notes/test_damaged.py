@@ -30,13 +30,25 @@ def garbled(path: Path) -> None:
     path.write_bytes(whole[:-40] + b"#" * 39 + b"\n")
 
 
-@pytest.mark.parametrize("name", ["items.jsonl", "index.jsonl"])
-@pytest.mark.parametrize("harm", [cut, garbled])
+def reworded(path: Path) -> None:
+    """Says something else that makes as much sense and is as long, in items that are not done yet."""
+    path.write_bytes(path.read_bytes().replace(b"Otters 7", b"Badgers7"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "name"),
+    [
+        *((harm, name) for harm in (cut, garbled) for name in ("items.jsonl", "index.jsonl")),
+        (reworded, "items.jsonl"),
+    ],
+)
 async def test_a_damaged_extract_is_noticed_and_done_anew(
     study: Study, tmp_path: Path, harm: Callable[[Path], None], name: str
 ) -> None:
     session, _ = await study.imported(export(tmp_path, 8), limit=2)
+    before = (session.extracted / name).read_bytes()
     harm(session.extracted / name)
+    assert (session.extracted / name).read_bytes() != before
     await study.desk.standing(session)
     row = await study.ended((await study.desk.resume(session)).run.id)
     stands = await study.desk.standing(session)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -138,7 +139,7 @@ class _Writing:
         reason = str(about.get("skipped_reason", "")) or (message_of(error) if error else "")
         entry = Entry(
             item.item_id, self._at, len(line), status, str(about.get("title", "")), reason,
-            str(about.get("parent_item_id", "")), tuple(about.get("chunk_item_ids", ())),
+            str(about.get("parent_item_id", "")), tuple(about.get("chunk_item_ids", ())), crc32(line),
         )  # fmt: skip
         self._index.write(_encode(entry) + b"\n")
         self._at += len(line)

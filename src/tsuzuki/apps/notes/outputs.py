@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -36,6 +37,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str = ""
     parts: tuple[str, ...] = ()
     """The chunks that a parent is merged from."""
+    sum: int | None = None
+    """The CRC-32 of the line: a disk that gives other bytes back, or an editor, does not go unnoticed."""
 
 
 _ENTRY: Final = msgspec.json.Decoder(Entry).decode
@@ -49,6 +52,7 @@ class _Place(msgspec.Struct, frozen=True, gc=False):
     length: int
     status: str = "PENDING"
     parts: tuple[str, ...] = ()
+    sum: int | None = None
 
 
 _PLACE: Final = msgspec.json.Decoder(_Place).decode
@@ -96,6 +100,8 @@ class Extracted:
         if self._read > _MAPPED and _LET_GO is not None and isinstance(self._items, mmap.mmap):
             self._items.madvise(_LET_GO)
             self._read = 0
+        if entry.sum is not None and crc32(raw) != entry.sum:
+            raise ExtractDamaged
         with self._whole:
             return ProcessingItem.from_dict(msgspec.json.decode(raw))
 

@@ -133,9 +133,9 @@ def items(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _written(session: Session, entries: list[Entry]) -> CompletedItemsCache:
+def _written(session: Session, entries: list[Entry], until: int | None = None) -> CompletedItemsCache:
     """Gives what was written into the vault; a whole counts where all its parts do."""
-    done = done_in(session.stage_log, StageType.LOAD)
+    done = done_in(session.stage_log, StageType.LOAD, until=until)
     done.leave_out((entry.item_id, entry.parts) for entry in entries if entry.parts)
     return done
 
@@ -196,6 +196,21 @@ def _counts(session: Session) -> tuple[PhaseStatistics, int]:
     return counts, sum(retryable(record) for record in failed.values())
 
 
+def done_since(session: Session) -> PhaseStatistics:
+    """Counts what became of items since somebody asked last to go on: of work that was stopped, which counts nothing.
+
+    As in the end of a run, what was done before that is skipped, and nobody has come to the rest.
+    """
+    entries, since = entries_of(session.extracted), session.since
+    before, done = _written(session, entries, since), _written(session, entries)
+    failed = _failed_last(stage_records(session.stage_log, since=since))
+    states = Counter(
+        "skipped" if before.is_completed(entry.item_id) else _state(entry, done, failed) for entry in entries
+    )
+    unreadable = sum(entry.status == ItemStatus.FAILED.value and entry.item_id not in failed for entry in entries)
+    return PhaseStatistics(states["success"], states["failed"] + unreadable, states["skipped"], states.total())
+
+
 def retryable(record: dict[str, Any]) -> bool:
     """Whether what failed can be tried again: an export that cannot be read stays as it is."""
     return record.get("stage") != StageType.EXTRACT.value
@@ -222,6 +237,11 @@ def _cost_of_failure(line: dict[str, Any]) -> tuple[str, Any]:
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:
     """Tells all that happened to one item, and to its pieces where it was cut: records, failures, its note."""
+    if not item_id.strip():
+        raise ItemNotFound(
+            "会話の ID またはタイトルが空です。変数が設定されているか確認してください / "
+            "the id or title of the conversation is empty: look whether a variable is not set"
+        )
     entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
     entry = entries.get(item_id) or _beginning_with(entries, item_id)
     found = entry.item_id

@@ -1,5 +1,6 @@
 """`tsuzuki notes …`: import an export, go on with it, look at what came of it, try again what failed."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,11 +11,12 @@ from typing import Any
 import click
 
 from tsuzuki.apps.notes import looking, sources
+from tsuzuki.apps.notes.addresses import opened
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Desk, reached
-from tsuzuki.apps.notes.named import Named
-from tsuzuki.apps.notes.phases import PhaseStatistics
-from tsuzuki.apps.notes.refusals import NEW_EXPORT
+from tsuzuki.apps.notes.named import Named, a_number
+from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
+from tsuzuki.apps.notes.refusals import NEW_EXPORT, said_once
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.terminal import (
@@ -38,6 +40,7 @@ from tsuzuki.llm import Address
 
 _NUMBERS = frozenset({"success", "failed", "skipped", "pending", "total"})
 _MOST_SHOWN = 50
+_MOST_DAYS = 36_500
 _WIDE_ENOUGH = 80
 """A narrower terminal has no room for a table with reasons."""
 
@@ -76,6 +79,7 @@ def notes() -> None:
     "--failure-threshold",
     default=None,
     type=click.FloatRange(0, 100),
+    callback=a_number,
     metavar="PERCENT",
     help="Stop when more than so many percent have failed.",
 )
@@ -105,6 +109,7 @@ def import_(
 
 
 def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
+    _refuse_unknown(asked)
     told = previewed(asked, limit)
     if as_json:
         put(asdict(told))
@@ -118,6 +123,11 @@ def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
     if told.unreadable:
         click.echo(f"  {told.unreadable} cannot be read")
     return 0
+
+
+def _refuse_unknown(asked: Asked) -> None:
+    """Refuses who could not be asked, as the import would; nobody is asked yet."""
+    asyncio.run(opened(Address(asked.llm, asked.base_url, asked.model)).close())
 
 
 @notes.command()
@@ -235,6 +245,8 @@ def _in_few_columns(stands: Standing) -> Iterator[str]:
 
 
 def _counts(stands: Standing) -> str:
+    if stands.active and stands.status == PhaseStatus.IN_PROGRESS and not stands.total_count:
+        return "the export is being read"
     return (
         f"{stands.success_count} success, {stands.error_count} failed, {stands.skipped_count} skipped, "
         f"{stands.pending_count} pending of {stands.total_count}"
@@ -243,6 +255,14 @@ def _counts(stands: Standing) -> str:
 
 def _made(stands: Standing) -> str:
     return local(stands.created_at) if stands.created_at else "broken"
+
+
+def _moment(text: str) -> str:
+    """Gives a moment of the log, which anybody may have edited, as people here read it."""
+    try:
+        return local(text)
+    except ValueError:
+        return text
 
 
 def _show(stands: Standing, failed: list[looking.Failed]) -> None:
@@ -255,7 +275,7 @@ def _show(stands: Standing, failed: list[looking.Failed]) -> None:
         text = f"batch     {batch} is not collected yet: `tsuzuki notes resume` does"
         click.echo(broken(text, sys.stdout, 10))
     if stands.error:
-        click.echo(broken(f"error     {stands.error}", sys.stdout, 10))
+        click.echo(broken(f"error     {said_once(stands.error)}", sys.stdout, 10))
     if stands.export_unreadable:
         click.echo(broken(f"          {NEW_EXPORT}", sys.stdout, 10))
     for line in _failures(failed[:_MOST_SHOWN]):
@@ -266,7 +286,7 @@ def _show(stands: Standing, failed: list[looking.Failed]) -> None:
 
 def _failures(failed: list[looking.Failed]) -> Iterator[str]:
     """Gives what failed as a table; where that leaves no room for the reasons, one below the other."""
-    rows = [(each.item_id, each.title, each.stage, each.error_message) for each in failed]
+    rows = [(each.item_id, each.title, each.stage, said_once(each.error_message)) for each in failed]
     if rows and (not sys.stdout.isatty() or width_of(sys.stdout) >= _WIDE_ENOUGH):
         yield from table(("item", "title", "stage", "error"), rows)
         return
@@ -307,10 +327,10 @@ def trace(store: Store, item: str, session_id: str, *, session_dir: Path | None,
         click.echo(f"{told['status']}: {told['reason']}")
     for record in told["records"]:
         more = record.get("error_message") or record.get("skipped_reason") or ""
-        where = f"{record['stage']}/{record['step']}"
+        where = f"{record['stage']}/{record.get('step', '')}"
         piece = f"{record['item_id']}  " if record["item_id"] != told["item_id"] else ""
-        took = f"{record['timing_ms']:>6} ms"
-        line = f"{local(record['timestamp'])}  {where:<28} {record['status']:<8} {took}  {piece}{more}"
+        took, at = f"{record.get('timing_ms', 0)!s:>6} ms", str(record.get("timestamp", ""))
+        line = f"{_moment(at)}  {where:<28} {record['status']:<8} {took}  {piece}{more}"
         click.echo(broken(line.rstrip(), sys.stdout))
     if told["output_path"]:
         click.echo(f"note      {told['output_path']}")
@@ -327,7 +347,14 @@ def _owed(session: Session) -> str:
 
 @notes.command()
 @plainly
-@click.option("--days", default=30.0, show_default=True, type=click.FloatRange(0), help="Older than so many days.")
+@click.option(
+    "--days",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0, _MOST_DAYS),
+    callback=a_number,
+    help="Older than so many days.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say which.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_options

@@ -1,6 +1,7 @@
 """`CompletedItemsCache`: which items a stage has done, read from `pipeline_stages.jsonl`."""
 
 import logging
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,6 +37,8 @@ class _Line(msgspec.Struct):
 
 
 _READ: Final = msgspec.json.Decoder(_Line).decode
+NO_SENSE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a line raises that makes no sense."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ class CompletedItemsCache:
 
         The latest record of an item decides. A bad line is passed over with a warning that names it.
         """
-        return _read(Path(jsonl_path), _checked(stage), until, set())
+        return _read(Path(jsonl_path), _checked(stage), until, set(), growing=False)
 
     def is_completed(self, item_id: str) -> bool:
         """Tells whether an item is done."""
@@ -95,19 +98,21 @@ def told_here() -> Told:
 def done_in(path: Path, stage: StageType, *, until: int | None = None, told: Told | None = None) -> CompletedItemsCache:
     """Reads a log as `from_jsonl` does, and warns of nothing twice: by `told`, else in a command, else in a process.
 
-    A gateway reads the same log again and again, for pages that look every second.
+    A gateway reads the same log again and again, for pages that look every second: half a line at its end is being
+    written, or is told of once somebody goes on behind it.
     """
     if told is None and (told := _TOLD.get()) is None:
         if len(_EVER) > _MOST_KEPT:
             _EVER.clear()
         told = _EVER
-    return _read(path, stage, until, told)
+    return _read(path, stage, until, told, growing=True)
 
 
-def _read(path: Path, stage: StageType, until: int | None, told: Told) -> CompletedItemsCache:
+def _read(path: Path, stage: StageType, until: int | None, told: Told, *, growing: bool) -> CompletedItemsCache:
     try:
         with path.open("rb") as file:
-            return CompletedItemsCache(*_done(path, _lines(file, until), stage.value, told))
+            found = _records(path, lines_in(file, until), told, growing=growing)
+            return CompletedItemsCache(*_done(found, stage.value))
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -124,13 +129,11 @@ def _checked(stage: Any) -> StageType:
     return found
 
 
-def _done(
-    path: Path, lines: Iterator[bytes], stage: str, told: Told
-) -> tuple[set[str], StageType, dict[str, set[int]]]:
+def _done(records: Iterator[_Line], stage: str) -> tuple[set[str], StageType, dict[str, set[int]]]:
     items: set[str] = set()
     chunks: dict[str, set[int]] = {}
     seen: dict[str, set[int]] = {}
-    for line in _records(path, lines, told):
+    for line in records:
         if line.stage != stage:
             continue
         done = line.status == _SUCCESS
@@ -148,27 +151,30 @@ def _done(
     return items, StageType(stage), chunks
 
 
-def _lines(file: IO[bytes], until: int | None) -> Iterator[bytes]:
-    """Gives the lines of a file, or of its first bytes, one after the other: a log may be larger than memory likes."""
-    if until is None:
-        yield from file
-        return
+def lines_in(file: IO[bytes], until: int | None = None) -> Iterator[bytes]:
+    """Gives the lines of a file, or of its first bytes, one after the other: a log may be larger than memory likes.
+
+    Half a line is the last, also where the rest of it is written this very moment: that is no line of its own.
+    """
+    left = sys.maxsize if until is None else until
     for line in file:
-        until -= len(line)
-        if until < 0:  # the log was written anew since, and has another line there
+        left -= len(line)
+        if left < 0:  # the log was written anew since, and has another line there
             return
         yield line
+        if not line.endswith(b"\n"):
+            return
 
 
-def _records(path: Path, lines: Iterator[bytes], told: Told) -> Iterator[_Line]:
+def _records(path: Path, lines: Iterator[bytes], told: Told, *, growing: bool) -> Iterator[_Line]:
     bad = 0
     for number, line in enumerate(lines, start=1):
         if not line or line.isspace():
             continue
         try:
             yield _READ(line.removeprefix(BOM) if number == 1 else line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            if (str(path), number) in told:
+        except NO_SENSE as error:
+            if (growing and not line.endswith(b"\n")) or (str(path), number) in told:
                 continue
             told.add((str(path), number))
             bad += 1

@@ -11,7 +11,7 @@ from typing import IO, Any, ClassVar, Final
 import msgspec
 
 from tsuzuki.apps.notes.batches import Group, groups_of, owed
-from tsuzuki.apps.notes.completed import CompletedItemsCache, done_in
+from tsuzuki.apps.notes.completed import BOM, NO_SENSE, CompletedItemsCache, done_in, lines_in
 from tsuzuki.apps.notes.items import COST, ItemStatus, StageType
 from tsuzuki.apps.notes.outputs import COMPLETE, Entry, entries_of, kept_for
 from tsuzuki.apps.notes.phases import PhaseStatistics
@@ -20,6 +20,8 @@ from tsuzuki.apps.notes.sessions import Session
 
 DESCRIBED: Final[dict[str, Any]] = {"use_attribute_docstrings": True}
 """Lets pydantic tell over HTTP what is said of each field here."""
+_TELLING: Final = ("item_id", "stage", "status")
+"""What a record of a stage says at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +42,41 @@ class Failed:
     """When it failed (UTC, ISO 8601)."""
 
 
-def records(path: Path, until: int | None = None, having: bytes = b"") -> Iterator[dict[str, Any]]:
+def records(path: Path, until: int | None = None, having: bytes = b"", *, since: int = 0) -> Iterator[dict[str, Any]]:
     """Gives the records of a log in order; lines without sense, or without what is looked for, are passed over."""
     if not path.exists():
         return
-    begins = 0
     with path.open("rb") as file:
-        for line in file:
-            if until is not None and begins >= until:
-                return
-            begins += len(line)
+        file.seek(since)
+        for line in lines_in(file, until):
             if having in line and isinstance(found := _decoded(line), dict):
                 yield found
 
 
+def stage_records(path: Path, until: int | None = None, *, since: int = 0) -> Iterator[dict[str, Any]]:
+    """Gives the records of the log of stages, from a byte on, that say of which item, which stage and how it went."""
+    for record in records(path, until, since=since):
+        if all(isinstance(record.get(name), str) for name in _TELLING):
+            yield record
+
+
 def failures(path: Path, until: int | None = None) -> dict[str, dict[str, Any]]:
-    """Gives the last record of each item whose last record is a failure."""
+    """Gives the last record of each item whose last record is a failure.
+
+    One whose note was written before that is none: whoever goes on passes it over.
+    """
+    found = _failed_last(stage_records(path, until))
+    written = done_in(path, StageType.LOAD, until=until).items if found else set()
+    return {item_id: record for item_id, record in found.items() if item_id not in written}
+
+
+def _failed_last(told: Iterator[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for record in records(path, until):
-        item_id, status = record.get("item_id"), record.get("status")
-        if status == "failed" and isinstance(item_id, str):
-            found[item_id] = record
-        elif status in ("success", "skipped") and record.get("stage") != StageType.EXTRACT.value:
-            found.pop(str(item_id), None)
+    for record in told:
+        if record["status"] == "failed":
+            found[record["item_id"]] = record
+        elif record["status"] in ("success", "skipped") and record["stage"] != StageType.EXTRACT.value:
+            found.pop(record["item_id"], None)
     return found
 
 
@@ -85,8 +99,8 @@ def owed_batches(session: Session) -> list[str]:
 
 def _decoded(line: bytes) -> Any:
     try:
-        return msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return msgspec.json.decode(line.removeprefix(BOM))
+    except NO_SENSE:
         return None
 
 
@@ -119,9 +133,9 @@ def items(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _written(session: Session, entries: list[Entry]) -> CompletedItemsCache:
+def _written(session: Session, entries: list[Entry], until: int | None = None) -> CompletedItemsCache:
     """Gives what was written into the vault; a whole counts where all its parts do."""
-    done = done_in(session.stage_log, StageType.LOAD)
+    done = done_in(session.stage_log, StageType.LOAD, until=until)
     done.leave_out((entry.item_id, entry.parts) for entry in entries if entry.parts)
     return done
 
@@ -182,6 +196,21 @@ def _counts(session: Session) -> tuple[PhaseStatistics, int]:
     return counts, sum(retryable(record) for record in failed.values())
 
 
+def done_since(session: Session) -> PhaseStatistics:
+    """Counts what became of items since somebody asked last to go on: of work that was stopped, which counts nothing.
+
+    As in the end of a run, what was done before that is skipped, and nobody has come to the rest.
+    """
+    entries, since = entries_of(session.extracted), session.since
+    before, done = _written(session, entries, since), _written(session, entries)
+    failed = _failed_last(stage_records(session.stage_log, since=since))
+    states = Counter(
+        "skipped" if before.is_completed(entry.item_id) else _state(entry, done, failed) for entry in entries
+    )
+    unreadable = sum(entry.status == ItemStatus.FAILED.value and entry.item_id not in failed for entry in entries)
+    return PhaseStatistics(states["success"], states["failed"] + unreadable, states["skipped"], states.total())
+
+
 def retryable(record: dict[str, Any]) -> bool:
     """Whether what failed can be tried again: an export that cannot be read stays as it is."""
     return record.get("stage") != StageType.EXTRACT.value
@@ -208,6 +237,11 @@ def _cost_of_failure(line: dict[str, Any]) -> tuple[str, Any]:
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:
     """Tells all that happened to one item, and to its pieces where it was cut: records, failures, its note."""
+    if not item_id.strip():
+        raise ItemNotFound(
+            "会話の ID またはタイトルが空です。変数が設定されているか確認してください / "
+            "the id or title of the conversation is empty: look whether a variable is not set"
+        )
     entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
     entry = entries.get(item_id) or _beginning_with(entries, item_id)
     found = entry.item_id
@@ -221,8 +255,8 @@ def traced(session: Session, item_id: str) -> dict[str, Any]:
         "reason": entry.reason,
         "parent_item_id": entry.parent or None,
         "chunk_item_ids": list(entry.parts),
-        "records": [record for record in records(session.stage_log) if record.get("item_id") in among],
-        "errors": [error for error in records(session.error_log) if error.get("item_id") in among],
+        "records": [record for record in stage_records(session.stage_log) if record["item_id"] in among],
+        "errors": [error for error in records(session.error_log) if str(error.get("item_id")) in among],
         "note": None if note is None else note.get("note"),
         "output_path": None if file is None else str(session.vault / str(file["path"])),
     }

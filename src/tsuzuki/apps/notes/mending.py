@@ -12,7 +12,7 @@ import msgspec
 from tsuzuki import Runs
 from tsuzuki.apps.notes.completed import done_in
 from tsuzuki.apps.notes.items import StageType
-from tsuzuki.apps.notes.looking import records
+from tsuzuki.apps.notes.looking import stage_records
 from tsuzuki.apps.notes.outputs import lines_of
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.stagelog import Lines
@@ -70,7 +70,7 @@ async def _recorded(runs: Runs, run_id: str, session_id: str) -> list[dict[str, 
 
 def _kept(session: Session) -> Iterable[dict[str, Any]]:
     """Gives what the stages put out of items that the log does not even name: a failure after it would count more."""
-    named = {(record.get("stage"), record.get("item_id")) for record in records(session.stage_log)}
+    named = {(record["stage"], record["item_id"]) for record in stage_records(session.stage_log)}
     for stage, path in _outputs(session).items():
         for item_id, _, line in lines_of(path):
             if (stage, item_id) not in named and isinstance((found := msgspec.json.decode(line)).get("record"), dict):

@@ -1,5 +1,6 @@
 """Paths that people name at the command line: an empty one is a variable that is not set, not the current folder."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,13 @@ import click
 
 if TYPE_CHECKING:
     from os import PathLike
+
+
+def a_number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """Refuses what is no number (nan): it is in every range, since it is neither less nor more than anything."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("数値ではありません / nan is no number", context, option)
+    return value
 
 
 class Named(click.Path):

@@ -1,11 +1,14 @@
 """What this application refuses: in Japanese and English, with what to do next."""
 
+import re
 from pathlib import Path
 from typing import Final
 
 from tsuzuki.errors import BadRequest, BadUsage, Conflict, TsuzukiError
 
 _BETWEEN: Final = " / "
+_IN_BRACKETS: Final = re.compile(r"（([^（）]*[A-Za-z][^（）]{20,})）")
+"""What a Japanese half repeats of others, such as a provider; what is short, such as a name, is no sentence."""
 
 
 def both(japanese: str, english: str) -> str:
@@ -17,6 +20,15 @@ def halves(text: str) -> tuple[str, str]:
     """Gives the Japanese and the English half of a message; twice the same where it has one language."""
     japanese, between, english = text.partition(_BETWEEN)
     return (japanese, english) if between else (text, text)
+
+
+def said_once(text: str) -> str:
+    """Gives a message for who reads both halves: what others said, in brackets in the first, is left to the second."""
+    japanese, english = halves(text)
+    told = _IN_BRACKETS.search(japanese)
+    if told is None or told[1] not in english.replace(_BETWEEN, "/"):
+        return text
+    return f"{japanese[: told.start()]}{japanese[told.end() :]}{_BETWEEN}{english}"
 
 
 class BadExport(BadRequest):

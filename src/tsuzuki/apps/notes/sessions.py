@@ -205,7 +205,7 @@ class Session:
         self.checked(writing=True)
         if not self.phase.is_dir():
             self.input  # noqa: B018 - it raises: there is none
-        descriptor = os.open(self.phase / name, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(self.phase / name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -332,7 +332,7 @@ def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
     for part in ("extract/input", "extract/output", "transform/output", "load/output"):
         (session.phase / part).mkdir(parents=True, exist_ok=True)
     told = keeping.kept(export, about["provider"], session.phase / "extract/input")
-    (session.phase / "begin.lock").touch()
+    privacy.make_file(session.phase / "begin.lock")
     _write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
     _write(session.folder / "session.json", {**about, "input": told})
     return session

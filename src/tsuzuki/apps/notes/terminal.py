@@ -3,7 +3,8 @@
 import asyncio
 import functools
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,12 +12,12 @@ from typing import Any, TypeVar
 import click
 
 from tsuzuki import Run, Runs
-from tsuzuki.apps.notes import flows
+from tsuzuki.apps.notes import flows, looking
 from tsuzuki.apps.notes.completed import telling_once
 from tsuzuki.apps.notes.desk import Desk
 from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound
+from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound, said_once
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.wanted import Ended, Started
@@ -25,7 +26,7 @@ from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
 from tsuzuki.cli.narrow import broken
 from tsuzuki.cli.render import put
 from tsuzuki.cli.store import DEBUG, Store
-from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
+from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped, StoreError, TsuzukiError
 
 Result = TypeVar("Result")
 
@@ -116,47 +117,74 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
             await runs.wait(run_id)
         return await desk_of(runs).ended(run_id)
 
-    again = f"`tsuzuki notes resume {{}}` goes on{' (--data-dir as here)' if store.flags else ''}"
     try:
         ended = with_progress(store, work, quiet=quiet or as_json)
     except RunFailure as failure:
-        why, unreadable = _why(store, session_id)
-        raise Crashed(f"{why or failure} ({NEW_EXPORT if unreadable else again.format(session_id)})") from failure
+        stands = _stopped(store, session_id, as_json=as_json)
+        helps = NEW_EXPORT if stands is not None and stands.export_unreadable else _again(store, session_id)
+        raise Crashed(f"{said_once((stands and stands.error) or str(failure))} ({helps})") from failure
     except (RunStopped, RunInterrupted) as stopped:
+        _stopped(store, session_id, as_json=as_json)
         word = "cancelled" if isinstance(stopped, RunStopped) else "interrupted"
-        click.echo(broken(f"{word}: what has finished is kept; {again.format(session_id)}", sys.stderr), err=True)
+        click.echo(broken(f"{word}: what has finished is kept; {_again(store, session_id)}", sys.stderr), err=True)
         return stopped.exit_code
+    except StoreError:  # the disk is full, the vault has gone
+        _stopped(store, session_id, as_json=as_json)
+        raise
     return _told(store, session_id, ended, as_json=as_json)
 
 
-def _told(store: Store, session_id: str, ended: Ended | None, *, as_json: bool) -> int:
-    counts = None if ended is None else ended.counts
+def _again(store: Store, session_id: str) -> str:
+    return f"`tsuzuki notes resume {session_id}` goes on{' (--data-dir as here)' if store.flags else ''}"
 
-    async def stand(desk: Desk) -> Standing:
-        return await desk.standing(desk.sessions.find(session_id))
 
-    stands = on_desk(store, stand)
+def _stopped(store: Store, session_id: str, *, as_json: bool) -> Standing | None:
+    """Says what a command has done that was stopped; nothing where it had not begun, or its files are out of reach."""
+    if session_id:
+        with suppress(TsuzukiError, OSError):  # what stopped it is to be told
+            stands, counts = _stands(store, session_id)
+            _put_line(stands, counts, as_json=as_json)
+            return stands
+    return None
+
+
+def _stands(store: Store, session_id: str) -> tuple[Standing, PhaseStatistics]:
+    """Gives how a session stands, and what was done since somebody asked to work on it."""
+
+    async def stand(desk: Desk) -> tuple[Standing, PhaseStatistics]:
+        session = desk.sessions.find(session_id)
+        return await desk.standing(session), looking.done_since(session)
+
+    return on_desk(store, stand)
+
+
+def _put_line(stands: Standing, counts: PhaseStatistics, *, as_json: bool) -> None:
     if as_json:
         put({**asdict(stands), "line": str(counts)})
     else:
         click.echo(str(counts))
-        cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
-        wrote = "notes are in" if counts is not None and counts.success_count else "nothing new was written into"
-        click.echo(f"session {session_id}: {stands.status}, {wrote} {stands.vault}{cost}", err=True)
-        if counts is not None and counts.error_count:
-            retry = ", tsuzuki notes retry tries again what failed" if stands.retryable_count else ""
-            click.echo(broken(f"tsuzuki notes status tells why{retry}", sys.stderr), err=True)
+
+
+def _told(store: Store, session_id: str, ended: Ended | None, *, as_json: bool) -> int:
+    stands, so_far = _stands(store, session_id)
+    counts = so_far if ended is None else ended.counts
+    _put_line(stands, counts, as_json=as_json)
+    if not as_json:
+        for line in _lines_after(store, stands, counts):
+            click.echo(line, err=True)
     return 0 if ended is None else exit_code(ended.counts, ended.status)
 
 
-def _why(store: Store, session_id: str) -> tuple[str, bool]:
-    """Says what the work on a session failed of, in the words of whoever found out; and whether that is the export."""
-
-    async def why(desk: Desk) -> tuple[str, bool]:
-        stands = await desk.standing(desk.sessions.find(session_id))
-        return stands.error or "", stands.export_unreadable
-
-    return on_desk(store, why) if session_id else ("", False)
+def _lines_after(store: Store, stands: Standing, counts: PhaseStatistics) -> Iterator[str]:
+    cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
+    wrote = "notes are in" if counts.success_count else "nothing new was written into"
+    yield f"session {stands.session_id}: {stands.status}, {wrote} {stands.vault}{cost}"
+    if counts.error_count:
+        retry = ", tsuzuki notes retry tries again what failed" if stands.retryable_count else ""
+        yield broken(f"tsuzuki notes status tells why{retry}", sys.stderr)
+    if left := stands.pending_count:
+        left_over = "1 is left" if left == 1 else f"{left} are left"
+        yield broken(f"{left_over}: {_again(store, stands.session_id)}", sys.stderr)
 
 
 def exit_code(counts: PhaseStatistics, status: PhaseStatus) -> int:

@@ -20,6 +20,7 @@ from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import InTheWay, NoInput, SessionBusy, SessionNotFound, both
 from tsuzuki.apps.notes.room import PASSING, room
 from tsuzuki.apps.notes.sources.archive import Folder
+from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
 from tsuzuki.errors import BadUsage
 
@@ -211,7 +212,7 @@ class Sessions:
                 "version": VERSION,
                 "created_at": now(),
                 "provider": provider,
-                "source": export.name,
+                "source": spelled(export.name),
                 "vault": OWN_VAULT if vault is None else str(vault.resolve()),
                 "options": dict(options),
                 "runs": [],
@@ -306,21 +307,24 @@ def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
 
 def _kept(export: Path, provider: str, place: Path) -> dict[str, Any]:
     """Keeps an export in the session: linked where the disk allows it and nobody edits such files, else copied."""
-    size = size_of(export, provider)
+    size, name = size_of(export, provider), spelled(export.name)
     if not export.is_dir():
-        _link(export, place / export.name)
-        return {"kind": "file", "name": export.name, "bytes": size}
-    for name in sources.chosen(Folder(export).names(), provider):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        _link(export / name, place / name)
-    return {"kind": "folder", "name": export.name, "bytes": size}
+        _link(export, place / name)
+        return {"kind": "file", "name": name, "bytes": size}
+    files = Folder(export)
+    for each in sources.chosen(files.names(), provider):
+        kept = place / files.real(each)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _link(files.place(each), kept)
+    return {"kind": "folder", "name": name, "bytes": size}
 
 
 def size_of(export: Path, provider: str) -> int:
     """Gives how large the files of an export are that are read (bytes)."""
     if not export.is_dir():
         return export.stat().st_size
-    return sum((export / name).stat().st_size for name in sources.chosen(Folder(export).names(), provider))
+    files = Folder(export)
+    return sum(files.place(name).stat().st_size for name in sources.chosen(files.names(), provider))
 
 
 def _link(source: Path, target: Path) -> None:

@@ -16,6 +16,7 @@ from tsuzuki import privacy, wholefile
 from tsuzuki.apps.notes.keeping import size_of
 from tsuzuki.apps.notes.refusals import KeyReused, SessionNotFound
 from tsuzuki.apps.notes.sessions import Session, Sessions
+from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.errors import BadUsage
 
 _AGAIN: Final = 0.02
@@ -52,7 +53,7 @@ class Beginnings:
         """Gives the sessions of the same export into the same vault, the newest first."""
         if vault is None:  # each has its own
             return
-        of = (provider, export.name, str(vault.resolve()), size_of(export, provider))
+        of = (provider, spelled(export.name), str(vault.resolve()), size_of(export, provider))
         for session in self._sessions.all():
             with suppress(BadUsage):  # one that is broken is like no other
                 about = session.about

@@ -43,7 +43,9 @@ _TOLD: Final = msgspec.json.Decoder(_Told).decode
 
 def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: int) -> Iterator[ProcessingItem]:
     """Makes the items of a conversation: itself, or its chunks and their parent; too much or nothing is SKIPPED."""
-    if conversation.blank:
+    if conversation.repeated:
+        yield _item(conversation, provider, "", said=conversation.said, skipped="repeated")
+    elif conversation.blank:
         yield _item(conversation, provider, "", said=conversation.said, skipped="empty")
     elif conversation.own:
         yield _item(conversation, provider, "", skipped="own_note")
@@ -102,22 +104,24 @@ def _item(
     )
 
 
-class _Ids:
-    """Sees to it that ids are unique: a conversation that comes twice counts once."""
+class Ids:
+    """Sees to it that ids are unique: a conversation that comes twice is made once, and told of twice."""
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
+        self._again = 0
 
-    def told(self, found: Conversation) -> Conversation | None:
-        """Gives a conversation under an id of its own; None where the very same came before."""
+    def told(self, found: Conversation) -> Conversation:
+        """Gives a conversation under an id of its own; the very same as one before is `repeated`."""
         said = found.said[:16]
         for own in (found.id, f"{found.id}-{said[:8]}"):
             if own not in self._seen:
                 self._seen[own] = said
                 return found if own == found.id else replace(found, id=own)
             if self._seen[own] == said:
-                return None
-        return None
+                break
+        self._again += 1
+        return replace(found, id=f"{found.id}_repeated_{self._again:03d}", repeated=True)
 
 
 class _Writing:
@@ -164,7 +168,7 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
     """
     if (done := completed(session)) is not None:
         return done
-    about, options, ids = session.about, session.options, _Ids()
+    about, options, ids = session.about, session.options, Ids()
     session.extracted.mkdir(parents=True, exist_ok=True)  # somebody may have removed all of it
     with ExitStack() as stack:
         writing = _Writing(session, stack)
@@ -175,8 +179,8 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
             nonlocal began
             if isinstance(found, Unreadable):
                 writing.add(_unreadable(found, provider), CLOCK.monotonic() - began, found.error)
-            elif (own := ids.told(found)) is not None:
-                for item in items_of(own, provider, chunk=chunk, size=size):
+            else:
+                for item in items_of(ids.told(found), provider, chunk=chunk, size=size):
                     writing.add(item, CLOCK.monotonic() - began)
                     began = CLOCK.monotonic()
             began = CLOCK.monotonic()

@@ -3,12 +3,13 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.sources.archive import Folder
+from tsuzuki.apps.notes.sources.spelling import spelled
 
 _PIECE: Final = 1 << 16
 _PIECES: Final = 64
@@ -21,24 +22,30 @@ def kept(export: Path, provider: str, place: Path) -> dict[str, Any]:
     A file that is linked changes with the one it was linked to, which whoever writes over that means by no means: its
     mark tells.
     """
-    told = {"kind": "folder" if export.is_dir() else "file", "name": export.name, "bytes": size_of(export, provider)}
+    told = {"kind": "folder" if export.is_dir() else "file", "name": spelled(export.name)}
     marks = {}
-    for name in _names(export, provider):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        if _linked(export / name if export.is_dir() else export, place / name):
-            marks[name] = _mark(place / name)
-    return {**told, "marks": marks}
+    for name, source, target in _files(export, provider):
+        (place / target).parent.mkdir(parents=True, exist_ok=True)
+        if name == target and _linked(source, place / target):
+            marks[name] = _mark(place / target)
+        elif not (place / target).exists():  # also where its name is no text, by which a mark could be kept
+            shutil.copyfile(source, place / target)
+    return {**told, "bytes": size_of(export, provider), "marks": marks}
 
 
-def _names(export: Path, provider: str) -> list[str]:
-    return list(sources.chosen(Folder(export).names(), provider)) if export.is_dir() else [export.name]
+def _files(export: Path, provider: str) -> Iterator[tuple[str, Path, str]]:
+    """Gives the files of an export that are read: each by its name as a text, where it is, and its name on the disk."""
+    if not export.is_dir():
+        yield spelled(export.name), export, spelled(export.name)
+        return
+    files = Folder(export)
+    for name in sources.chosen(files.names(), provider):
+        yield name, files.place(name), files.real(name)
 
 
 def size_of(export: Path, provider: str) -> int:
     """Gives how large the files of an export are that are read (bytes)."""
-    if not export.is_dir():
-        return export.stat().st_size
-    return sum((export / name).stat().st_size for name in _names(export, provider))
+    return sum(source.stat().st_size for _, source, _ in _files(export, provider))
 
 
 def changed(place: Path, told: Mapping[str, Any]) -> Path | None:
@@ -63,12 +70,11 @@ def _mark(path: Path) -> str:
 
 
 def _linked(source: Path, target: Path) -> bool:
-    """Links a file, or copies it; tells which."""
-    if source.suffix.lower() in (".zip", ".json"):
-        try:
-            os.link(source.resolve(), target)
-            return True
-        except OSError:  # another disk, or one that knows no links
-            pass
-    shutil.copyfile(source, target)
-    return False
+    """Links a file, where people do not edit such ones and the disk can; tells whether it did."""
+    if source.suffix.lower() not in (".zip", ".json"):
+        return False
+    try:
+        os.link(source.resolve(), target)
+    except OSError:  # another disk, or one that knows no links
+        return False
+    return True

@@ -19,6 +19,7 @@ from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import InputChanged, InTheWay, NoInput, SessionBusy, SessionNotFound, VaultGone, both
 from tsuzuki.apps.notes.room import PASSING, room
+from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
 from tsuzuki.errors import BadUsage
 
@@ -244,7 +245,7 @@ class Sessions:
                 "version": VERSION,
                 "created_at": now(),
                 "provider": provider,
-                "source": export.name,
+                "source": spelled(export.name),
                 "vault": OWN_VAULT if vault is None else str(vault.resolve()),
                 "options": dict(options),
                 "runs": [],

@@ -6,7 +6,7 @@ from pathlib import Path
 from tsuzuki import Run
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.extracting import items_of
+from tsuzuki.apps.notes.extracting import Ids, items_of
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 
@@ -67,12 +67,12 @@ class Preview:
 
 def previewed(asked: Asked, limit: int = 0) -> Preview:
     """Says what an import would do; nothing is changed."""
-    told = Preview(sources.recognized(asked.export, asked.provider))
+    told, ids = Preview(sources.recognized(asked.export, asked.provider)), Ids()
     for found in sources.conversations(asked.export, told.provider):
         if isinstance(found, Unreadable):
             told.unreadable += 1
             continue
-        for item in items_of(found, told.provider, chunk=asked.chunk, size=asked.chunk_size):
+        for item in items_of(ids.told(found), told.provider, chunk=asked.chunk, size=asked.chunk_size):
             reason = item.metadata.get("skipped_reason")
             if reason:
                 told.skipped[reason] = told.skipped.get(reason, 0) + 1

@@ -1,6 +1,5 @@
 """Which format an export has, and its conversations one after the other."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count
@@ -9,14 +8,14 @@ from typing import Any, Final
 
 from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat, both
 from tsuzuki.apps.notes.sources import chatgpt, claude, plain
-from tsuzuki.apps.notes.sources.archive import Files, Readable, opened
+from tsuzuki.apps.notes.sources.archive import SHARD, Files, Readable, opened
 from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, one_line
 from tsuzuki.apps.notes.sources.jsonstream import TooLong, elements
+from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.errors import BadUsage
 
 PROVIDERS: Final = ("chatgpt", "claude", "jsonl", "markdown")
 ALIASES: Final = {"openai": "chatgpt", "anthropic": "claude", "text": "markdown", "md": "markdown", "auto": ""}
-_SHARD: Final = re.compile(r"conversations(?:-\d+)?\.json")
 _DEEPEST: Final = 2
 """An export may lie in one folder of its own inside a ZIP."""
 
@@ -44,15 +43,15 @@ def provider_named(name: str) -> str:
 def recognized(path: Path, provider: str = "") -> str:
     """Finds out which format an export has, or checks that it has this one."""
     with opened(path) as files:
-        return _recognized(files, path, provider_named(provider))
+        return _recognized(files, spelled(path.name), provider_named(provider))
 
 
-def _recognized(files: Files, path: Path, wanted: str) -> str:
+def _recognized(files: Files, label: str, wanted: str) -> str:
     names = files.names()
     first: Any = None
     found = [name for name in PROVIDERS if (not wanted or name == wanted) and chosen(names, name)]
     if wanted and not found:
-        raise _none_for(path, wanted)
+        raise _none_for(label, wanted)
     for provider in found:
         if provider not in _READERS:
             return provider
@@ -60,43 +59,46 @@ def _recognized(files: Files, path: Path, wanted: str) -> str:
         if first is None or _READERS[provider][0](first):  # an empty export is of whatever kind it is said to be
             return provider
     if found:
-        raise _unknown(path, first, wanted)
+        raise _unknown(label, first, wanted)
     if not names:
-        raise NoInput.because(f"{path.name} は空です", f"{path.name} is empty")
+        raise NoInput.because(
+            f"{label} は空です（隠しファイルと、外へのリンクは読みません）",
+            f"{label} is empty (hidden files, and links that lead out of it, are not read)",
+        )
     zips = [name for name in names if name.lower().endswith(".zip")]
     advice, hint = (
         (f"。中の ZIP を指定してください：{zips[0]}", f"; name the ZIP file in it: {zips[0]}") if zips else ("", "")
     )
     raise UnknownFormat(
         both(
-            f"{path.name} の形式がわかりません。conversations.json も .jsonl も Markdown・テキスト"
+            f"{label} の形式がわかりません。conversations.json も .jsonl も Markdown・テキスト"
             f"ファイルもありません{advice}",
-            f"the format of {path.name} is not known: it has no conversations.json, no .jsonl and no Markdown or text "
+            f"the format of {label} is not known: it has no conversations.json, no .jsonl and no Markdown or text "
             f"files{hint}",
         )
     )
 
 
-def _none_for(path: Path, provider: str) -> NoInput:
-    return NoInput.because(f"{path.name} に {provider} のファイルがありません", f"{path.name} has none for {provider}")
+def _none_for(label: str, provider: str) -> NoInput:
+    return NoInput.because(f"{label} に {provider} のファイルがありません", f"{label} has none for {provider}")
 
 
-def _unknown(path: Path, first: Any, wanted: str) -> UnknownFormat:
+def _unknown(label: str, first: Any, wanted: str) -> UnknownFormat:
     other = next((name for name, (fits, _) in _READERS.items() if name != wanted and fits(first)), "")
     if other:
         return UnknownFormat(
             both(
-                f"{path.name} は {wanted} ではなく {other} のエクスポートです。形式に {other} を指定するか、"
+                f"{label} は {wanted} ではなく {other} のエクスポートです。形式に {other} を指定するか、"
                 "指定しないでください",
-                f"{path.name} is no export of {wanted}, but of {other}: say --provider {other}, or leave it out",
+                f"{label} is no export of {wanted}, but of {other}: say --provider {other}, or leave it out",
             )
         )
     keys = ", ".join(sorted(map(one_line, first))[:8]) if isinstance(first, dict) else type(first).__name__
     return UnknownFormat(
         both(
-            f"{path.name} の形式がわかりません。会話に `mapping`（ChatGPT）も `chat_messages`（Claude）もありません。"
+            f"{label} の形式がわかりません。会話に `mapping`（ChatGPT）も `chat_messages`（Claude）もありません。"
             f"あるもの：{keys}",
-            f"the format of {path.name} is not known: its conversations have neither `mapping` (ChatGPT) nor "
+            f"the format of {label} is not known: its conversations have neither `mapping` (ChatGPT) nor "
             f"`chat_messages` (Claude), but: {keys}",
         )
     )
@@ -106,7 +108,7 @@ def chosen(names: list[str], provider: str) -> list[str]:
     """Gives the files that a format is read from."""
     if provider in _READERS:
         near = [name for name in names if len(PurePosixPath(name).parts) <= _DEEPEST]
-        shards = [name for name in near if _SHARD.fullmatch(PurePosixPath(name).name)]
+        shards = [name for name in near if SHARD.fullmatch(PurePosixPath(name).name)]
         return shards or [name for name in names if len(names) == 1 and name.endswith(".json")]
     endings = (".jsonl",) if provider == "jsonl" else plain.TEXTS
     return [name for name in names if name.lower().endswith(endings)]
@@ -125,7 +127,7 @@ def conversations(path: Path, provider: str) -> Iterator[Conversation | Unreadab
     with opened(path) as files:
         names = chosen(files.names(), provider)
         if not names:
-            raise _none_for(path, provider)
+            raise _none_for(spelled(path.name), provider)
         for name in names:
             with closing(files.open(name)) as file:
                 yield from _of(file, name, provider)

@@ -6,10 +6,12 @@ import stat
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Final, Protocol
 
 from tsuzuki.apps.notes.refusals import BadExport, NoInput, both
+from tsuzuki.apps.notes.sources.spelling import by_text, spelled, spelled_in_zip
 
 MOST_MEMBERS: Final = 1_000_000
 MOST_RATIO: Final = 100
@@ -18,6 +20,9 @@ FREE: Final = 64 * 1024 * 1024
 LONGEST_NAME: Final = 1024
 _ABSURD: Final = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
+_SAYS_UTF8: Final = 0x800
+SHARD: Final = re.compile(r"conversations(?:-\d+)?\.json")
+"""What exports are called. One may be a link to anywhere: it has to have the form of an export, as no secret has."""
 
 
 class Readable(Protocol):
@@ -45,7 +50,7 @@ class Files(Protocol):
 
 
 class Folder:
-    """The files below a folder, or one file; what leads out of it is not there."""
+    """The files below a folder, or one file; what leads out of it is not there, but for an export that is linked."""
 
     def __init__(self, path: Path) -> None:
         self._root = path if path.is_dir() else path.parent
@@ -53,19 +58,32 @@ class Folder:
 
     def names(self) -> list[str]:
         """Lists them."""
+        return sorted(self._real)
+
+    def place(self, name: str) -> Path:
+        """Gives where one of them is, by the name that it has on the disk."""
+        return self._root / self.real(name)
+
+    def real(self, name: str) -> str:
+        """Gives the name that one of them has on the disk, which need not be a text."""
+        return self._real[name]
+
+    @cached_property
+    def _real(self) -> dict[str, str]:
         if self._only is not None:
-            return [self._only]
-        return sorted(path.relative_to(self._root).as_posix() for path in self._root.rglob("*") if self._belongs(path))
+            return {spelled(self._only): self._only}
+        paths = (path for path in self._root.rglob("*") if self._belongs(path))
+        return by_text((name, spelled(name)) for path in paths if (name := path.relative_to(self._root).as_posix()))
 
     def _belongs(self, path: Path) -> bool:
-        if _hidden(path.relative_to(self._root)):
+        if _hidden(path.relative_to(self._root)) or not path.is_file():
             return False
-        return path.is_file() and path.resolve().is_relative_to(self._root.resolve())
+        return path.resolve().is_relative_to(self._root.resolve()) or SHARD.fullmatch(path.name) is not None
 
     def open(self, name: str) -> Readable:
         """Opens one of them."""
         try:
-            return (self._root / name).open("rb")
+            return self.place(name).open("rb")
         except OSError as error:
             raise BadExport(_closed(name, error)) from error
 
@@ -90,7 +108,12 @@ class Archive:
             )
         checked = [_checked(member, label) for member in members]  # first of all: a name may be empty
         files = [member for member in checked if not member.is_dir()]
-        self._members = {member.filename: member for member in files if not _hidden(PurePosixPath(member.filename))}
+        known = {member.filename: member for member in files}
+        self._members = {
+            text: known[name]
+            for text, name in by_text((name, _spelled(member)) for name, member in known.items()).items()
+            if not _hidden(PurePosixPath(text))
+        }
 
     def names(self) -> list[str]:
         """Lists them."""
@@ -105,7 +128,7 @@ class Archive:
                 f"{name} is encrypted: make a ZIP without a password",
             )
         try:
-            return _Counted(self._archive.open(member), member, self._label)
+            return _Counted(self._archive.open(member), member.compress_size, name, self._label)
         except Exception as error:  # whatever zipfile makes of a header that says what it likes
             raise self._refused(f"{name} を開けません：{error}", f"{name} cannot be opened ({error})") from error
 
@@ -125,9 +148,13 @@ def _refused(label: str, japanese: str, english: str) -> BadExport:
     return BadExport(both(f"{label} は読み取れません（{japanese}）", f"{label} is refused: {english}"))
 
 
+def _spelled(member: zipfile.ZipInfo) -> str:
+    return member.filename if member.flag_bits & _SAYS_UTF8 else spelled_in_zip(member.filename)
+
+
 def _checked(member: zipfile.ZipInfo, label: str) -> zipfile.ZipInfo:
     """Refuses an archive with a name that leads out of it, or that nobody gives a file."""
-    raw = member.orig_filename
+    raw = member.orig_filename if member.flag_bits & _SAYS_UTF8 else spelled_in_zip(member.orig_filename)
     name = PurePosixPath(raw.replace("\\", "/"))
     shown = ascii(raw[:60])
     if name.is_absolute() or ".." in name.parts or _DRIVE.match(raw):
@@ -142,11 +169,11 @@ def _checked(member: zipfile.ZipInfo, label: str) -> zipfile.ZipInfo:
 class _Counted:
     """A file in a ZIP that is given up when more comes out of it than an honest one would have."""
 
-    def __init__(self, file: IO[bytes], member: zipfile.ZipInfo, label: str) -> None:
+    def __init__(self, file: IO[bytes], compressed: int, name: str, label: str) -> None:
         self._file = file
         self._label = label
-        self._name = member.filename
-        self._most = max(FREE, member.compress_size * MOST_RATIO)
+        self._name = name
+        self._most = max(FREE, compressed * MOST_RATIO)
         self._got = 0
 
     def read(self, size: int = -1) -> bytes:
@@ -177,12 +204,14 @@ class _Counted:
 @contextmanager
 def opened(path: Path) -> Iterator[Files]:
     """Opens an export: a ZIP, a folder or a file."""
+    label = spelled(path.name)
     if not path.exists():
-        raise NoInput.because(f"{path} がありません", f"{path} is not there")
+        where = spelled(str(path))
+        raise NoInput.because(f"{where} がありません", f"{where} is not there")
     if not path.is_dir() and not path.is_file():  # to open a pipe is to wait for whoever writes into it
         raise BadExport(
-            f"{path.name} はファイルでもフォルダーでもありません。ファイルに保存してから指定してください / "
-            f"{path.name} is neither a file nor a folder: save what comes out of it as a file, and name that"
+            f"{label} はファイルでもフォルダーでもありません。ファイルに保存してから指定してください / "
+            f"{label} is neither a file nor a folder: save what comes out of it as a file, and name that"
         )
     if path.is_dir() or not _is_zip(path):
         yield Folder(path)
@@ -190,9 +219,9 @@ def opened(path: Path) -> Iterator[Files]:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise _refused(path.name, f"壊れた ZIP ファイルです：{error}", f"it is a broken ZIP file ({error})") from error
+        raise _refused(label, f"壊れた ZIP ファイルです：{error}", f"it is a broken ZIP file ({error})") from error
     with archive:
-        yield Archive(archive, path.name)
+        yield Archive(archive, label)
 
 
 def _is_zip(path: Path) -> bool:
@@ -203,4 +232,4 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
     except OSError as error:
-        raise BadExport(_closed(path.name, error)) from error
+        raise BadExport(_closed(spelled(path.name), error)) from error

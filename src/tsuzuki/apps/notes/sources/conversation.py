@@ -11,6 +11,7 @@ from tsuzuki.apps.notes.digests import digest, digest_of
 LONGEST_TITLE: Final = 50
 """How much of the first message stands for a missing title."""
 _LONGEST_ID: Final = 200
+_LARGEST_ID: Final = 10**_LONGEST_ID
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _ODD_BYTES: Final = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])
@@ -53,6 +54,8 @@ class Conversation:
     references: tuple[str, ...] = ()
     own: bool = False
     """Whether it is a note that an import has written."""
+    repeated: bool = False
+    """Whether the very same came before."""
 
     @cached_property
     def text(self) -> str:
@@ -133,5 +136,7 @@ def titled(title: Any, messages: tuple[Message, ...] | list[Message]) -> str:
 
 def identified(given: Any, content: Callable[[], str]) -> str:
     """Gives the id of a conversation: its own, or one made of what it says."""
+    if type(given) is int and abs(given) < _LARGEST_ID:
+        return str(given)
     found = one_line(given) if isinstance(given, str) else ""
     return found if 0 < len(found) <= _LONGEST_ID else digest(content())[:32]

@@ -1,9 +1,11 @@
 """Markdown and text files, each a note to be, and JSONL for whatever else.
 
 A line of JSONL is an object: `{"id", "title", "created_at", "messages": [{"role": "user", "text": "…"}]}`, or with
-`"text"` instead of `messages`. All but the text are optional.
+`"text"` instead of `messages`. All but the text are optional. A text that is null or missing is empty; one that is
+anything but a text makes its line fail.
 """
 
+import codecs
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -32,6 +34,7 @@ _FIELD: Final = re.compile(r"^(title|date|created)[ \t]*:[ \t]*['\"]?(.*?)['\"]?
 _OWN: Final = (re.compile(r"^item_id: ", re.MULTILINE), re.compile(r"^content_hash: [0-9a-f]{16}$", re.MULTILINE))
 """What the front matter of a note has that an import has written: a vault may lie in the folder that is read."""
 _HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_BLANK: Final = b" \t\r\n" + codecs.BOM_UTF8
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant", "model": "assistant"}
 
 
@@ -63,14 +66,17 @@ def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
     """Reads JSONL; a line that makes no sense is told of, and the others are read."""
     for number, line in enumerate(_lines(file), start=1):
         label = f"{name}:{number}"
+        if number == 1 and line and _of_two_bytes(line):  # no line of it would make sense
+            yield Unreadable(name, name, name, NotUtf8(name))
+            return
         if line is None:
             long = both(f"{label} は {LARGEST:,} バイトを超えています", f"{label} has more than {LARGEST:,} bytes")
             yield Unreadable(label, label, name, BadExport(long))
             continue
-        if not line.strip():
+        if not line.strip(_BLANK):
             continue
         try:
-            yield _conversation(msgspec.json.decode(line), name)
+            yield _conversation(msgspec.json.decode(line.removeprefix(codecs.BOM_UTF8)), name)
         except UnicodeDecodeError as error:
             yield Unreadable(label, label, name, NotUtf8(label).with_traceback(error.__traceback__))
         except (msgspec.DecodeError, RecursionError) as error:
@@ -78,6 +84,11 @@ def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:
             yield Unreadable(label, label, name, told.with_traceback(error.__traceback__))
         except TypeError as error:
             yield Unreadable(label, label, name, error)
+
+
+def _of_two_bytes(line: bytes) -> bool:
+    """Tells UTF-16 by its mark, or by the zeros between its signs."""
+    return line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line[:4]
 
 
 def _lines(file: Readable) -> Iterator[bytes | None]:
@@ -119,5 +130,8 @@ def _conversation(value: Any, name: str) -> Conversation:
 def _message(each: Any) -> Message:
     if not isinstance(each, dict):
         raise TypeError("メッセージはオブジェクトでなければなりません / a message is an object")
-    text = clean(each.get("text") or each.get("content")).strip()
-    return Message(_ROLES.get(str(each.get("role", "")), ""), text)
+    text = each.get("content") if each.get("text") in (None, "") else each["text"]
+    if not isinstance(text, str | None):
+        has = type(text).__name__
+        raise TypeError(both(f'"text" が文字列ではありません（{has}）', f'a "text" is no text, but {has}'))
+    return Message(_ROLES.get(str(each.get("role", "")), ""), clean(text).strip())

@@ -95,6 +95,16 @@ async def test_a_run_that_failed_before_translations_goes_on_with_them(study: St
     assert told_of(study, "Title: ") == 5
 
 
+async def test_who_wants_translations_without_a_model_is_told_once_that_there_are_none(
+    study: Study, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, told = await study.imported(export(tmp_path, 3), translate="ja", offline=True)
+    assert told["success"] == 3
+    said = [record.getMessage() for record in caplog.records if record.name == "tsuzuki.apps.notes"]
+    assert len(said) == 1
+    assert "要約は Japanese に翻訳されません" in said[0]
+
+
 async def test_an_english_summary_with_one_japanese_word_is_translated(study: Study, tmp_path: Path) -> None:
     study.model.answer = lambda prompt: (
         json.dumps({"summary": "川獺は泳ぎます。"})

@@ -1,5 +1,6 @@
 """What is asked of a model: one structured answer for each conversation, and a translation where that is wanted."""
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -28,10 +29,14 @@ LONGEST_WAIT: Final = 30.0
 _AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
 _NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
 """What says that no question will be answered: the key, the account or the model is wrong."""
+_NOBODY_TRANSLATES: Final = (
+    "モデルを使わないため、要約は %s に翻訳されません / summaries stay as they are: nobody translates them offline"
+)
 _WORD: Final = re.compile(r"\w")
 _BEGIN: Final = "<conversation>\n"
 _END: Final = "\n</conversation>"
 _TITLE: Final = "Title: "
+logger: Final = logging.getLogger("tsuzuki.apps.notes")
 
 SYSTEM: Final = (
     "You turn a conversation between a user and an assistant into a note for a personal knowledge base. Keep what is "
@@ -176,7 +181,8 @@ class ExtractKnowledge:
         if self._at["provider"] == "offline":
             if not self._told:
                 self._told = True
-                log.warning("summaries stay as they are: nobody translates them to %s offline", language)
+                log.warning(_NOBODY_TRANSLATES, language)
+                logger.warning(_NOBODY_TRANSLATES, language)  # whoever has typed it reads no log of the run
             return note
         try:
             return msgspec.structs.replace(note, summary=await self._in(language, note.summary, item))

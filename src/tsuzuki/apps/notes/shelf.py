@@ -57,7 +57,7 @@ class Shelf:
                 [self._placed(sheet) for sheet in sheets] if self._looked() else [_Place(sheet) for sheet in sheets]
             )
         wanted = [place for place in places if not place.stays]
-        outcomes = writer(self._vault, [place.sheet for place in wanted])
+        outcomes = writer(self._vault, [place.sheet for place in wanted]) if wanted else ()
         with self._turn:
             for place, outcome in zip(wanted, outcomes, strict=True):
                 if isinstance(outcome, str):
@@ -71,12 +71,12 @@ class Shelf:
         """Says where a note may go, and what is reserved for it: others are given their places meanwhile."""
         provider = scalar(str(sheet.metadata.get("source_provider", "")))
         known = [(name, paid) for origin, name, paid in self._notes.get(sheet.item_id, ()) if origin == provider]
-        if not sheet.note.model:
-            for name, paid in known:
-                if paid and os.path.lexists(self._vault / name):
-                    return _Place(sheet, stays=name)
-        # Without a model no note of another name gives way: one from before models were named may be paid for.
-        sheet = sheet._replace(own=tuple(name for name, _ in known) if sheet.note.model else ())
+        if known and sheet.note.model:
+            sheet = sheet._replace(own=tuple(name for name, _ in known))
+        for name, paid in () if sheet.note.model else known:
+            # One that names no model, and has another name, stays too: it may be from before models were named.
+            if paid and os.path.lexists(self._vault / name):
+                return _Place(sheet, stays=name)
         if sheet.whole:
             return _Place(sheet._replace(plain=f"{sheet.stem}.md" in self._plain_names(sheet, provider)))
         plain = f"{sheet.stem}.md"

@@ -42,6 +42,18 @@ async def test_answers_that_came_to_nothing_are_a_part_of_the_cost(study: Study,
     assert (await study.resumed(session))["cost"] == pytest.approx(await spent(study, session)), "nothing counts twice"
 
 
+async def test_what_fails_twice_within_a_second_is_paid_for_twice(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.notes.stagelog.now", lambda: "2026-01-01T00:00:00+00:00")
+    study.model.answer = lambda _: EMPTY
+    session, told = await study.imported(export(tmp_path, 1), model="gpt-4o-mini")
+    again = await study.resumed(session)
+    assert again["failed"] == 1
+    assert again["cost"] == pytest.approx(2 * told["cost"]) == pytest.approx(await spent(study, session))
+    assert again["cost"] == round(again["cost"], 10)
+
+
 async def test_the_cost_of_batches_has_what_was_answered_in_vain(study: Study, tmp_path: Path) -> None:
     study.model.answer = reluctant
     session, told = await study.imported(export(tmp_path, 3), model="gpt-4o-mini", strategy="batch")

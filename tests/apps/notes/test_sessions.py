@@ -129,6 +129,17 @@ async def test_a_limit_counts_what_is_really_processed(study: Study, tmp_path: P
     assert len(study.notes()) == 9
 
 
+async def test_what_always_fails_uses_up_no_limit(study: Study, tmp_path: Path) -> None:
+    study.model.answer = failing(0, 1)
+    session, told = await study.imported(export(tmp_path, 5), limit=2)
+    assert told["failed"] == 2
+    for success, failed in ((2, 0), (1, 1), (0, 2)):  # those never tried, in the order of the export, then the others
+        told = await study.resumed(session, limit=2)
+        assert (told["success"], told["failed"]) == (success, failed)
+    study.model.answer = failing(0)
+    assert (await study.resumed(session, limit=1, only="failed"))["success"] == 1, "that which failed less often"
+
+
 async def test_what_was_transformed_is_loaded_without_a_question(study: Study, tmp_path: Path) -> None:
     (study.vault / "Otters 1.md").mkdir(parents=True)
     session, told = await study.imported(export(tmp_path, 3))

@@ -6,12 +6,13 @@ import json
 import time
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.apps.notes.conftest import Study, knowledge
+from tests.apps.notes.conftest import Study, knowledge, lines
 from tests.apps.notes.test_sessions import agreed, export
-from tests.apps.notes.test_writing import sheet
+from tests.apps.notes.test_writing import parsed, sheet
 from tsuzuki.apps.notes import ProcessingItem, vault
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.presses import Presses
@@ -25,9 +26,11 @@ class Desk:
     def __init__(self, folder: Path, *items: str) -> None:
         self._write = WriteFile(folder, "2026-01-01", items=items)
 
-    def write(self, item_id: str, title: str, content: str = "text", provider: str = "claude") -> str:
+    def write(
+        self, item_id: str, title: str, content: str = "text", provider: str = "claude", model: str = "m-1"
+    ) -> str:
         item = ProcessingItem(item_id, Path("x"), metadata={"source_provider": provider})
-        return str(asyncio.run(self._write.run(item, Note(title, "s", content))).output_path)
+        return str(asyncio.run(self._write.run(item, Note(title, "s", content, model=model))).output_path)
 
 
 def test_a_note_that_is_made_again_under_another_title_replaces_its_own(tmp_path: Path) -> None:
@@ -94,8 +97,15 @@ def test_processes_beside_the_run_write_where_it_says(tmp_path: Path) -> None:
             time.sleep(0.005)
         first = Shelf(tmp_path, {"a", "b"}).written(presses.written, [sheet("ABC", "a"), sheet("Otters", "b")])
         assert "ABC.md" not in first
-        again = Shelf(tmp_path, {"a", "b"}).written(presses.written, [sheet("New", "a"), sheet("Newer", "b")])
-        assert again == first
+        paid = Note("T", "s", "paid", model="m-1")
+        anew = [sheet("New", "a")._replace(note=paid), sheet("Newer", "b")._replace(note=paid)]
+        assert Shelf(tmp_path, {"a", "b"}).written(presses.written, anew) == first
+        before = [(tmp_path / str(name)).read_text() for name in first]
+        offline = [sheet("New", "a"), sheet("C", "c"), sheet("Newer", "b")]
+        assert Shelf(tmp_path, {"a", "b"}).written(presses.written, offline) == [first[0], "C.md", first[1]]
+        assert [(tmp_path / str(name)).read_text() for name in first] == before
+        assert presses.written(tmp_path, [sheet("Otters", "b")]) != ["Otters.md"], "nor where it was not looked for"
+        assert (tmp_path / str(first[1])).read_text() == before[1]
     finally:
         presses.close()
 
@@ -112,14 +122,70 @@ async def test_an_export_that_is_imported_again_has_one_note_of_each_conversatio
 
 
 async def test_an_import_without_a_model_leaves_what_one_was_paid_for(study: Study, tmp_path: Path) -> None:
-    study.model.answer = lambda prompt: knowledge(prompt).replace("Title", "T").replace('"title": "', '"title": "On ')
-    path = export(tmp_path, 3)
-    await study.imported(path)
+    path = export(tmp_path, 4)
+    study.model.answer = lambda prompt: (  # some keep their title, some do not
+        knowledge(prompt).replace('"title": "', '"title": "On ') if "(1)" in prompt else knowledge(prompt)
+    )
+    await study.imported(path, limit=3)
     paid = study.notes()
-    await study.imported(path, offline=True)
+    assert all(parsed(text)[0]["model"] == "m-1" for text in paid.values())
+    edited = study.vault / "Otters 0.md"
+    edited.write_text(edited.read_text() + "my own words")
+    paid[edited.name] = edited.read_text()
+    session, told = await study.imported(path, offline=True)
+    assert (told["success"], told["failed"]) == (4, 0)
     after = study.notes()
     assert {name: after[name] for name in paid} == paid
-    assert len(after) == 6
+    assert after.keys() - paid == {"Otters 3.md"}, "no worse note beside one that was paid for"
+    assert "model" not in parsed(after["Otters 3.md"])[0]
+    assert {line["path"] for line in lines(session.loaded)} == after.keys()
+    agreed(study, session)
+
+
+async def test_a_note_that_took_the_place_of_one_made_offline_stays(study: Study, tmp_path: Path) -> None:
+    path = export(tmp_path, 1)
+    await study.imported(path, offline=True)
+    study.model.answer = lambda prompt: knowledge(prompt).replace('"title": "', '"title": "On ')
+    await study.imported(path)
+    paid = study.notes()
+    assert "title: On Otters 0" in paid["Otters 0.md"]
+    await study.imported(path, offline=True)
+    assert study.notes() == paid
+    await study.imported(path)
+    assert study.notes().keys() == paid.keys(), "with a model it is made anew"
+
+
+def test_pieces_of_conversations_with_one_title_are_not_mixed(tmp_path: Path) -> None:
+    def piece(whole: str, number: int) -> tuple[ProcessingItem, Note]:
+        about: dict[str, Any] = {"source_provider": "claude", "conversation_id": whole, "total_chunks": 3}
+        if number:
+            about |= {"is_chunked": True, "chunk_index": number - 1, "parent_item_id": whole}
+            about["chunk_filename"] = f"Long_{number:03d}.md"
+        else:
+            about["chunk_item_ids"] = ["x"]
+        return ProcessingItem(f"{whole}-{number}" if number else whole, Path("x"), metadata=about), Note(
+            "Long", "s", "c"
+        )
+
+    async def write(order: list[tuple[str, int]]) -> dict[tuple[str, int], str]:
+        """Writes some as one run does, and as one that was killed does not get on."""
+        step = WriteFile(tmp_path, "2026-01-01", items={"a", "b", "c"})
+        found = await asyncio.gather(*(step.run(*piece(*each)) for each in order))
+        return {each: str(item.output_path) for each, item in zip(order, found, strict=True)}
+
+    (tmp_path / "LONG_002.md").write_text("mine")
+    first = asyncio.run(write([("a", 1), ("b", 3), ("a", 3)]))
+    (tmp_path / "LONG_002.md").unlink()
+    second = asyncio.run(write([("b", 2), ("a", 2), ("c", 2), ("c", 1), ("b", 1)]))
+    last = asyncio.run(write([("c", 3), ("c", 0), ("b", 0), ("a", 0)]))
+    names = {**first, **second, **last}
+    assert len(set(names.values())) == 12
+    heads = {whole: {name.split("_")[0].removesuffix(".md") for (own, _), name in names.items() if own == whole}
+             for whole in "abc"}  # fmt: skip
+    assert all(len(head) == 1 for head in heads.values()), heads
+    assert heads["c"] == {"Long"}
+    assert all(name.removesuffix(".md").endswith(f"_00{number}") for (_, number), name in names.items() if number)
+    assert asyncio.run(write([*reversed(names)])) == names, "and each writes its own anew"
 
 
 @pytest.mark.parametrize("content", ["I'm sorry, but I can't help with that.", '{"a": 1}'])

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tsuzuki.apps.notes import ProcessingItem, extractive, headings, vault
-from tsuzuki.apps.notes.knowledge import KnowledgeNote, checked, offline_note, speaks
+from tsuzuki.apps.notes.knowledge import KnowledgeNote, checked, offline_note
+from tsuzuki.apps.notes.languages import speaks
 from tsuzuki.apps.notes.markdown import Note, is_own, rendered, scalar, shifted
 from tsuzuki.apps.notes.names import LONGEST, candidates, safe
 from tsuzuki.apps.notes.refusals import EmptyAnswer
@@ -114,6 +115,11 @@ def test_headings_stand_below_the_title_and_code_is_left_alone() -> None:
     text = "# One\n```sh\n# no heading\n```\n## Two\n###### Six\n~~~\n# open"
     assert shifted(text) == "## One\n```sh\n# no heading\n```\n### Two\n###### Six\n~~~\n# open\n~~~"
     assert shifted("### Three") == "### Three"
+    assert shifted("One\nand more\n=====\n\nTwo\n---\ntext\n\n---\n\n==\n# Three") == (
+        "## One and more\n\n### Two\ntext\n\n---\n\n==\n## Three"
+    )
+    for none in ("- item\n===", "> said\n===", "```\nOne\n===\n```", "\n===", "| a |\n===", "a == b\nTwo\n---"):
+        assert shifted(none) == none
     japanese = rendered(
         ITEM, Note("題", "要するにこうです。", "# 一\n\n二", references=("https://example.org",)), created=""
     )
@@ -137,6 +143,8 @@ def test_names_are_safe_everywhere(title: str) -> None:
     [
         ("a/b\\c", "a b c"),
         ("CON", "_CON"),
+        ("LPT¹", "_LPT¹"),
+        ("com³.x", "_com³.x"),
         ("...", "untitled"),
         ("川獺について", "川獺について"),
         ("🦦 x", "🦦 x"),
@@ -317,7 +325,9 @@ def test_offline_the_sentences_that_say_most_are_taken() -> None:
     ("words", "made"),
     [
         ([":-bad", "step:", "#plain", "a b", "a/b_c-d"], ("bad", "step", "plain", "a-b", "a/b_c-d")),
-        (["a,b", "川獺、海", "don't", "C++"], ("a", "b", "川獺", "海", "dont", "C")),
+        (["a,b", "川獺、海", "don't", "C++"], ("a", "b", "川獺", "海", "dont", "cpp")),
+        (["C", "C#", "c++20", "F#", "issue #5", "a#b"], ("C", "csharp", "cpp20", "fsharp", "issue-5", "a-b")),
+        (["UPPER", "upper", "Straße", "STRASSE"], ("UPPER", "Straße")),
         (["2026", "y2026", "२०", "!?", "", "/a//b/"], ("y2026", "a/b")),
         (["हिन्दी", "ภาษาไทย", "🦦", "同じ", "同じ"], ("हिन्दी", "ภาษาไทย", "🦦", "同じ")),
     ],
@@ -345,10 +355,29 @@ def test_offline_code_and_the_lines_of_tables_are_no_sentences() -> None:
 
 
 def test_a_language_is_told_by_its_letters() -> None:
-    assert not speaks("They swim.", "ja")
-    assert speaks("泳ぎます。", "ja")
-    assert speaks("They swim.", "en")
-    assert not speaks("泳ぎます。", "en")
+    for japanese in (
+        "泳ぎます。",
+        "Python の asyncio を使った HTTP client の実装。",
+        "GitHub Actions で CI/CD pipeline を構築する。",
+        "Kubernetes Pod Security Admission controller を有効化する方法。",
+        "詳細は https://example.org/the/way/to/it を参照。",
+    ):
+        assert speaks(japanese, "ja"), japanese
+        assert not speaks(japanese, "en"), japanese
+    for english in (
+        "They swim.",
+        "The kanji 川 means river.",
+        "The particle は marks the topic.",
+        "It is about what ありがとうございます means in Japanese.",
+    ):
+        assert speaks(english, "en"), english
+        assert not speaks(english, "ja"), english
+    for other in ("使用 Docker 部署应用程序的方法和注意事项。", "Они плавают в реке, через API."):
+        assert not speaks(other, "ja")
+        assert not speaks(other, "en")
+    assert speaks("1 + 1 = 2", "ja")
+    assert speaks("1 + 1 = 2", "en")
+    assert not speaks("Sie schwimmen.", "de"), "of others nothing is told"
 
 
 def test_notes_of_a_batch_share_a_sync_of_their_names_and_fail_alone(
@@ -396,8 +425,8 @@ def test_what_somebody_saves_just_before_a_note_is_replaced_is_not_lost(
 ) -> None:
     assert written(tmp_path, [sheet("A", "a")]) == ["A.md"]
 
-    def edited(text: str, item_id: str) -> bool:
-        own = is_own(text, item_id)
+    def edited(text: str, item_id: str, *, paid: bool) -> bool:
+        own = is_own(text, item_id, paid=paid)
         monkeypatch.setattr(vault, "is_own", is_own)
         (tmp_path / "new").write_text("my own words")
         (tmp_path / "new").replace(tmp_path / "A.md")  # as editors save

@@ -154,7 +154,7 @@ def listed(value: Any, *, commas: bool) -> list[str]:
     lines = _ITEM.sub("", value).splitlines()
     pieces = [piece for line in lines for piece in (re.split(r"[,、]", line) if commas else [line])]
     return [
-        word for piece in pieces if (word := piece.strip().strip("#").strip()) and word.lower() not in ("none", "なし")
+        word for piece in pieces if (word := piece.strip().lstrip("#").strip()) and word.lower() not in ("none", "なし")
     ]
 
 

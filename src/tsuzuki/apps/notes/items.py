@@ -31,6 +31,10 @@ path_of: Final = lru_cache(maxsize=256)(Path)
 """Most items of an export come from the same few files."""
 COST: Final = "cost"
 """Under what the metadata of an item says what was paid for it so far (US dollars)."""
+PLACES: Final = 10
+"""To how many places sums of these are rounded: floats add what nobody paid."""
+NOTE: Final = "note"
+"""Under what the metadata of an item has the note that a model made of it, until that is translated."""
 CHUNK_KEYS: Final = ("is_chunked", "chunk_index", "total_chunks", "parent_item_id", "chunk_filename")
 """What the metadata of a chunk says."""
 

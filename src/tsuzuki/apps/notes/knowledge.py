@@ -1,5 +1,6 @@
 """What is asked of a model: one structured answer for each conversation, and a translation where that is wanted."""
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -10,10 +11,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from tsuzuki import current, llm
 from tsuzuki.apps.notes import extractive, headings
-from tsuzuki.apps.notes.items import COST, ProcessingItem
+from tsuzuki.apps.notes.items import COST, NOTE, PLACES, ProcessingItem
+from tsuzuki.apps.notes.languages import NAMES, speaks
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.refusals import EmptyAnswer, NoAnswer, TurnedAway, Unreachable, both
 from tsuzuki.apps.notes.sources.conversation import clean, one_line
+from tsuzuki.apps.notes.stagelog import message_of
 from tsuzuki.apps.notes.tags import tags
 from tsuzuki.errors import StepFailure
 
@@ -26,13 +29,14 @@ LONGEST_WAIT: Final = 30.0
 _AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
 _NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
 """What says that no question will be answered: the key, the account or the model is wrong."""
+_NOBODY_TRANSLATES: Final = (
+    "モデルを使わないため、要約は %s に翻訳されません / summaries stay as they are: nobody translates them offline"
+)
 _WORD: Final = re.compile(r"\w")
-_LETTER: Final = re.compile(r"[A-Za-z]")
-_JAPANESE: Final = re.compile(r"[ぁ-ゖァ-ヺ一-龠]")
-_LANGUAGES: Final = {"ja": "Japanese", "en": "English"}
 _BEGIN: Final = "<conversation>\n"
 _END: Final = "\n</conversation>"
 _TITLE: Final = "Title: "
+logger: Final = logging.getLogger("tsuzuki.apps.notes")
 
 SYSTEM: Final = (
     "You turn a conversation between a user and an assistant into a note for a personal knowledge base. Keep what is "
@@ -103,14 +107,18 @@ class ExtractKnowledge:
     async def run(self, item: ProcessingItem) -> tuple[ProcessingItem, Note]:
         """Makes a note of an item. What was paid is with the item while it is worked on, and then with its note."""
         title, text = str(item.metadata.get("title", "")), item.content or ""
-        if self._at["provider"] == "offline":
+        given = self.given.pop(item.item_id, None)
+        if (kept := item.metadata.get(NOTE)) is not None:  # it is paid for, and was only to be translated
+            note = msgspec.convert(kept, Note)
+        elif self._at["provider"] == "offline":
             note = await self.made(title, text)
         else:
-            note = await self._asked(item, title)
+            note = await self._asked(item, title, given)
         note = checked(note, title)
         if self._translate and not speaks(note.summary, self._translate):
             note = await self._translated(item, note)
         item.transformed_content = note.content
+        item.metadata.pop(NOTE, None)
         return item, msgspec.structs.replace(note, cost=item.metadata.pop(COST, None))
 
     async def answered(self, items: Iterable[ProcessingItem], process: llm.Process) -> dict[str, llm.Answer]:
@@ -123,10 +131,9 @@ class ExtractKnowledge:
         )
         return dict(zip(process.keys, answers, strict=True))
 
-    async def _asked(self, item: ProcessingItem, title: str) -> Note:
+    async def _asked(self, item: ProcessingItem, title: str, given: llm.Answer | None) -> Note:
         """Asks for a note, unless a batch has answered."""
         prompt, system = _question(item)
-        given = self.given.pop(item.item_id, None)
         if given is not None:
             _paid(item, given.cost)
         if given is not None and given.ok:
@@ -156,35 +163,61 @@ class ExtractKnowledge:
         answer = await self._answer(item, llm.Request(f"{prompt}\n\n{headings.FORM}", system=system))
         if not _WORD.search(answer.text):  # brackets and dashes are no note
             raise EmptyAnswer
-        return headings.read(clean(answer.text), title)
+        return msgspec.structs.replace(headings.read(clean(answer.text), title), model=self._model(answer))
 
-    @staticmethod
-    def _noted(answer: llm.Answer) -> Note:
+    def _noted(self, answer: llm.Answer) -> Note:
         made: KnowledgeNote = answer.data
         headings.check(made.content.strip())
-        return Note(made.title, made.summary, made.content, tuple(made.tags), tuple(made.references))
+        model, words, references = self._model(answer), tuple(made.tags), tuple(made.references)
+        return Note(made.title, made.summary, made.content, words, references, model=model)
+
+    def _model(self, answer: llm.Answer) -> str:
+        """Names the model that has answered; a server that names none is named itself."""
+        return one_line(answer.model) or self._at["model"] or self._at["provider"]
 
     async def _translated(self, item: ProcessingItem, note: Note) -> Note:
-        language = _LANGUAGES.get(self._translate, self._translate)
+        """Translates the summary of a note; one that cannot be translated stays as it is, and the note says why."""
+        language, log = NAMES.get(self._translate, self._translate), current().log
         if self._at["provider"] == "offline":
             if not self._told:
                 self._told = True
-                current().log.warning("summaries stay as they are: nobody translates them to %s offline", language)
+                log.warning(_NOBODY_TRANSLATES, language)
+                logger.warning(_NOBODY_TRANSLATES, language)  # whoever has typed it reads no log of the run
             return note
-        return msgspec.structs.replace(note, summary=await self._in(language, note.summary, item))
+        try:
+            return msgspec.structs.replace(note, summary=await self._in(language, note.summary, item))
+        except (Unreachable, TurnedAway):  # told with the failure, so that whoever tries again only translates it
+            item.metadata[NOTE] = note
+            raise
+        except (StepFailure, EmptyAnswer) as error:
+            log.warning("the summary of %s is not translated to %s: %s", item.item_id, language, message_of(error))
+            return msgspec.structs.replace(note, untranslated=message_of(error))
 
     async def _in(self, language: str, text: str, item: ProcessingItem) -> str:
         """Asks for a text in a language; a model that cannot give JSON is asked for the words alone."""
-        prompt = f"Translate into {language}:\n\n{text}"
+        prompt, again = f"Translate into {language}:\n\n{text}", _again(item)
         if self._without_json < ENOUGH_WITHOUT_JSON:
             try:
-                answer = await self._answer(item, llm.Request(prompt, schema=TranslatedSummary))
-                return one_line(answer.data.summary) or text
+                answer = await self._answer(item, llm.Request(prompt, system=again, schema=TranslatedSummary))
+                return self._fitting(answer.data.summary)
             except StepFailure as failure:
                 if failure.error_type != "BadAnswer":
                     raise
-        answer = await self._answer(item, llm.Request(prompt, system="Answer with the translation, and nothing else."))
-        return one_line(clean(answer.text)) or text
+        system = f"Answer with the translation, and nothing else. {again}".strip()
+        return self._fitting((await self._answer(item, llm.Request(prompt, system=system))).text)
+
+    def _fitting(self, answer: str) -> str:
+        """Gives what is a translation: a refusal is none, nor is what is still in another language."""
+        said = one_line(clean(answer))
+        headings.check(said)
+        if not _WORD.search(said):
+            raise EmptyAnswer("翻訳が空です / the translation is empty")
+        if self._translate in NAMES and not speaks(said, self._translate):
+            language = NAMES[self._translate]
+            raise EmptyAnswer(
+                both(f"翻訳の言語が違います：{said[:100]}", f"the answer is not in {language}: {said[:100]}")
+            )
+        return said
 
     async def _answer(self, item: ProcessingItem, request: llm.Request) -> llm.Answer:
         """Asks; a model that cannot be reached is asked again after a while, three times in all."""
@@ -213,11 +246,15 @@ class ExtractKnowledge:
 
 
 def _question(item: ProcessingItem) -> tuple[str, str]:
-    """Gives what is asked about an item. After a failure it is another question: journal and cache keep bad answers."""
+    """Gives what is asked about an item."""
     title, text = str(item.metadata.get("title", "")), item.content or ""
+    return f"{_TITLE}{title}\n\n{_BEGIN}{text}{_END}", f"{SYSTEM} {_again(item)}".strip()
+
+
+def _again(item: ProcessingItem) -> str:
+    """Makes another question of one that was asked before a failure: journal and cache keep bad answers."""
     before = int(item.metadata.get("failed_before", 0))
-    system = f"{SYSTEM} (Try {before + 1}.)" if before else SYSTEM
-    return f"{_TITLE}{title}\n\n{_BEGIN}{text}{_END}", system
+    return f"(Try {before + 1}.)" if before else ""
 
 
 def checked(note: Note, title: str) -> Note:
@@ -227,18 +264,11 @@ def checked(note: Note, title: str) -> Note:
         raise EmptyAnswer
     references = dict.fromkeys(line for each in note.references if (line := one_line(each)))
     name = one_line(note.title) or one_line(title) or summary[:50]
-    return Note(name[:200], summary, content, tags(map(clean, note.tags)), tuple(references), note.parts, note.cost)
-
-
-def speaks(text: str, language: str) -> bool:
-    """Tells whether a text is in a language, as far as its letters tell."""
-    japanese = bool(_JAPANESE.search(text))
-    if language == "ja":
-        return japanese or not _LETTER.search(text)
-    return not japanese if language == "en" else False
+    words = tags(map(clean, note.tags))
+    return Note(name[:200], summary, content, words, tuple(references), note.parts, note.cost, note.model)
 
 
 def _paid(item: ProcessingItem, cost: float | None) -> None:
     """Adds to what an item has cost: answers that do not fit are paid for, too. A price that is not known is none."""
     if cost is not None:
-        item.metadata[COST] = item.metadata.get(COST, 0.0) + cost
+        item.metadata[COST] = round(item.metadata.get(COST, 0.0) + cost, PLACES)

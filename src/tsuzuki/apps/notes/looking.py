@@ -12,7 +12,7 @@ import msgspec
 
 from tsuzuki.apps.notes.batches import Group, groups_of, owed
 from tsuzuki.apps.notes.completed import BOM, NO_SENSE, CompletedItemsCache, done_in, lines_in
-from tsuzuki.apps.notes.items import COST, ItemStatus, StageType
+from tsuzuki.apps.notes.items import COST, NOTE, PLACES, ItemStatus, StageType
 from tsuzuki.apps.notes.outputs import COMPLETE, Entry, entries_of, kept_for
 from tsuzuki.apps.notes.phases import PhaseStatistics
 from tsuzuki.apps.notes.refusals import ItemNotFound
@@ -84,6 +84,18 @@ def failed_before(session: Session, stage: StageType) -> Counter[str]:
     """Counts how often a stage has failed with each item."""
     errors = records(session.error_log)
     return Counter(str(error.get("item_id")) for error in errors if error.get("stage") == stage.value)
+
+
+def answered_before(session: Session) -> dict[str, dict[str, Any]]:
+    """Gives the notes that a model was paid for, and that failed while they were translated."""
+    found = ((str(error.get("item_id")), error.get("metadata")) for error in records(session.error_log, having=_NOTE))
+    return {item_id: about[NOTE] for item_id, about in found if isinstance(about, dict) and NOTE in about}
+
+
+def times_failed(path: Path, until: int) -> Counter[str]:
+    """Counts how often each item has failed, as the log says up to some byte."""
+    told = records(path, until, having=_FAILED)
+    return Counter(str(record.get("item_id")) for record in told if record.get("status") == "failed")
 
 
 def batch_groups(session: Session) -> dict[str, Group]:
@@ -171,6 +183,8 @@ _SEEN: Final[dict[Path, _Seen]] = {}
 """What was counted last: pages ask every second or two, and logs only grow."""
 _MOST_SEEN: Final = 200
 _COST: Final = b'"cost":'
+_NOTE: Final = msgspec.json.encode(NOTE)
+_FAILED: Final = b"failed"
 
 
 def counted(session: Session) -> tuple[PhaseStatistics, int, float | None]:
@@ -218,21 +232,16 @@ def retryable(record: dict[str, Any]) -> bool:
 
 def cost_of(session: Session) -> float | None:
     """Adds up what notes, and what failed, have cost in a session; None where no price is known."""
-    costs: dict[tuple[str, str, str], float] = {}  # a line that was lost and told again is the same one
-    for path, told in ((session.transformed, _cost_of_note), (session.error_log, _cost_of_failure)):
-        for line in records(path, having=_COST):
-            at, cost = told(line)
-            if isinstance(cost, int | float):
-                costs[path.name, str(line.get("item_id")), at] = cost
-    return sum(costs.values()) if costs else None
+    # A note that was lost and told again has the same line; failures are told once, however fast they follow.
+    notes = {_identity(line): line.get("note", {}).get(COST) for line in records(session.transformed, having=_COST)}
+    failed = [line.get("metadata", {}).get(COST) for line in records(session.error_log, having=_COST)]
+    costs = [cost for cost in (*notes.values(), *failed) if isinstance(cost, int | float)]
+    return round(sum(costs), PLACES) if costs else None
 
 
-def _cost_of_note(line: dict[str, Any]) -> tuple[str, Any]:
-    return str(line.get("record", {}).get("timestamp")), line.get("note", {}).get(COST)
-
-
-def _cost_of_failure(line: dict[str, Any]) -> tuple[str, Any]:
-    return str(line.get("timestamp")), line.get("metadata", {}).get(COST)
+def _identity(line: dict[str, Any]) -> tuple[str, str, str]:
+    record = line.get("record", {})
+    return str(line.get("item_id")), str(record.get("timestamp")), str(record.get("timing_ms"))
 
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A note as Markdown: front matter that every YAML reader understands, headings below the title, references."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -20,9 +20,14 @@ _SHORT: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _HEADING: Final = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 _FENCES: Final = ("```", "~~~")
+_UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*")
+_FIRST_UNDERLINED: Final = re.compile(r"^ {0,3}=+[ \t]*$", re.MULTILINE)
+_BEGINS_ELSE: Final = re.compile(r" {0,3}(?:[#>|]|[-+*][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
+"""How lines begin that are no words of a paragraph: headings, quotes, tables, lists, code."""
 _KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
 _HASH: Final = "\ncontent_hash: "
 _ITEM: Final = re.compile(r"^item_id: (.+)$", re.MULTILINE)
+_MODEL: Final = re.compile(r"^model: ", re.MULTILINE)
 _DEEPEST: Final = 6
 ORIGIN: Final[tuple[str, ...]] = ("created", "source_provider", "conversation_id")
 _HASHED: Final = 16
@@ -40,6 +45,10 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file names of the notes that it was merged from."""
     cost: float | None = None
     """What the answers cost (US dollars); None where the price is not known."""
+    model: str = ""
+    """Which model made it; "" where none did. Such a note is paid for, and gives way to no other."""
+    untranslated: str = ""
+    """Why its summary is not in the language that was asked for."""
 
 
 @lru_cache(maxsize=256)  # what notes have in common: provider, tags, an id that is said twice
@@ -90,6 +99,8 @@ def rendered(item: Described, note: Note, *, created: str) -> str:
         "source_conversation": scalar(str(item.metadata.get("conversation_id", item.item_id))),
         "item_id": scalar(item.item_id),
     }
+    if note.model:
+        about["model"] = scalar(note.model)
     if note.tags:
         about["tags"] = f"[{', '.join(map(scalar, note.tags))}]"
     front = "\n".join(f"{name}: {value}" for name, value in about.items())
@@ -118,11 +129,12 @@ def _said(line: str) -> str:
 
 def shifted(text: str) -> str:
     """Moves headings below the title of the note, those in code excepted; code that is left open is closed."""
-    if "#" not in text:
+    underlined = "=" in text and _FIRST_UNDERLINED.search(text) is not None
+    if "#" not in text and not underlined:
         return _closed(text)
-    if _low_enough(text):
+    if not underlined and _low_enough(text):
         return text
-    lines = _lines(text)
+    lines = _lines(_by_signs(text))
     levels = [len(found[2]) for _, found in lines if found]
     down = max(2 - min(levels), 0) if levels else 0
     return _closed("\n".join(_moved(line, found, down) for line, found in lines))
@@ -135,17 +147,43 @@ def _low_enough(text: str) -> bool:
 
 def _lines(text: str) -> list[tuple[str, re.Match[str] | None]]:
     """Gives each line, with its heading where it is one."""
-    fence, found = "", list[tuple[str, re.Match[str] | None]]()
+    return [(line, None if code else _HEADING.match(line)) for line, code in _coded(text)]
+
+
+def _coded(text: str) -> Iterator[tuple[str, bool]]:
+    """Gives each line, and whether it is one of code, as the fences around it are."""
+    fence = ""
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if mark and not fence:
             fence = mark[1]
         elif mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
             fence = ""
-            found.append((line, None))
+            yield line, True
             continue
-        found.append((line, None if fence else _HEADING.match(line)))
-    return found
+        yield line, bool(fence)
+
+
+def _by_signs(text: str) -> str:
+    """Writes headings that are underlined as others are: with signs before them."""
+    made: list[str] = []
+    words: list[str] | None = []
+    """The lines of the paragraph so far; None in what is no paragraph, up to its end."""
+    for line, code in _coded(text):
+        mark = None if code else _UNDERLINE.fullmatch(line)
+        if mark and words:
+            del made[-len(words) :]
+            made.append(f"{'#' if mark[1][0] == '=' else '##'} {' '.join(map(str.strip, words))}")
+            words = []
+            continue
+        made.append(line)
+        if code or mark or not line.strip() or _HEADING.match(line):
+            words = []
+        elif _BEGINS_ELSE.match(line):
+            words = None
+        elif words is not None:
+            words.append(line)
+    return "\n".join(made)
 
 
 def _moved(line: str, heading: re.Match[str] | None, down: int) -> str:
@@ -169,11 +207,16 @@ def _closed(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
-def is_own(text: str, item_id: str) -> bool:
-    """Tells whether a file is the note of an item as it was written: one that somebody has edited is theirs."""
+def is_own(text: str, item_id: str, *, paid: bool = True) -> bool:
+    """Tells whether a file is the note of an item as it was written: one that somebody has edited is theirs.
+
+    For a note that nothing was `paid` for, one that a model made is not: it stays.
+    """
     front, end, body = text.removeprefix("---\n").partition("\n---\n")
     if not end or not text.startswith("---\n"):
         return False
     about, _, kept = front.rpartition(_HASH)
     item = _ITEM.search(about)
+    if not paid and _MODEL.search(about):
+        return False
     return item is not None and item[1] == scalar(item_id) and kept == _hash(about, body)

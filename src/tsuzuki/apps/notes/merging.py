@@ -6,6 +6,7 @@ from typing import Any, Final
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.refusals import ChunksMissing
+from tsuzuki.apps.notes.tags import tags
 
 MOST_TAGS: Final = 10
 Part = tuple[Note, str]
@@ -44,9 +45,10 @@ def merged(title: str, parts: list[Part]) -> Note:
         title=title,
         summary=" ".join(note.summary.split("\n")[0] for note in notes[:3]),
         content="\n\n".join(sections),
-        tags=_distinct([tag for note in notes for tag in note.tags])[:MOST_TAGS],
+        tags=tags(tag for note in notes for tag in note.tags)[:MOST_TAGS],
         references=_distinct([reference for note in notes for reference in note.references]),
         parts=tuple(name for _, name in parts),
+        model=next((note.model for note in notes if note.model), ""),
     )
 
 

@@ -11,7 +11,7 @@ LONGEST: Final = 100
 """How many bytes of a title a name has: with suffixes it fits into the 255 that disks allow, and into long paths."""
 UNTITLED: Final = "untitled"
 _FORBIDDEN: Final = re.compile(r'[<>:"/\\|?*\[\]#^%\x00-\x1f\x7f-\x9f]+')
-_RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\..*)?")
+_RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$)(\..*)?")
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS: Final = frozenset("\u200d\ufe0f")
 """They make one picture of several: emoji keep them."""

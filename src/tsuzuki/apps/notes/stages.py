@@ -15,9 +15,9 @@ import msgspec
 from tsuzuki.apps.notes.batches import Batches, Group, process_of
 from tsuzuki.apps.notes.completed import done_in, told_here
 from tsuzuki.apps.notes.gathering import Gathering, Together
-from tsuzuki.apps.notes.items import COST, ItemStatus, ProcessingItem, StageType
+from tsuzuki.apps.notes.items import COST, NOTE, ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
-from tsuzuki.apps.notes.looking import batch_groups, cost_of, failed_before, failures
+from tsuzuki.apps.notes.looking import answered_before, batch_groups, cost_of, failed_before, failures, times_failed
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
@@ -105,12 +105,11 @@ class Workbench:
         """Their items, without what was said: they are not read a second time."""
         stages = (StageType.TRANSFORM, StageType.LOAD)
         self._contexts = {stage: self._context(stage) for stage in stages}
-        offline = self.options.get("provider") == "offline"  # what a model was paid for is not given up for that
-        known = () if offline else self.extracted.entries
-        self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id, known)
+        self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id, self.extracted.entries)
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
         self._failed_before = failed_before(session, StageType.TRANSFORM)
+        self._answered_before = answered_before(session)
         made, filed = (self._extract.name, self._merge.name), self._write.name
         self._places = {name: Place(self.session_id, StageType.TRANSFORM, name) for name in made}
         self._places[filed] = Place(self.session_id, StageType.LOAD, filed)
@@ -139,7 +138,7 @@ class Workbench:
             failed = failures(self.session.stage_log, until)
             wanted = [item_id for item_id in wanted if item_id in failed]
         context = self._context(StageType.LOAD, until, limit)
-        ids = context.chosen(wanted)
+        ids = context.chosen(self._least_failed_first(wanted, until) if limit else wanted)
         among = set(ids)
         parents = [
             item_id
@@ -148,6 +147,14 @@ class Workbench:
             and all(part in among or context.passes_over(part) for part in entries[item_id].parts)
         ]
         return [item_id for item_id in ids if not entries[item_id].parts], parents
+
+    def _least_failed_first(self, ids: list[str], until: int) -> list[str]:
+        """Puts what was never tried before what failed: a limit would be used up by that each time.
+
+        A whole comes after its parts, which it waits for.
+        """
+        entries, failed = self.extracted.entries, times_failed(self.session.stage_log, until)
+        return sorted(ids, key=lambda item_id: max(failed[each] for each in (item_id, *entries[item_id].parts)))
 
     def expect(self, count: int) -> None:
         """Prepares for so many items: where they are many, and nobody is asked about them, others lend a hand."""
@@ -200,6 +207,8 @@ class Workbench:
             return kept
         item = self.extracted.item(item_id)
         item.metadata["failed_before"] = self._failed_before[item_id]
+        if item_id in self._answered_before:
+            item.metadata[NOTE] = self._answered_before[item_id]
         step = self._merge if item.is_parent else self._extract
         for part in item.metadata.get("chunk_item_ids", ()):
             await self._made_again(part)

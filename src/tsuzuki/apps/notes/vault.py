@@ -38,6 +38,15 @@ class Sheet(NamedTuple):
     """Names under which notes of the item are in the vault: one that nobody has edited is written anew."""
     plain: bool = True
     """Whether it may have the plain name; not where that is taken in another case."""
+    whole: str = ""
+    """The conversation of which it is a piece, or which its pieces were merged into."""
+    pieces: int = 0
+    """How many pieces that has."""
+
+    @property
+    def named_after(self) -> str:
+        """Of whose id a suffix is made: the pieces of a conversation have one in common."""
+        return self.whole or self.item_id
 
 
 def written(vault: Path, sheets: Sequence[Sheet], wanted: Callable[[], bool] = lambda: True) -> list[str | Exception]:
@@ -135,7 +144,7 @@ def _check(prevented: Exception | None) -> None:
 
 
 def _named(fresh: str, folder: str, sheet: Sheet) -> str:
-    names = islice(candidates(sheet.stem, sheet.item_id), not sheet.plain, None)
+    names = islice(candidates(sheet.stem, sheet.named_after), not sheet.plain, None)
     for name in chain(sheet.own, names) if sheet.own else names:
         if _placed(fresh, folder + name, sheet):
             return name
@@ -166,14 +175,14 @@ def _placed(fresh: str, place: str, sheet: Sheet) -> bool:
         raise
     except OSError:  # a disk that knows no links
         return _created(Path(place), sheet)
-    return _own(place, sheet.item_id) and _replaced(fresh, place, sheet)
+    return _own(place, sheet) and _replaced(fresh, place, sheet)
 
 
 def _replaced(fresh: str, place: str, sheet: Sheet) -> bool:
     """Puts a note in place of an older one of its own; where somebody has edited that meanwhile, theirs comes back."""
     if not exchanged(fresh, place):
         os.replace(fresh, place)  # noqa: PTH105 - as above
-    elif not _own(fresh, sheet.item_id):
+    elif not _own(fresh, sheet):
         exchanged(fresh, place)
         return False
     return True
@@ -184,7 +193,7 @@ def _created(place: Path, sheet: Sheet) -> bool:
     try:
         descriptor = _open(str(place), os.O_EXCL)
     except FileExistsError:
-        if not _own(str(place), sheet.item_id):
+        if not _own(str(place), sheet):
             return False
         descriptor = _open(str(place))
     try:
@@ -203,14 +212,15 @@ def _written_out(descriptor: int, sheet: Sheet) -> None:
         os.close(descriptor)
 
 
-def _own(place: str, item_id: str) -> bool:
+def _own(place: str, sheet: Sheet) -> bool:
     try:
         about = os.lstat(place)
         if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST:
             return False
         with open(place, "rb", buffering=0) as file:  # noqa: PTH123 - many conversations have the same title
             text = file.readall().decode()
-        return is_own(text.replace("\r\n", "\n") if "\r" in text else text, item_id)
+        plain = text.replace("\r\n", "\n") if "\r" in text else text
+        return is_own(plain, sheet.item_id, paid=bool(sheet.note.model))
     except (OSError, UnicodeDecodeError):
         return False
 

@@ -26,8 +26,8 @@ export const counts = (session) => reading(session) ? t("notes.readingExport") :
 /** Who can make the notes. */
 export const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama"];
 
-/** A field of a form in a line. @param {any} asked @param {string} name @param {(event: any) => void} set @param {boolean} [required] */
-export const text = (asked, name, set, required = false) => html`<input type="text" style=${{ flex: "2 1 200px" }} required=${required} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} value=${asked[name]} onInput=${set} />`;
+/** A field of a form in a line. @param {any} asked @param {string} name @param {(event: any) => void} set @param {{required?: boolean, placeholder?: string}} [more] */
+export const text = (asked, name, set, more = {}) => html`<input type="text" style=${{ flex: "2 1 200px" }} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} ...${more} value=${asked[name]} onInput=${set} />`;
 
 /** Says who makes the notes. @param {{value: string, set: (event: any) => void, unsaid: string}} props */
 export const Maker = ({ value, set, unsaid }) => html`<select aria-label=${t("notes.llm")} value=${value} onChange=${set}><option value="">${unsaid}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`;

@@ -33,7 +33,8 @@ export function Session({ id }) {
  */
 function useDoing(at, again, changes, changed) {
   const [busy, once] = useOneAtATime();
-  const named = Object.fromEntries(Object.entries(changes).filter(([, said]) => said.trim()));
+  const said = changes.llm === "offline" ? { ...changes, model: "" } : changes; // what is not shown is not asked for
+  const named = Object.fromEntries(Object.entries(said).filter(([, value]) => value.trim()));
   const send = (/** @type {string} */ verb, /** @type {any} */ more = {}) => (/** @type {MouseEvent} */ event) => {
     if (event.detail > 1) return; // where "Go on" was, "Cancel" may be by the second click of a double click
     const body = verb === "cancel" ? undefined : { ...named, ...more };
@@ -61,7 +62,7 @@ function Elsewhere({ session, changes, set }) {
   const change = (/** @type {string} */ name) => (/** @type {any} */ event) => set({ ...changes, [name]: event.target.value });
   return html`<details class="fold"><summary>${t("notes.elsewhere")}</summary>
     <p class="hint">${t("notes.elsewhereText")}</p>
-    <div class="toolbar">${session.vault && text(changes, "vault", change("vault"))}
+    <div class="toolbar">${session.vault && text(changes, "vault", change("vault"), { placeholder: session.vault })}
       <${Maker} value=${changes.llm} set=${change("llm")} unsaid=${t("notes.asBefore")} />
       ${changes.llm !== "offline" && text(changes, "model", change("model"))}</div>
   </details>`;

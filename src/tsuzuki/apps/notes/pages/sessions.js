@@ -71,7 +71,7 @@ function Import() {
   return html`<form class="toolbar" onSubmit=${send}>
       <button type="button" class="button" onClick=${() => chooser.current?.click()}>${file ? file.name : t("notes.choose")}</button>
       <input ref=${chooser} type="file" hidden aria-label=${t("notes.file")} accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} />
-      ${paths && !file && text(asked, "export", set("export"), true)}
+      ${paths && !file && text(asked, "export", set("export"), { required: true })}
       ${paths && text(asked, "vault", set("vault"))}
       <select aria-label=${t("notes.provider")} value=${asked.provider} onChange=${set("provider")}><option value="auto">${t("notes.anyFormat")}</option>${FORMATS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
       <${Maker} value=${asked.llm} set=${set("llm")} unsaid=${t("notes.llmAsSet")} />

@@ -58,11 +58,11 @@ def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int
     """
     name = padded(step.get("name") or "flow", width)
     name = shortened(name, max(room // 3, _SHORTEST_NAME)) if room else name
-    for parts in range(len(_GIVING_WAY) + 1):
-        without = _GIVING_WAY[:parts]
+    without: tuple[str, ...] = ()
+    line = _line(name, step, rate, 0, without)
+    while room and columns(line) > room and without != _GIVING_WAY:
+        without = _GIVING_WAY[: len(without) + 1]
         line = _line(name, step, rate, 0, without)
-        if not room or columns(line) <= room:
-            break
     spare = room - columns(line) - 2 if room else BAR
     return _line(name, step, rate, min(spare, BAR), without) if bar and spare >= _SHORTEST_BAR else line
 

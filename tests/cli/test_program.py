@@ -240,6 +240,8 @@ def test_where_there_is_little_room_the_bar_gives_way_and_the_counts_stay() -> N
         line = step_line(step, 10.0, bar=True, room=room)
         assert "5,010/20,000" in clipped(line, room)
         assert columns(line) <= max(room, 55)
+    costly = {**step, "name": "transform", "failed": 0, "text": "$0.0123"}
+    assert step_line(costly, 3.4, bar=True, room=40) == "transform  ━━╌╌╌╌  5,000/20,000  $0.0123"
     wide = step_line({**step, "name": "カワウソの食べ物についての長い名前"}, None, bar=True, room=40)
     assert "5,010/20,000" in clipped(wide, 40)
     assert wide.startswith("カワ")

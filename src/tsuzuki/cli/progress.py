@@ -30,6 +30,8 @@ MANY: Final = 10.0
 BAR: Final = 24
 _SHORTEST_BAR: Final = 6
 _SHORTEST_NAME: Final = 8
+_GIVING_WAY: Final = ("rate", "percent", "eta")
+"""What a line leaves out where there is no room for it, one after the other."""
 
 
 class Pace:
@@ -51,17 +53,21 @@ class Pace:
 def step_line(step: dict[str, Any], rate: float | None, *, bar: bool, width: int = 0, room: int = 0) -> str:
     """Gives the line of one step: its name, a bar, counts, percent, rate and what is left.
 
-    Where there is only so much room, the name gives way, then the bar: the counts tell more.
+    Where there is only so much room, the name gives way, then the bar, then the rate, the percent and what is left: the
+    counts, and what the step says itself, such as its cost, tell more.
     """
     name = padded(step.get("name") or "flow", width)
     name = shortened(name, max(room // 3, _SHORTEST_NAME)) if room else name
-    line = _line(name, step, rate, BAR if bar else 0)
-    if bar and room and (over := columns(line) - room) > 0:
-        line = _line(name, step, rate, BAR - over if BAR - over >= _SHORTEST_BAR else 0)
-    return line
+    without: tuple[str, ...] = ()
+    line = _line(name, step, rate, 0, without)
+    while room and columns(line) > room and without != _GIVING_WAY:
+        without = _GIVING_WAY[: len(without) + 1]
+        line = _line(name, step, rate, 0, without)
+    spare = room - columns(line) - 2 if room else BAR
+    return _line(name, step, rate, min(spare, BAR), without) if bar and spare >= _SHORTEST_BAR else line
 
 
-def _line(name: str, step: dict[str, Any], rate: float | None, bar: int) -> str:
+def _line(name: str, step: dict[str, Any], rate: float | None, bar: int, without: tuple[str, ...]) -> str:
     finished = finished_in(step)
     total = step.get("total")
     parts = [name]
@@ -69,11 +75,11 @@ def _line(name: str, step: dict[str, Any], rate: float | None, bar: int) -> str:
         share = min(finished / total, 1.0)
         full = round(share * bar)
         parts += [f"{'━' * full}{'╌' * (bar - full)}"] if bar else []
-        parts += [f"{finished:,}/{total:,}", f"{int(share * 100):3d}%"]
+        parts += [f"{finished:,}/{total:,}", *([f"{int(share * 100):3d}%"] if "percent" not in without else [])]
     else:
         parts += [f"{finished:,} done"]
-    parts += [f"{rate:,.1f}/s" if rate < MANY else f"{rate:,.0f}/s"] if rate else []
-    eta = left_for(step, rate)
+    parts += [f"{rate:,.1f}/s" if rate < MANY else f"{rate:,.0f}/s"] if rate and "rate" not in without else []
+    eta = None if "eta" in without else left_for(step, rate)
     parts += [f"ETA {duration(eta)}"] if eta is not None and finished < (total or 0) else []
     parts += [f"{step[word]:,} {word}" for word in ("failed", "skipped") if step.get(word)]
     parts += [one_line(step["text"])] if step.get("text") else []

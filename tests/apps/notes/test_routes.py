@@ -184,3 +184,88 @@ async def test_tenants_have_sessions_of_their_own(house: House, tmp_path: Path) 
     await house.runs.wait(run_id)
     assert (await house.client.get(at, headers=red)).json()["success_count"] == 2
     assert (await house.client.get(f"/runs/{run_id}", headers=blue)).status_code == 404
+
+
+@pytest.mark.parametrize("named", ["{file}", "{file}/below", "{folder}/gone-link"])
+async def test_a_vault_that_cannot_be_one_is_refused_at_once(house: House, tmp_path: Path, named: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "gone-link").symlink_to(tmp_path / "nowhere")
+    vault = named.format(file=tmp_path / "file", folder=tmp_path)
+    answer = await house.client.post(f"{API}/sessions", json={"export": export(tmp_path, 1), "vault": vault})
+    assert (answer.status_code, "フォルダではありません" in answer.text) == (422, True)
+    assert await house.get(f"{API}/sessions") == []
+
+
+async def test_a_pasted_path_has_no_quotes_and_no_blanks(house: House, tmp_path: Path) -> None:
+    body = {"export": f' "{export(tmp_path, 1)}" ', "vault": f" '{tmp_path / 'my vault'}'\n"}
+    started = await house.post(f"{API}/sessions", body, 202)
+    stands = await standing(house, started["session_id"], "COMPLETED")
+    assert stands["vault"] == str(tmp_path / "my vault")
+
+
+@pytest.mark.parametrize("odd", [{"limit": True}, {"limit": "3"}, {"chunk": "yes"}, {"concurrency": "2"}])
+async def test_what_is_no_number_is_taken_for_none(house: House, tmp_path: Path, odd: dict[str, Any]) -> None:
+    answer = await house.client.post(f"{API}/sessions", json={"export": export(tmp_path, 1), **odd})
+    assert answer.status_code == 422
+    assert await house.get(f"{API}/sessions") == []
+
+
+async def test_a_session_is_led_to_another_vault_and_model(house: House, model: Double, tmp_path: Path) -> None:
+    model.answer = failing(1)
+    body = {"export": export(tmp_path, 3), "vault": str(tmp_path / "one"), "limit": 2}
+    started = await house.post(f"{API}/sessions", body, 202)
+    at = f"{API}/sessions/{started['session_id']}"
+    await standing(house, started["session_id"], "PARTIAL")
+    model.answer = knowledge
+    (tmp_path / "file").touch()
+    for way in ("resume", "retry"):
+        for odd in (
+            {"vault": str(tmp_path / "file")},
+            {"vault": "there"},
+            {"llm": "nope"},
+            {"llm": "offline", "model": "m"},
+        ):
+            answer = await house.client.post(
+                f"{at}/{way}", json={**odd, "vault": odd.get("vault", str(tmp_path / "x"))}
+            )
+            assert answer.status_code == 422, (way, odd)
+    assert (await house.get(at))["vault"] == str(tmp_path / "one"), "what is refused changes nothing"
+    await house.post(f"{at}/retry", {"model": "m-2"}, 202)
+    await standing(house, started["session_id"], "PARTIAL")
+    assert model.seen[-1]["model"] == "m-2"
+    await house.post(f"{at}/resume", {"vault": str(tmp_path / "two"), "llm": "offline"}, 202)
+    stands = await standing(house, started["session_id"], "COMPLETED")
+    assert (stands["vault"], [path.name for path in (tmp_path / "two").iterdir()]) == (
+        str(tmp_path / "two"), ["Otters 2.md"],
+    )  # fmt: skip
+    assert len(model.seen) == 3
+
+
+async def test_a_session_that_is_worked_on_is_led_nowhere(house: House, model: Double, tmp_path: Path) -> None:
+    model.hangs = lambda _: True
+    body = {"export": export(tmp_path, 1), "vault": str(tmp_path / "one")}
+    started = await house.post(f"{API}/sessions", body, 202)
+    at = f"{API}/sessions/{started['session_id']}"
+    async with asyncio.timeout(60):
+        while not model.at_once:
+            await asyncio.sleep(0.01)
+    answer = await house.client.post(f"{at}/resume", json={"vault": str(tmp_path / "two"), "llm": "offline"})
+    assert (answer.status_code, (await house.get(at))["vault"]) == (409, str(tmp_path / "one"))
+    assert not (tmp_path / "two").exists()
+    model.hangs = lambda _: False
+    await standing(house, started["session_id"], "COMPLETED")
+
+
+async def test_items_are_looked_for_by_title_or_id(house: House, tmp_path: Path) -> None:
+    said = [claude(1, name="Sea OTTERS"), claude(2, name="River otters"), claude(3, name="カワウソ")]
+    path = written(tmp_path / "export/conversations.json", said)
+    started = await house.post(f"{API}/sessions", {"export": str(path), "llm": "offline"}, 202)
+    await standing(house, started["session_id"], "COMPLETED")
+    at = f"{API}/sessions/{started['session_id']}"
+    for q, count in (("otters", 2), ("ウソ", 1), ("claude-0003", 1), ("whales", 0), (" ", 3)):
+        found = await house.get(f"{at}/items", q=q, state="success")
+        assert (found["total"], len(found["items"])) == (count, count), q
+    for way in ("trace", "note"):
+        assert (await house.client.get(f"{at}/{way}", params={"item": ""})).status_code == 422
+    answer = await house.client.get(f"{at}/notes.zip")
+    assert answer.headers["content-disposition"].endswith("conversations-notes.zip")

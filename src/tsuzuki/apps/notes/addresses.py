@@ -1,6 +1,6 @@
 """Who makes the notes, where what is said of them fits together: nobody wants other notes than they asked for."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tsuzuki import llm
 from tsuzuki.apps.notes.refusals import both
@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from tsuzuki.llm.providers.interface import Provider
 
 _OFFLINE_MODEL: Final = "rules"
+
+
+def from_here_on(options: dict[str, Any], llm_name: str, model: str) -> llm.Address:
+    """Gives who is asked from here on: what is not named stays as it was, unless somebody else is asked."""
+    if llm_name:
+        return llm.Address(llm_name, "", model)
+    return llm.Address(options["provider"], options["base_url"], model)
 
 
 def opened(address: llm.Address) -> "Provider":

@@ -20,6 +20,7 @@ from tsuzuki.apps.notes.sessions import Session
 
 DESCRIBED: Final[dict[str, Any]] = {"use_attribute_docstrings": True}
 """Lets pydantic tell over HTTP what is said of each field here."""
+_ENDINGS: Final = frozenset({".zip", ".json", ".jsonl", ".md", ".markdown", ".txt"})
 _TELLING: Final = ("item_id", "stage", "status")
 """What a record of a stage says at least."""
 
@@ -143,6 +144,18 @@ def items(session: Session) -> list[dict[str, Any]]:
         }
         for entry in entries
     ]
+
+
+def fits(item: dict[str, Any], text: str) -> bool:
+    """Whether an item is looked for: by a part of its title, in whatever case, or by the beginning of its id."""
+    words = text.strip().casefold()
+    return words in str(item["title"]).casefold() or str(item["item_id"]).casefold().startswith(words)
+
+
+def stem_of(source: str) -> str:
+    """Gives the name of an export without the ending that says what it is."""
+    path = Path(source)
+    return path.stem if path.suffix.lower() in _ENDINGS else source
 
 
 def _written(session: Session, entries: list[Entry], until: int | None = None) -> CompletedItemsCache:

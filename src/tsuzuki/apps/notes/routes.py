@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -12,11 +11,12 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki import Run, settings
-from tsuzuki.apps.notes import looking
+from tsuzuki.apps.notes import addresses, looking
 from tsuzuki.apps.notes.beginning import Once
 from tsuzuki.apps.notes.chunking import SIZE
-from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Desk
-from tsuzuki.apps.notes.refusals import both
+from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Desk, reached
+from tsuzuki.apps.notes.named import path_of, vault_of
+from tsuzuki.apps.notes.refusals import SessionBusy
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.wanted import Asked, Started
@@ -44,6 +44,7 @@ _MOMENT: Final = r"^20[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|1[0-9]|2[0-8])_([01][0-9]|2
 SessionId = Annotated[
     str, Named(description="A moment such as 20260126_100000.", json_schema_extra={"pattern": _MOMENT})
 ]
+ItemName = Annotated[str, Query(min_length=1, description="Its id, the beginning of its id, or its title.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -58,9 +59,9 @@ Piece = Annotated[UploadFile, File(description="Some bytes of the export, in a f
 
 class Shape(BaseModel):
     """What a request brings; what is said of each field here is told over HTTP too. A misspelt option is refused:
-    who asks for `chunck` would wait a night for notes that are not there."""
+    who asks for `chunck` would wait a night for notes that are not there. So is a limit that is `true` or `"3"`."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid")
+    model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid", strict=True)
 
 
 class NewImport(Shape):
@@ -97,14 +98,20 @@ class NewImport(Shape):
 
 
 class TryAgain(Shape):
-    """How to go on: with a limit, at most so many notes are made."""
+    """How to go on: with a limit, at most so many notes are made; from here on elsewhere, where that is named."""
 
     limit: Limit | None = None
     """How many notes are made at most; null: all."""
+    vault: str = Field(default="", max_length=4096)
+    """The absolute path of another folder into which notes go from here on; empty: as before. Not with API keys."""
+    llm: str = ""
+    """Who makes the notes from here on; empty: as before."""
+    model: str = ""
+    """Which model is asked from here on; empty: as before, or as it is set for the `llm` that is named."""
 
 
 class GoOn(TryAgain):
-    """How to go on: with a limit, and with long conversations cut that were passed over."""
+    """How to go on: as to try again, and with long conversations cut that were passed over."""
 
     chunk: bool = False
     """Whether long conversations are cut from here on."""
@@ -128,23 +135,29 @@ async def start(asked: NewImport, desk: AtDesk, idempotency_key: IdempotencyKey 
     once = None if idempotency_key is None else Once(idempotency_key, asked.model_dump_json().encode())
     if (before := await desk.started_before(once, limit=asked.limit or 0)) is not None:
         return _told(before)
-    if desk.tenant and (asked.export or asked.vault):  # a path reaches whatever this machine can read
-        raise BadUsage(
-            "API キーを使う場合、パスは指定できません。エクスポートはアップロードし、ノートはダウンロードして"
-            "ください / with API keys no paths are taken: upload the export, and download the notes"
-        )
+    _refuse_paths(desk, asked.export, asked.vault)
     if bool(asked.export) == bool(asked.upload):
         raise BadUsage(
             "`export`（パス）か `upload`（アップロードの ID）のどちらか一方を指定してください / "
             "an import is of one thing: say `export`, a path, or `upload`, the id of an upload"
         )
     options = asked.model_dump(exclude={"export", "upload", "vault", "limit"})
-    export = _path(asked.export) if asked.export else await asyncio.to_thread(desk.uploads.file, asked.upload)
-    wanted = Asked(export=export, vault=_path(asked.vault) if asked.vault else None, **options)
+    vault = await asyncio.to_thread(vault_of, asked.vault) if asked.vault.strip() else None
+    export = path_of(asked.export) if asked.export else await asyncio.to_thread(desk.uploads.file, asked.upload)
+    wanted = Asked(export=export, vault=vault, **options)
     started = await desk.start(wanted, limit=asked.limit or 0, once=once)
     if asked.upload:  # the session keeps it
         await asyncio.to_thread(desk.uploads.drop, asked.upload)
     return _told(started)
+
+
+def _refuse_paths(desk: Desk, *paths: str) -> None:
+    """Refuses paths of a caller with a key: they reach whatever this machine can read."""
+    if desk.tenant and any(paths):
+        raise BadUsage(
+            "API キーを使う場合、パスは指定できません。エクスポートはアップロードし、ノートはダウンロードして"
+            "ください / with API keys no paths are taken: upload the export, and download the notes"
+        )
 
 
 class NewUpload(Shape):
@@ -181,18 +194,6 @@ def remove_upload(upload_id: str, desk: AtDesk) -> None:
     desk.uploads.drop(upload_id)
 
 
-def _path(text: str) -> Path:
-    path = Path(text).expanduser() if "\0" not in text else Path()
-    if not path.is_absolute():
-        raise BadUsage(
-            both(
-                f"{text!r} は絶対パスではありません。ゲートウェイは別のフォルダで動いている場合があります",
-                f"{text!r} is no absolute path: the gateway may be in another folder than you",
-            )
-        )
-    return path
-
-
 @router.get("/sessions/{session_id}", summary="How a session stands")
 async def look(session_id: SessionId, desk: AtDesk) -> Standing:
     """Tells how a session stands."""
@@ -214,10 +215,16 @@ def items(
     reason: Annotated[str, Query(max_length=1000)] = "",
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    q: Annotated[str, Query(max_length=200)] = "",
 ) -> dict[str, Any]:
-    """Lists items with what became of each; `state` and `reason` (such as `too_large`) choose some."""
+    """Lists items with what became of each; `state`, `reason` (such as `too_large`) and `q`, a part of the title or the
+    beginning of the id, choose some."""
     session = desk.sessions.find(session_id).checked()
-    found = [each for each in looking.items(session) if state in ("", each["state"]) and reason in ("", each["reason"])]
+    found = [
+        each
+        for each in looking.items(session)
+        if state in ("", each["state"]) and reason in ("", each["reason"]) and looking.fits(each, q)
+    ]
     return {"total": len(found), "items": _with_stages(session, found[offset : offset + limit])}
 
 
@@ -231,13 +238,13 @@ def _with_stages(session: Session, found: list[dict[str, Any]]) -> list[dict[str
 
 
 @router.get("/sessions/{session_id}/trace", summary="All that happened to one item")
-def trace(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]:
+def trace(session_id: SessionId, item: ItemName, desk: AtDesk) -> dict[str, Any]:
     """Tells the records, failures and note of an item, by its id, the beginning of its id, or its title."""
     return desk.shown(looking.traced(desk.sessions.find(session_id).checked(), item))
 
 
 @router.get("/sessions/{session_id}/note", summary="A note")
-async def note(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]:
+async def note(session_id: SessionId, item: ItemName, desk: AtDesk) -> dict[str, Any]:
     """Gives the note of an item as it stands in the vault."""
     return await desk.note(await asyncio.to_thread(desk.sessions.find, session_id), item)
 
@@ -246,7 +253,7 @@ async def note(session_id: SessionId, item: str, desk: AtDesk) -> dict[str, Any]
 def download(session_id: SessionId, desk: AtDesk) -> StreamingResponse:
     """Gives the notes of a session as a ZIP."""
     session = desk.sessions.find(session_id).checked()
-    name = quote(f"{Path(str(session.about['source'])).stem}-notes.zip")
+    name = quote(f"{looking.stem_of(str(session.about['source']))}-notes.zip")
     said = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
     return StreamingResponse(_pieces(looking.packed(session)), media_type="application/zip", headers=said)
 
@@ -263,6 +270,7 @@ async def resume(session_id: SessionId, desk: AtDesk, asked: GoOn | None = None)
     """Goes on: what is done is passed over, what failed is tried again."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     asked = asked or GoOn()
+    await _led(desk, session, asked)
     return _told(await desk.resume(session, limit=asked.limit or 0, chunk=asked.chunk))
 
 
@@ -270,7 +278,26 @@ async def resume(session_id: SessionId, desk: AtDesk, asked: GoOn | None = None)
 async def retry(session_id: SessionId, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
-    return _told(await desk.retry(session, limit=(asked and asked.limit) or 0))
+    asked = asked or TryAgain()
+    await asyncio.to_thread(desk.failed_in, session)  # where nothing failed, nothing is changed
+    await _led(desk, session, asked)
+    return _told(await desk.retry(session, limit=asked.limit or 0))
+
+
+async def _led(desk: Desk, session: Session, asked: TryAgain) -> None:
+    """Leads a session to another vault or model, where one is named; whatever is refused, nothing is changed."""
+    _refuse_paths(desk, asked.vault)
+    if not (asked.vault.strip() or asked.llm or asked.model):
+        return
+    vault = await asyncio.to_thread(vault_of, asked.vault) if asked.vault.strip() else None
+    if (await desk.standing(session)).active:
+        raise SessionBusy
+    with session.held():
+        if asked.llm or asked.model:
+            at = addresses.from_here_on(session.options, asked.llm, asked.model)
+            await desk.ask_elsewhere(session, await reached(at))
+        if vault is not None:
+            await asyncio.to_thread(session.lead_to, vault)
 
 
 @router.post("/sessions/{session_id}/cancel", summary="Cancel the work on a session")

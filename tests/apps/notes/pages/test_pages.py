@@ -171,3 +171,83 @@ def test_a_session_that_is_none_is_told_in_one_language(opened: Open, own_scene:
     told = window.find("main")
     expect(told).to_contain_text("セッション ID ではありません")
     expect(told).not_to_contain_text("is no session id")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("en-US", "Another vault or model", "Vault", "Go on"),
+        ("ja-JP", "保存先やモデルを変更する", "保存先", "再開"),
+    ],
+    ids=["en", "ja"],
+)
+def test_who_named_a_wrong_model_names_another_and_goes_on(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path, model: Double, words: tuple[str, str, str, str]
+) -> None:
+    locale, fold, vault, resume = words
+    path = written(tmp_path / "export/conversations.json", [claude(number) for number in range(6)])
+    model.refusals = [(401, {})] * 100
+    at = {"TSUZUKI_LLM_PROVIDER": "openai", "TSUZUKI_LLM_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": KEY}
+    scene = own_scene(**at)
+    body = {"export": str(path), "vault": str(tmp_path / "one"), "concurrency": 1}
+    session = scene.client.post("/api/notes/sessions", json=body).json()["session_id"]
+    window = opened(scene.url, locale=locale)
+    window.go(f"/apps/notes/sessions/{session}")
+    expect(window.find('[data-state="CRASHED"]')).to_be_visible(timeout=PATIENCE)
+    window.page.get_by_text(fold, exact=True).click()
+    window.page.get_by_label(vault, exact=True).fill(f' "{tmp_path / "two"}" ')
+    window.page.locator(".fold select").select_option("offline")
+    expect(window.page.locator(".fold input")).to_have_count(1)  # nobody is asked for rules
+    window.page.get_by_role("button", name=resume, exact=True).click()
+    expect(window.find('[data-state="COMPLETED"]')).to_be_visible(timeout=PATIENCE)
+    assert len(list((tmp_path / "two").glob("*.md"))) == 6
+    assert scene.get(f"/api/notes/sessions/{session}")["vault"] == str(tmp_path / "two")
+
+
+def test_equal_exports_are_told_apart_and_a_preview_fills_its_drawer(
+    opened: Open, own_scene: Callable[..., Scene], tmp_path: Path
+) -> None:
+    said = [{"sender": "human", "text": f"Line {number} of a long note.\n"} for number in range(60)]
+    path = written(tmp_path / "export/conversations.json", [claude(1, *said)])
+    scene = own_scene(TSUZUKI_LLM_PROVIDER="offline")
+    ids = []
+    for name in ("one", "two"):
+        body = {"export": str(path), "vault": str(tmp_path / name)}
+        ids.append(scene.client.post("/api/notes/sessions", json=body).json()["session_id"])
+        scene.until(lambda: scene.get(f"/api/notes/sessions/{ids[-1]}")["status"] == "COMPLETED", "it is done")
+    window = opened(scene.url)
+    window.go("/apps/notes")
+    for session, name in zip(ids, ("one", "two"), strict=True):
+        expect(window.find("tr", session)).to_contain_text(str(tmp_path / name))
+    window.page.get_by_role("link", name="conversations.json").first.click()
+    window.page.get_by_role("button", name="Otters 1").click()
+    text = window.find("dialog pre")
+    expect(text).to_contain_text("title: Otters 1")
+    below = text.evaluate("pre => innerHeight - pre.getBoundingClientRect().bottom")
+    assert 0 <= below < 40, "it is as high as the drawer"
+    window.page.keyboard.press("Escape")
+    with window.page.expect_download() as downloaded:
+        window.page.get_by_role("button", name="Download the notes").click()
+    assert downloaded.value.suggested_filename == "conversations-notes.zip"
+
+
+def test_notes_are_searched_by_title(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:
+    many = [claude(number, name=f"Whales {number}") for number in range(120)]
+    path = written(tmp_path / "export/conversations.json", [*many, claude(200, name="Sea otters")])
+    scene = own_scene(TSUZUKI_LLM_PROVIDER="offline")
+    session = scene.client.post("/api/notes/sessions", json={"export": str(path)}).json()["session_id"]
+    window = opened(scene.url)
+    window.go(f"/apps/notes/sessions/{session}")
+    expect(window.find('[data-state="COMPLETED"]')).to_be_visible(timeout=PATIENCE)
+    rows = window.page.get_by_role("table", name="Notes").locator("tbody tr")
+    window.page.get_by_label("Search by title").fill("OTTERS")
+    expect(rows).to_have_count(1)
+    window.page.get_by_label("Search by title").fill("whales")
+    expect(rows).to_have_count(50)
+    pager = window.page.get_by_role("group", name="Notes")
+    expect(pager).to_contain_text("1–50 / 120")
+    pager.get_by_role("button", name="Next").click()
+    expect(pager).to_contain_text("51–100 / 120")
+    window.page.get_by_label("Search by title").fill("nobody")
+    window.sees(".blank-title", "No note has that title")
+    expect(window.page.get_by_role("heading", name="Notes (121)")).to_be_visible()

@@ -17,8 +17,20 @@ export const State = ({ state }) => html`<span class=${`tone-${TONES[state] ?? "
 /** How far a session is; one that nobody works on and that has nothing does not look as if it went on. @param {any} session */
 export const progress = (session) => (session.total_count || session.active) && html`<${Bar} done=${session.success_count} failed=${session.error_count} skipped=${session.skipped_count} total=${session.total_count} label=${t("notes.progress")} />`;
 
+/** Whether its export is being read: how many notes there will be is not known yet. @param {any} session */
+export const reading = (session) => session.active && session.status === "IN_PROGRESS" && !session.total_count;
+
 /** @param {any} session */
-export const counts = (session) => ["success", "error", "skipped", "pending"].map((name) => `${t(`notes.${name}`)} ${number(session[`${name}_count`])}`).join(" · ");
+export const counts = (session) => reading(session) ? t("notes.readingExport") : ["success", "error", "skipped", "pending"].map((name) => `${t(`notes.${name}`)} ${number(session[`${name}_count`])}`).join(" · ");
+
+/** Who can make the notes. */
+export const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama"];
+
+/** A field of a form in a line. @param {any} asked @param {string} name @param {(event: any) => void} set @param {{required?: boolean, placeholder?: string}} [more] */
+export const text = (asked, name, set, more = {}) => html`<input type="text" style=${{ flex: "2 1 200px" }} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} ...${more} value=${asked[name]} onInput=${set} />`;
+
+/** Says who makes the notes. @param {{value: string, set: (event: any) => void, unsaid: string}} props */
+export const Maker = ({ value, set, unsaid }) => html`<select aria-label=${t("notes.llm")} value=${value} onChange=${set}><option value="">${unsaid}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`;
 
 /** Until a page has something to show; what is wrong is told in the language of who reads. @param {{problem: Problem|null, again?: () => void}} props */
 export const Until = ({ problem, again }) => html`<${Waiting} problem=${problem && new Problem(problem.status, { detail: half(problem.message), error_id: problem.errorId, errors: problem.fields })} again=${again} />`;

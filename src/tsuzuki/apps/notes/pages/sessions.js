@@ -1,12 +1,12 @@
 // The sessions, the newest first, and a form that starts one.
 import { Card, CommandLine, Empty, Page, Stale, Table, Time, act, ask, go, html, t, useAsked, useRef, useState } from "../../static/parts.js";
-import { API, State, Until, counts, progress, to, useOneAtATime } from "./frame.js";
+import { API, Maker, State, Until, counts, progress, text, to, useOneAtATime } from "./frame.js";
 
 export function Sessions() {
   const asked = useAsked(`${API}/sessions`, { every: 2 });
   if (!asked.value) return html`<${Page} title=${t("app.notes")}><${Until} problem=${asked.problem} again=${asked.again} /><//>`;
   const columns = [
-    { name: "session", title: t("notes.session"), cell: (/** @type {any} */ row) => html`<a href=${to(`/sessions/${row.session_id}`)}>${row.source}</a>` },
+    { name: "session", title: t("notes.session"), cell: (/** @type {any} */ row) => html`<a href=${to(`/sessions/${row.session_id}`)}>${row.source}</a><br /><small class="wordy">${[row.session_id, row.vault].filter(Boolean).join(" · ")}</small>` },
     { name: "created", title: t("notes.created"), cell: (/** @type {any} */ row) => html`<${Time} at=${Date.parse(row.created_at) / 1000} />` },
     { name: "state", title: t("notes.state"), cell: (/** @type {any} */ row) => html`<${State} state=${row.status} />` },
     { name: "progress", title: t("notes.progress"), cell: (/** @type {any} */ row) => html`${progress(row)}<small>${counts(row)}</small>` },
@@ -24,7 +24,6 @@ export function Sessions() {
 const PIECE = 2 * 1024 * 1024;
 const LANGUAGES = ["ja", "en"];
 const FORMATS = ["chatgpt", "claude", "markdown", "jsonl"];
-const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama"];
 
 /** Sends a file in pieces; gives the id of the upload. @param {File} file @param {(share: number) => void} told */
 async function uploaded(file, told) {
@@ -69,15 +68,14 @@ function Import() {
     event.preventDefault();
     void once(begin); // each session is paid for
   };
-  const text = (/** @type {string} */ name, /** @type {boolean} */ required = false) => html`<input type="text" style=${{ flex: "2 1 200px" }} required=${required} aria-label=${t(`notes.${name}`)} placeholder=${t(`notes.${name}Hint`)} value=${asked[name]} onInput=${set(name)} />`;
   return html`<form class="toolbar" onSubmit=${send}>
       <button type="button" class="button" onClick=${() => chooser.current?.click()}>${file ? file.name : t("notes.choose")}</button>
       <input ref=${chooser} type="file" hidden aria-label=${t("notes.file")} accept=".zip,.json,.jsonl,.md,.txt" onChange=${(/** @type {any} */ event) => setFile(event.target.files[0] ?? null)} />
-      ${paths && !file && text("export", true)}
-      ${paths && text("vault")}
+      ${paths && !file && text(asked, "export", set("export"), { required: true })}
+      ${paths && text(asked, "vault", set("vault"))}
       <select aria-label=${t("notes.provider")} value=${asked.provider} onChange=${set("provider")}><option value="auto">${t("notes.anyFormat")}</option>${FORMATS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
-      <select aria-label=${t("notes.llm")} value=${asked.llm} onChange=${set("llm")}><option value="">${t("notes.llmAsSet")}</option>${PROVIDERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
-      ${asked.llm !== "offline" && text("model")}
+      <${Maker} value=${asked.llm} set=${set("llm")} unsaid=${t("notes.llmAsSet")} />
+      ${asked.llm !== "offline" && text(asked, "model", set("model"))}
       ${asked.llm !== "offline" && html`<select aria-label=${t("notes.translate")} value=${asked.translate} onChange=${set("translate")}><option value="">${t("notes.asItIs")}</option>${LANGUAGES.map((name) => html`<option value=${name}>${t(`notes.into.${name}`)}</option>`)}</select>`}
       <label><input type="checkbox" checked=${asked.chunk} onChange=${set("chunk")} /> ${t("notes.chunk")}</label>
       <button class="button primary" disabled=${busy || (!file && !paths)}>${share === null ? t("notes.start") : t("notes.sending", { n: Math.round(share * 100) })}</button>

@@ -18,7 +18,9 @@ export const words = {
     "notes.success": "done", "notes.error": "failed", "notes.skipped": "skipped", "notes.pending": "pending", "notes.failed": "Failed conversations",
     "notes.conversation": "Conversation", "notes.stage": "Stage", "notes.reason": "Reason", "notes.notes": "Notes", "notes.note": "Note",
     "notes.item": "Item", "notes.noNotes": "No notes yet", "notes.reading": "Reading …", "notes.before": "Previous", "notes.after": "Next",
-    "notes.gone": "The file is not there any more.", "notes.state.PENDING": "waiting", "notes.state.IN_PROGRESS": "running",
+    "notes.gone": "The file is not there any more.", "notes.search": "Search by title", "notes.notFound": "No note has that title", "notes.readingExport": "The export is being read.",
+    "notes.readSoFar": "{n} conversations so far.", "notes.elsewhere": "Another vault or model", "notes.asBefore": "as before",
+    "notes.elsewhereText": "What is named here counts from here on, once you press a button above; what is left empty stays as it was.", "notes.state.PENDING": "waiting", "notes.state.IN_PROGRESS": "running",
     "notes.state.COMPLETED": "completed", "notes.state.PARTIAL": "partly done", "notes.state.FAILED": "all failed", "notes.state.CRASHED": "crashed",
   },
   ja: {
@@ -35,7 +37,9 @@ export const words = {
     "notes.cancel": "キャンセル", "notes.provider": "形式", "notes.cost": "費用", "notes.run": "実行", "notes.owed": "未回収のバッチ", "notes.unclear": "作成されたか不明なバッチ", "notes.newExport": "新しいエクスポートを取得するか、ファイルを直して、取り込み直してください。再開しても変わりません。", "notes.success": "成功", "notes.error": "失敗",
     "notes.skipped": "スキップ", "notes.pending": "未処理", "notes.failed": "失敗した会話", "notes.conversation": "会話", "notes.stage": "ステージ",
     "notes.reason": "理由", "notes.notes": "ノート一覧", "notes.note": "ノート", "notes.item": "アイテム", "notes.noNotes": "ノートはまだありません", "notes.reading": "読み込み中…", "notes.before": "前へ",
-    "notes.after": "次へ", "notes.gone": "ファイルはもうありません。", "notes.state.PENDING": "待機中", "notes.state.IN_PROGRESS": "実行中", "notes.state.COMPLETED": "完了",
+    "notes.after": "次へ", "notes.gone": "ファイルはもうありません。", "notes.search": "タイトルで検索", "notes.notFound": "該当するノートはありません", "notes.readingExport": "エクスポートを読み込んでいます。",
+    "notes.readSoFar": "会話を {n} 件読み込みました。", "notes.elsewhere": "保存先やモデルを変更する", "notes.asBefore": "これまでと同じ",
+    "notes.elsewhereText": "ここで指定した内容は、上のボタンを押すと以後の処理に使われます。空欄の項目は変わりません。", "notes.state.PENDING": "待機中", "notes.state.IN_PROGRESS": "実行中", "notes.state.COMPLETED": "完了",
     "notes.state.PARTIAL": "一部完了", "notes.state.FAILED": "全件失敗", "notes.state.CRASHED": "異常終了",
   },
 };

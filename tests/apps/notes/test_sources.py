@@ -400,6 +400,19 @@ def test_a_piece_begins_with_the_last_two_messages_of_the_one_before() -> None:
         assert after[:2] == before[-2:]
 
 
+def test_a_message_before_that_does_not_fit_in_whole_is_there_with_its_end() -> None:
+    long = [Message("user", f"{number} begins. " + "word " * 120 + f"{number} ends.") for number in range(4)]
+    made = list(chunks(long, 1000))
+    assert len(made) == 4
+    for number, piece in enumerate(made[2:], start=2):
+        assert piece[-1] == long[number]
+        assert [message.text[0] for message in piece[:-1]] == ["…", "…"]
+        assert [message.text[-7:] for message in piece[:-1]] == [f"{number - 2} ends.", f"{number - 1} ends."]
+        assert len(transcript(piece)) <= 1000
+    short = [Message("user", "short"), *long[:1], Message("user", "x" * 980), Message("user", "y" * 500)]
+    assert [len(piece) for piece in chunks(short, 1000)] == [2, 1, 3], "one that fills a piece has nobody before it"
+
+
 def test_claude_messages_that_name_no_parent_are_all_kept(tmp_path: Path) -> None:
     root = "00000000-0000-4000-8000-000000000000"
     for parent in (None, root):

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,20 @@ def model() -> Iterator[Double]:
     with running() as double:
         double.answer = knowledge
         yield double
+
+
+@pytest.fixture(autouse=True)
+def zone() -> Iterator[Callable[[str], None]]:
+    """Lets every test be in UTC, whatever zone the machine is in; a test may move elsewhere."""
+    with pytest.MonkeyPatch.context() as patched:
+
+        def move(name: str) -> None:
+            patched.setenv("TZ", name)
+            time.tzset()
+
+        move("UTC")
+        yield move
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from tsuzuki.apps.notes.chunking import chunks
 from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat
 from tsuzuki.apps.notes.sources import jsonstream
 from tsuzuki.apps.notes.sources.conversation import Conversation, Message, Unreadable, transcript
-from tsuzuki.apps.notes.sources.jsonstream import PIECE, TooLong, elements
+from tsuzuki.apps.notes.sources.jsonstream import PIECE, PassedOver, elements
 from tsuzuki.errors import BadUsage
 
 JSON: Any = st.recursive(
@@ -66,9 +66,10 @@ def test_an_array_is_read_element_by_element_however_it_arrives(values: list[Any
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "empty"), ("{}", "begins with"), ("[1, 2", "ends in the middle"), ("[1,,2]", "Expecting value"),
+        ("", "empty"), ("7", "begins with"), ("[1, 2", "ends in the middle"), ("[1,,2]", "Expecting value"),
         ("[1 2]", "stands where"), ('["abc', "ends in the middle"), ("[1]x", "follows the end"),
-        ('[{"a": 1}, {"a" 2}]', "delimiter"), ("[" * 100_000, "deeply|middle"),
+        ('[{"a": 1}, {"a" 2}]', "delimiter"), ("[" * 100_000, "middle"),
+        ('{"a": 1', "ends in the middle"), ('{"a" 1}', "stands where :"), ('{"a": 1 "b": 2}', "stands where ,"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_told_of_with_its_place(text: str, why: str) -> None:
@@ -96,36 +97,41 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-@given(st.lists(JSON, max_size=6), st.integers(1, 90), st.booleans())
+@given(st.lists(JSON, max_size=6), st.integers(1, 90), st.booleans(), st.booleans())
+@example(["\\\\u3042 \\u3042 \u3042\u3044\U0001f9a6 \u00e9\\" * 20], 1, False, True)
+@example(["\\\\u3042 \\u3042 \u3042\u3044\U0001f9a6 \u00e9\\" * 20], 7, False, False)
 @settings(max_examples=100, deadline=None)
-def test_an_element_that_is_too_long_is_passed_over_whatever_it_holds(values: list[Any], step: int, wide: bool) -> None:
-    drip = Drip(json.dumps(values, indent=4 if wide else None).encode())
+def test_an_element_that_is_too_long_is_passed_over_whatever_it_holds(
+    values: list[Any], step: int, wide: bool, ascii_only: bool
+) -> None:
+    text = json.dumps(values, indent=4 if wide else None, ensure_ascii=ascii_only)
+    drip = Drip(text.encode("utf-8", "replace"))
     drip.step = step
+    most = 4_000 if step % 2 else 10**9
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(jsonstream, "MOST", 90)
+        patched.setattr(jsonstream, "MOST", most)
         patched.setattr(jsonstream, "PIECE", 44)
         found = list(elements(drip, "x.json"))
     assert len(found) == len(values)
-    for element, value in zip(found, values, strict=True):
-        if isinstance(element, TooLong):
-            known = element.beginning
-            assert len(json.dumps([value], indent=4)) > 90
-            assert not known or list(known) == list(value)[: len(known)]
+    for element, value in zip(found, json.loads(text.encode("utf-8", "replace")), strict=True):
+        if isinstance(element, PassedOver):
+            assert not element.beginning or list(element.beginning) == list(value)[: len(element.beginning)]
+            assert most == 4_000
         else:
             assert json.dumps(element) == json.dumps(value)
-            assert len(json.dumps(value)) <= 90
+            assert 3 * len(json.dumps(value, ensure_ascii=False)) <= most + 3 * 2 * (44 + step)
 
 
 @pytest.mark.parametrize("made", [claude, chatgpt])
 def test_a_conversation_that_is_too_long_fails_alone_and_takes_little_memory(tmp_path: Path, made: Any) -> None:
-    long = json.dumps(made(2, title="Far too long", name="Far too long")).replace("They eat", r"\" \\ [{ " * 4_000_000)
+    long = json.dumps(made(2, title="Far too long", name="Far too long")).replace("They eat", r"\" \\ [{ " * 5_000_000)
     path = tmp_path / "conversations.json"
     path.write_text(f"[{json.dumps(made(1))}, {long}, {json.dumps(made(3))}]")
     assert path.stat().st_size > 30_000_000
     tracemalloc.start()
     try:
         first, failed, last = read(path)
-        assert tracemalloc.get_traced_memory()[1] < 28_000_000
+        assert tracemalloc.get_traced_memory()[1] < 90_000_000
     finally:
         tracemalloc.stop()
     assert isinstance(first, Conversation)
@@ -133,7 +139,7 @@ def test_a_conversation_that_is_too_long_fails_alone_and_takes_little_memory(tmp
     assert isinstance(failed, Unreadable)
     assert (failed.id, failed.title) == ("conversations.json:2", "Far too long")
     assert "長すぎます" in str(failed.error)
-    assert "more than 7,000,000 characters" in str(failed.error)
+    assert "more than 120 MB of memory; save what you need" in str(failed.error)
     path.write_text(f"[{long}]")
     assert sources.recognized(path) == ("claude" if made is claude else "chatgpt")
     path.write_text(f"[{long[:-9]}")
@@ -392,6 +398,19 @@ def test_a_piece_begins_with_the_last_two_messages_of_the_one_before() -> None:
     assert len(made) > 2
     for before, after in pairwise(made):
         assert after[:2] == before[-2:]
+
+
+def test_a_message_before_that_does_not_fit_in_whole_is_there_with_its_end() -> None:
+    long = [Message("user", f"{number} begins. " + "word " * 120 + f"{number} ends.") for number in range(4)]
+    made = list(chunks(long, 1000))
+    assert len(made) == 4
+    for number, piece in enumerate(made[2:], start=2):
+        assert piece[-1] == long[number]
+        assert [message.text[0] for message in piece[:-1]] == ["…", "…"]
+        assert [message.text[-7:] for message in piece[:-1]] == [f"{number - 2} ends.", f"{number - 1} ends."]
+        assert len(transcript(piece)) <= 1000
+    short = [Message("user", "short"), *long[:1], Message("user", "x" * 980), Message("user", "y" * 500)]
+    assert [len(piece) for piece in chunks(short, 1000)] == [2, 1, 3], "one that fills a piece has nobody before it"
 
 
 def test_claude_messages_that_name_no_parent_are_all_kept(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 _OFFLINE_MODEL: Final = "rules"
 
 
-def from_here_on(options: dict[str, Any], llm_name: str, model: str) -> llm.Address:
+def from_here_on(options: dict[str, Any], provider: str, base_url: str, model: str) -> llm.Address:
     """Gives who is asked from here on: what is not named stays as it was, unless somebody else is asked."""
-    if llm_name:
-        return llm.Address(llm_name, "", model)
-    return llm.Address(options["provider"], options["base_url"], model)
+    if provider:
+        return llm.Address(provider, base_url, model)
+    return llm.Address(options["provider"], base_url or options["base_url"], model or options["model"])
 
 
 def opened(address: llm.Address) -> "Provider":

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tsuzuki.apps.notes import looking, sources
-from tsuzuki.apps.notes.addresses import opened
+from tsuzuki.apps.notes.addresses import from_here_on, opened
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, STRATEGIES, Desk, reached
 from tsuzuki.apps.notes.named import Named, a_number
@@ -155,14 +155,9 @@ def resume(
 
 async def _asked(session: Session, model: dict[str, str]) -> dict[str, Any] | None:
     """Gives who is asked from here on, where somebody else is named."""
-    return await reached(_address(session.options, **model)) if any(model.values()) else None
-
-
-def _address(options: dict[str, Any], *, llm: str, base_url: str, model: str) -> Address:
-    """Gives who is asked from here on: what is not named stays as it was, unless somebody else is asked."""
-    if llm:
-        return Address(llm, base_url, model)
-    return Address(options["provider"], base_url or options["base_url"], model or options["model"])
+    if not any(model.values()):
+        return None
+    return await reached(from_here_on(session.options, model["llm"], model["base_url"], model["model"]))
 
 
 @notes.command()

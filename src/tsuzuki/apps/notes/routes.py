@@ -16,7 +16,6 @@ from tsuzuki.apps.notes.beginning import Once
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.desk import SMALLEST_CHUNK, Desk, reached
 from tsuzuki.apps.notes.named import path_of, vault_of
-from tsuzuki.apps.notes.refusals import SessionBusy
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.wanted import Asked, Started
@@ -270,8 +269,8 @@ async def resume(session_id: SessionId, desk: AtDesk, asked: GoOn | None = None)
     """Goes on: what is done is passed over, what failed is tried again."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     asked = asked or GoOn()
-    await _led(desk, session, asked)
-    return _told(await desk.resume(session, limit=asked.limit or 0, chunk=asked.chunk))
+    elsewhere = await _elsewhere(desk, session, asked)
+    return _told(await desk.resume(session, limit=asked.limit or 0, chunk=asked.chunk, **elsewhere))
 
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
@@ -279,25 +278,15 @@ async def retry(session_id: SessionId, desk: AtDesk, asked: TryAgain | None = No
     """Tries exactly those conversations again that failed."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     asked = asked or TryAgain()
-    await asyncio.to_thread(desk.failed_in, session)  # where nothing failed, nothing is changed
-    await _led(desk, session, asked)
-    return _told(await desk.retry(session, limit=asked.limit or 0))
+    return _told(await desk.retry(session, limit=asked.limit or 0, **await _elsewhere(desk, session, asked)))
 
 
-async def _led(desk: Desk, session: Session, asked: TryAgain) -> None:
-    """Leads a session to another vault or model, where one is named; whatever is refused, nothing is changed."""
+async def _elsewhere(desk: Desk, session: Session, asked: TryAgain) -> dict[str, Any]:
+    """Gives the vault and the model to which a session is led from here on, where some are named."""
     _refuse_paths(desk, asked.vault)
-    if not (asked.vault.strip() or asked.llm or asked.model):
-        return
     vault = await asyncio.to_thread(vault_of, asked.vault) if asked.vault.strip() else None
-    if (await desk.standing(session)).active:
-        raise SessionBusy
-    with session.held():
-        if asked.llm or asked.model:
-            at = addresses.from_here_on(session.options, asked.llm, asked.model)
-            await desk.ask_elsewhere(session, await reached(at))
-        if vault is not None:
-            await asyncio.to_thread(session.lead_to, vault)
+    at = addresses.from_here_on(session.options, asked.llm, "", asked.model) if asked.llm or asked.model else None
+    return {"vault": vault, "address": None if at is None else await reached(at)}
 
 
 @router.post("/sessions/{session_id}/cancel", summary="Cancel the work on a session")

@@ -1,6 +1,7 @@
-"""Times and session ids: UTC, ISO 8601, with seconds and `+00:00`."""
+"""Times and session ids: UTC, ISO 8601, with seconds and `+00:00`; only the day of a conversation is the local one."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -50,9 +51,16 @@ def checked_session_id(text: str) -> str:
 
 
 def day_of(moment: Any) -> str:
-    """Gives the day of a time as exports write it, Unix seconds or ISO 8601; "" where it is none."""
+    """Gives the day of a time as exports write it, Unix seconds or ISO 8601; "" where it is none.
+
+    It is the day that it was here: in Japan a conversation of the morning is one of the day before in UTC.
+    """
     read = _moment_of(moment)
-    return "" if read is None else read.date().isoformat()
+    if read is None:
+        return ""
+    with suppress(OverflowError, OSError, ValueError):  # at the end of the calendar
+        read = read if read.tzinfo is None else read.astimezone()
+    return read.date().isoformat()
 
 
 def seconds_of(moment: Any) -> float | None:

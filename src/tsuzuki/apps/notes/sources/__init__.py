@@ -10,7 +10,7 @@ from tsuzuki.apps.notes.refusals import BadExport, NoInput, UnknownFormat, both
 from tsuzuki.apps.notes.sources import chatgpt, claude, plain
 from tsuzuki.apps.notes.sources.archive import SHARD, Files, Readable, opened
 from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, one_line
-from tsuzuki.apps.notes.sources.jsonstream import TooLong, elements
+from tsuzuki.apps.notes.sources.jsonstream import PassedOver, elements
 from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.errors import BadUsage
 
@@ -118,7 +118,7 @@ def _first(files: Files, names: list[str]) -> Any:
     for name in names:
         with closing(files.open(name)) as file:
             for value in elements(file, name):
-                return value.beginning if isinstance(value, TooLong) else value
+                return value.beginning if isinstance(value, PassedOver) else value
     return None
 
 
@@ -151,9 +151,9 @@ def _read(value: Any, name: str, number: int, fits: Callable[[Any], bool], read:
     """Reads one conversation; whatever is wrong with it, the others are read."""
     label = f"{name}:{number}"
     try:
-        if isinstance(value, TooLong):
-            value, long = value.beginning, value
-            raise BadExport(str(long))  # noqa: TRY301 - see above
+        if isinstance(value, PassedOver):
+            value, why = value.beginning, value.why
+            raise BadExport(why)  # noqa: TRY301 - see above
         if not fits(value):
             has = one_line(str(value))[:60]
             raise BadExport(both(f"会話ではありません（{has}）", f"it is no conversation, but has {has}"))  # noqa: TRY301 - see above

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tsuzuki.apps.notes.refusals import BadExport, NotUtf8, both
+from tsuzuki.apps.notes.refusals import BadExport, NotUtf8, UnknownFormat, both
 from tsuzuki.apps.notes.sources.archive import Readable
+from tsuzuki.apps.notes.sources.scanning import Scan, narrow
 
 PIECE: Final = 1 << 18
 """How many bytes are read at once."""
-MOST: Final = 7_000_000
-"""How many characters one element may have: it is in memory as text, and again as what is made of it."""
+MOST: Final = 120_000_000
+"""How much memory one element may take (bytes): an import stays below 200 MB with it. Scan.weighed tells."""
 _BEGINNING: Final = 1 << 16
 """How much of a longer one is looked at, for its title."""
 _NEAR: Final = 16
@@ -24,25 +25,31 @@ _FOR_LONG_NUMBERS: Final = json.JSONDecoder(strict=False, parse_int=float)
 _GOES_ON: Final = ("", ".", "e", "E")
 """What may follow the part of a number that was read so far."""
 _UNFINISHED: Final = "Unterminated string"
-_IN_TEXT: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_BETWEEN_TEXTS: Final = re.compile(r'[^"\[\]{}]*+')
 
 
 @dataclass(frozen=True, slots=True)
-class TooLong:
-    """Stands for an element that has more characters than are read of one."""
+class PassedOver:
+    """Stands for an element that is not read: it takes too much memory, or nests too deeply."""
 
+    why: str
     beginning: dict[str, Any] = field(default_factory=dict)
     """The members that it begins with; the last one is None where it is not whole."""
 
     def __str__(self) -> str:
-        return (
-            f"会話が長すぎます（JSON で {MOST:,} 文字まで） / the conversation is too long: "
-            f"more than {MOST:,} characters of JSON"
-        )
+        return self.why
 
 
+TOO_LONG: Final = (
+    f"会話が長すぎます（メモリー上で {MOST // 1_000_000} MB まで）。必要な部分を Markdown ファイルに保存して、"
+    "取り込んでください / the conversation is too long: it takes more than "
+    f"{MOST // 1_000_000} MB of memory; save what you need of it as Markdown files, and import these"
+)
+TOO_DEEP: Final = (
+    "会話の入れ子が深すぎます。必要な部分を Markdown ファイルに保存して、取り込んでください / "
+    "the conversation is nested too deeply; save what you need of it as Markdown files, and import these"
+)
 _NO_BEGIN: Final = "エクスポートは「[」で始まります", "an export begins with ["
+_ARRAY: Final = "conversations"
 _EMPTY: Final = "ファイルが空です", "it is empty"
 _CUT_OFF: Final = "途中で終わっています", "it ends in the middle"
 
@@ -109,18 +116,69 @@ class _Text:
 
 
 def elements(file: Readable, name: str) -> Iterator[Any]:
-    """Gives the elements of the array in a file; raises where the file is broken or ends too soon."""
+    """Gives the elements of the array in a file; raises where the file is broken or ends too soon.
+
+    The array may also be what an object has as its `conversations`.
+    """
     text = _Text(file, name)
     first = text.sign()
-    if first != "[":
+    if first == "{":
+        yield from _within(text)
+    elif first == "[":
+        yield from _array(text)
+    else:
         raise text.broken(*(_NO_BEGIN if first else _EMPTY))
+    if text.sign():
+        raise text.broken("エクスポートの終わりの後に続きがあります", "something follows the end of the export")
+
+
+def _array(text: _Text) -> Iterator[Any]:
     text.at += 1
     if text.sign() == "]":
         text.at += 1
     else:
         yield from _each(text)
-    if text.sign():
-        raise text.broken("配列の終わりの後に続きがあります", "something follows the end of the array")
+
+
+def _within(text: _Text) -> Iterator[Any]:
+    """Gives the elements of the array that an object has; what else it has is passed over."""
+    keys: list[str] = []
+    text.at += 1
+    while text.sign() not in ("}", ""):
+        key = _element(text)
+        _take(text, ":")
+        keys.append(str(key))
+        if key == _ARRAY and text.sign() == "[":
+            yield from _array(text)
+        else:
+            text.sign()
+            _element(text)
+        if text.sign() != "}":
+            _take(text, ",")
+    if not text.sign():
+        raise text.broken(*_CUT_OFF)
+    text.at += 1
+    if _ARRAY not in keys:
+        raise _unknown(text.name, keys)
+
+
+def _take(text: _Text, wanted: str) -> None:
+    sign = text.sign()
+    if sign != wanted:
+        told = (f"「{wanted}」の位置に {sign!r} があります", f"{sign!r} stands where {wanted} was to be")
+        raise text.broken(*(told if sign else _CUT_OFF))
+    text.at += 1
+
+
+def _unknown(name: str, keys: list[str]) -> UnknownFormat:
+    has = ", ".join(key[:40] for key in keys[:8]) or "{}"
+    return UnknownFormat(
+        both(
+            f"{name} の形式がわかりません。会話のリストも、`{_ARRAY}` のリストもありません。あるもの：{has}",
+            f"the format of {name} is not known: it is no list of conversations, and has none as `{_ARRAY}`, but: "
+            f"{has}; name the export as you got it",
+        )
+    )
 
 
 def _each(text: _Text) -> Iterator[Any]:
@@ -147,7 +205,7 @@ def _element(text: _Text) -> Any:
         try:
             value, end = _decoded(text.buffer, text.at)
         except RecursionError:
-            raise text.broken("入れ子が深すぎます", "it is nested too deeply") from None
+            return _too_deep(text)
         except ValueError as error:
             at = getattr(error, "pos", text.at)
             if text.over or whole or not _unfinished(error, at, len(text.buffer) - _NEAR):
@@ -175,61 +233,44 @@ def _decoded(text: str, at: int) -> tuple[Any, int]:
 
 
 def _taken(text: _Text, value: Any, end: int) -> Any:
-    long = end - text.at > MOST
     text.at = end
     if end > PIECE:  # whoever works on a long one does so without its text beside it
         text.forget()
-    return TooLong(value if isinstance(value, dict) else {}) if long else value
+    return value
 
 
-def _gathered(text: _Text) -> TooLong | None:
+def _gathered(text: _Text) -> PassedOver | None:
     """Reads on until all of a long element is there; one that is too long is passed over, piece by piece."""
     text.forget()
     if text.buffer[0] not in '"[{':
         raise text.broken("数値が終わっていません", "a number has no end")
-    end_in, pieces, size = _Scan().end, [text.buffer], 0
-    while (end := end_in(pieces[-1])) < 0 and size <= MOST and (piece := text.read()):
-        size += len(pieces[-1])
-        pieces.append(piece)
-    if size + (len(pieces[-1]) if end < 0 else end) <= MOST:
-        text.buffer = ""
-        text.buffer = "".join(pieces)
-        return None
-    found, text.buffer = TooLong(_members(pieces[0][:_BEGINNING])), pieces[-1]
-    del pieces
-    while end < 0:
+    scan, pieces, end = Scan(), list[str](), -1
+    while end < 0 and text.buffer:
+        within, end = scan.escaped, scan.end(text.buffer)
+        pieces.append(narrow(text.buffer if end < 0 else text.buffer[:end], within))
+        text.buffer = text.read() if end < 0 else text.buffer[end:]
+        if scan.weighed(pieces[-1]) > MOST:
+            beginning = _members(pieces[0][:_BEGINNING])
+            del pieces
+            return _skipped(text, PassedOver(TOO_LONG, beginning), None if end >= 0 else scan)
+    pieces.append(text.buffer)
+    text.buffer = "".join(pieces)
+    return None
+
+
+def _too_deep(text: _Text) -> PassedOver:
+    text.forget()
+    return _skipped(text, PassedOver(TOO_DEEP, _members(text.buffer[:_BEGINNING])), Scan())
+
+
+def _skipped(text: _Text, instead: PassedOver, scan: Scan | None) -> PassedOver:
+    """Passes over the rest of an element, where it has one, piece by piece; gives what stands for it."""
+    while scan is not None and (end := scan.end(text.buffer)) < 0:
         text.buffer = text.read()
         if not text.buffer:
-            raise text.broken("途中で終わっています", "it ends in the middle")
-        end = end_in(text.buffer)
-    text.at = end
-    return found
-
-
-class _Scan:
-    """Finds the end of an element that comes in pieces: only what is quoted, and how deep it nests, counts."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._quoted = self._escaped = False
-
-    def end(self, piece: str) -> int:
-        """Gives where it ends in the next piece; -1 where it does not."""
-        at, self._escaped = int(self._escaped), False
-        while True:
-            found = (_IN_TEXT if self._quoted else _BETWEEN_TEXTS).match(piece, at)
-            at = found.end() if found else at
-            sign = piece[at : at + 1]
-            if sign in ("", "\\"):  # a backslash only stands here without what it belongs to, which comes next
-                self._escaped = bool(sign)
-                return -1
-            at += 1
-            if sign == '"':
-                self._quoted = not self._quoted
-            else:
-                self._depth += 1 if sign in "[{" else -1
-            if not self._quoted and self._depth <= 0:
-                return at
+            raise text.broken(*_CUT_OFF)
+    text.at = 0 if scan is None else end
+    return instead
 
 
 def _members(text: str) -> dict[str, Any]:

@@ -92,7 +92,11 @@ async def test_one_export_is_imported_into_one_vault_by_one_session_at_a_time(st
 
 def test_who_imports_anew_what_was_begun_is_told_how_to_go_on(prompt: Prompt) -> None:
     export(prompt.folder, 3)
-    first = prompt.json("import", "export", "--out", "vault", "--limit", "1")["session_id"]
-    told = prompt("import", "export", "--out", "vault").stderr
-    assert f"tsuzuki notes resume {first}" in told
+    (prompt.folder / "export").rename(prompt.folder / "export (1)")  # whatever it is called
+    first = prompt.json("import", "export (1)", "--out", "vault", "--limit", "1")["session_id"]
+    (prompt.folder / "export (1)").rename(prompt.folder / "export")
+    for quietly in ("-q", "--json"):
+        told = prompt("import", "export", "--out", "vault", quietly, "--limit", "1").stderr
+        assert f"tsuzuki notes resume {first}" in told
+        first = prompt.json("status")["session_id"]
     assert "tsuzuki notes resume" not in prompt("import", "export", "--out", "elsewhere").stderr

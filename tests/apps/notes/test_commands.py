@@ -144,6 +144,9 @@ def test_where_nothing_succeeded_all_has_failed_though_some_were_empty(prompt: P
         (("trace", "x"), 1),
         (("clean", "--dry-run"), 0),
         (("clean", "--yes"), 0),
+        (("resume",), 1),
+        (("retry", "20260101_000000"), 1),
+        (("resume", "--session-dir", "nowhere"), 1),
     ],
 )
 def test_who_only_looks_makes_nothing(prompt: Prompt, arguments: tuple[str, ...], code: int) -> None:

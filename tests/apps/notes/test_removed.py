@@ -80,6 +80,7 @@ def test_an_empty_folder_in_the_place_of_the_vault_is_a_drive_that_is_gone(promp
     [session] = (prompt.folder / ".tsuzuki/notes").iterdir()
     (prompt.folder / "vault").rename(prompt.folder / "drive")
     (prompt.folder / "vault").mkdir()
+    (prompt.folder / "vault/.DS_Store").touch()
     before = state(session)
     told = prompt("resume", code=1).stderr
     for words in (f"{prompt.folder}/vault", "が空です", "is its drive there?", "--out", "[ERR-TSUZUKI-0523]"):

@@ -51,6 +51,16 @@ def test_a_note_that_is_made_again_under_another_title_replaces_its_own(tmp_path
     assert (tmp_path / "Beavers.md").read_text().endswith("my own words")
 
 
+def test_what_another_import_has_put_there_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsuzuki.apps.notes.shelf.AGAIN", 0.0)
+    monkeypatch.setattr("tsuzuki.apps.notes.shelf.SELDOM", 0.0)
+    one, other = Desk(tmp_path, "a", "b"), Desk(tmp_path, "a", "b")
+    assert (one.write("a", "Otters"), other.write("b", "Beavers")) == ("Otters.md", "Beavers.md")
+    assert other.write("a", "On otters") == "Otters.md"
+    assert one.write("b", "On beavers") == "Beavers.md"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_name_that_is_taken_in_another_case_is_taken(tmp_path: Path) -> None:
     (tmp_path / "bom.md").write_text("mine")
     (tmp_path / "cafe\u0301.md").write_text("mine")

@@ -15,7 +15,9 @@ from tests.apps.notes.exports import claude, zipped
 from tests.apps.notes.test_commands import Prompt, prompt
 from tests.apps.notes.test_in_the_way import state
 from tests.apps.notes.test_sessions import asked, export
-from tsuzuki.apps.notes.refusals import SessionBusy
+from tsuzuki import Runs
+from tsuzuki.apps.notes.desk import Desk
+from tsuzuki.apps.notes.refusals import BadExport, InputChanged, SessionBusy
 from tsuzuki.apps.notes.sessions import Session
 
 __all__ = ["prompt"]
@@ -98,6 +100,45 @@ def test_an_export_that_was_written_over_is_not_taken_for_the_one_that_was_impor
     assert "is not what was imported" in prompt("resume", code=1).stderr
     (session / "import/extract/input/export.zip").write_bytes(old)
     assert prompt("resume", "--chunk").stdout.startswith("4 success, 0 failed, 1 skipped")
+
+
+async def test_an_export_that_is_written_over_while_it_is_read_is_not_taken_for_another(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = zipped(tmp_path / "export.zip", {"conversations.json": json.dumps([claude(1), claude(2)])})
+    other = zipped(tmp_path / "other.zip", {"conversations.json": json.dumps([claude(7)])}).read_bytes()
+
+    def cut_off(*_: object) -> None:
+        path.write_bytes(other)  # as `cp` does: the session is linked to it
+        raise BadExport("half of the one, half of the other")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("tsuzuki.apps.notes.flows.extracted", cut_off)
+        started = await study.desk.start(study.asked(path, offline=True))
+        assert (await study.ended(started.run.id)).status == "FAILED"
+    session = study.desk.sessions.find(started.session_id)
+    assert "is not what was imported" in str((await study.desk.standing(session)).error)
+    with pytest.raises(InputChanged):
+        await study.desk.resume(session)
+
+
+def test_a_command_goes_on_with_what_workers_have_handed_back_that_are_gone(prompt: Prompt) -> None:
+    export(prompt.folder, 4)
+    prompt("import", "export", "--out", "vault", "--limit", "1")
+
+    async def left_to_workers() -> str:
+        async with Runs.open(data_dir=".tsuzuki") as runs:
+            desk = Desk(runs, runs.submit)
+            return (await desk.resume(desk.sessions.latest())).run.id
+
+    async def status_of(run_id: str) -> str:
+        async with Runs.open(data_dir=".tsuzuki") as runs:
+            return (await runs.get(run_id)).status.value
+
+    run_id = asyncio.run(left_to_workers())
+    assert prompt.json("status")["status"] == "PARTIAL", "nobody works on it, nor would anybody"
+    assert prompt("resume").stdout == "3 success, 0 failed, 1 skipped\n"
+    assert asyncio.run(status_of(run_id)) == "CANCELLED"
 
 
 def test_a_session_that_another_store_works_on_is_in_progress(prompt: Prompt) -> None:

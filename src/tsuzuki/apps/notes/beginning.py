@@ -16,7 +16,6 @@ from tsuzuki import privacy, wholefile
 from tsuzuki.apps.notes.keeping import size_of
 from tsuzuki.apps.notes.refusals import KeyReused, SessionNotFound
 from tsuzuki.apps.notes.sessions import Session, Sessions
-from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.errors import BadUsage
 
 _AGAIN: Final = 0.02
@@ -53,12 +52,12 @@ class Beginnings:
         """Gives the sessions of the same export into the same vault, the newest first."""
         if vault is None:  # each has its own
             return
-        of = (provider, spelled(export.name), str(vault.resolve()), size_of(export, provider))
+        of = (provider, str(vault.resolve()), size_of(export, provider))  # whatever it is called: people copy exports
         for session in self._sessions.all():
             with suppress(BadUsage):  # one that is broken is like no other
                 about = session.about
                 size = about.get("input", {}).get("bytes")
-                if of == (about.get("provider"), about.get("source"), about.get("vault"), size):
+                if of == (about.get("provider"), about.get("vault"), size):
                     yield session
 
     def made(self, once: Once) -> Session | None:

@@ -28,6 +28,7 @@ from tsuzuki.apps.notes.terminal import (
     limit_option,
     on_desk,
     plainly,
+    refuse_nowhere,
 )
 from tsuzuki.apps.notes.wanted import Asked, Started, previewed
 from tsuzuki.apps.terminal import quiet_option
@@ -146,6 +147,8 @@ def resume(
 ) -> int:  # fmt: skip
     """Go on with SESSION (the newest unless given): what is done is passed over, what failed is tried again."""
 
+    refuse_nowhere(store, session_id, session_dir)
+
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir).checked(writing=True)
         return await desk.resume(session, limit=limit, chunk=chunk, vault=vault, address=await _asked(session, model))
@@ -174,6 +177,8 @@ def retry(
     as_json: bool, **model: str,
 ) -> int:  # fmt: skip
     """Try exactly those conversations of SESSION again that failed; with another model, where one is named."""
+
+    refuse_nowhere(store, session_id, session_dir)
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir).checked(writing=True)

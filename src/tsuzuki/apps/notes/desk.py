@@ -225,8 +225,14 @@ class Desk:
         return max(found, key=lambda row: row.number, default=None)
 
     async def _abandoned(self, row: Run) -> bool:
-        """Tells whether a run was left behind; who would carry it out here need not wait for another to claim it."""
-        return await abandoned(self._runs, row, patient=not self._here)
+        """Tells whether a run was left behind; who would carry it out here need not wait for another to claim it.
+
+        Nor for workers, where there are none: whoever has stopped them, and types `resume`, does not mean them.
+        """
+        if await abandoned(self._runs, row, patient=not self._here):
+            return True
+        holders = self._runs.holders
+        return self._here and not row.private and not await holders.lives(row) and not await holders.takers(row)
 
     async def cancel(self, session: Session) -> Standing:
         """Cancels the run of a session; what was done stays. Where it waited for a batch, that is ended too."""
@@ -344,7 +350,7 @@ def _same(last: Run | None, limit: int, only: str) -> bool:
 
 def _ready(session: Session, vault: Path | None) -> None:
     """Refuses a session that has neither been extracted nor anything to extract from, or whose notes are gone."""
-    if completed(session) is None:
+    if completed(session) is None and not session.may_be_mended:
         session.input  # noqa: B018 - it raises where there is none
     if vault is not None:  # another one takes its place
         return
@@ -356,6 +362,8 @@ def _ready(session: Session, vault: Path | None) -> None:
 
 def _led(session: Session, options: dict[str, Any], vault: Path | None, *, chunk: bool) -> None:
     """Leads a session to where it is to go from here on."""
+    if session.may_be_mended:
+        session.know_input_again()
     if vault is not None:
         session.lead_to(vault)
     if options != session.options:

@@ -15,7 +15,7 @@ from tsuzuki.apps.notes.outputs import COMPLETE
 from tsuzuki.apps.notes.patience import Patience
 from tsuzuki.apps.notes.phases import PhaseStatus
 from tsuzuki.apps.notes.presses import Lent
-from tsuzuki.apps.notes.refusals import ExtractDamaged, SessionBusy
+from tsuzuki.apps.notes.refusals import BadExport, ExtractDamaged, SessionBusy
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.stagelog import Lines, message_of, type_of
@@ -47,7 +47,11 @@ def extract(session_id: str) -> dict[str, int]:
     with room():
         if completed(session) is None:
             lent.foresee(session.input)
-        return extracted(session, tell)
+        try:
+            return extracted(session, tell)
+        except BadExport:
+            session.input  # noqa: B018 - where the export was changed meanwhile it raises, and says more
+            raise
 
 
 @task(name="plan")

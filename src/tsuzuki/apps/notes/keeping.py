@@ -57,6 +57,12 @@ def changed(place: Path, told: Mapping[str, Any]) -> Path | None:
     return None
 
 
+def marked_anew(place: Path, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Says what a kept export is whose files are others now."""
+    marks = {name: _mark(place / name) for name in told.get("marks", {}) if (place / name).is_file()}
+    return {**told, "marks": marks}
+
+
 def _mark(path: Path) -> str:
     """Tells a file from others by its size and some of its bytes: a gigabyte is not read for that."""
     size = path.stat().st_size

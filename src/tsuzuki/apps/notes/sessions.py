@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -11,19 +10,28 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import msgspec
-
-from tsuzuki import privacy, settings, wholefile
+from tsuzuki import privacy, settings
 from tsuzuki.apps.notes import keeping
 from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
-from tsuzuki.apps.notes.refusals import InputChanged, InTheWay, NoInput, SessionBusy, SessionNotFound, VaultGone, both
-from tsuzuki.apps.notes.room import PASSING, room
+from tsuzuki.apps.notes.refusals import (
+    OF_THE_EXPORT,
+    InputChanged,
+    InTheWay,
+    NoInput,
+    SessionBusy,
+    SessionNotFound,
+    VaultGone,
+)
+from tsuzuki.apps.notes.room import room
+from tsuzuki.apps.notes.smallfiles import broken, look_at, read, write
 from tsuzuki.apps.notes.sources.spelling import spelled
 from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_at
 from tsuzuki.errors import BadUsage
 
 VERSION: Final = 1
+_UNSEEN: Final = (".", "lost+found")
+"""How names begin of what a folder has that people call empty."""
 _MOST_TRIES: Final = 10_000
 _LINK: Final = ".link"
 _SAYS: Final[dict[str, type]] = {
@@ -48,10 +56,10 @@ class Session:
     @property
     def about(self) -> dict[str, Any]:
         """What was asked for: `session.json`."""
-        found = _read(self.folder / "session.json")
+        found = read(self.folder / "session.json")
         for name, kind in _SAYS.items():
             if not isinstance(found.get(name), kind):
-                raise _broken(self.folder / "session.json", f"{name}: {found.get(name)!r}")
+                raise broken(self.folder / "session.json", f"{name}: {found.get(name)!r}")
         return found
 
     @property
@@ -85,7 +93,8 @@ class Session:
     @property
     def found_its_vault_empty(self) -> bool:
         """Whether a folder with nothing in it stands where notes were written: a drive is gone, and left its place."""
-        return self._written > int(self.about.get("vault_since", 0)) and not any(self.vault.iterdir())
+        since = int(self.about.get("vault_since", 0))
+        return self._written > since and all(each.name.startswith(_UNSEEN) for each in self.vault.iterdir())
 
     @property
     def _written(self) -> int:
@@ -94,7 +103,7 @@ class Session:
 
     def change(self, **fields: Any) -> None:
         """Changes what `session.json` says."""
-        _write(self.folder / "session.json", {**self.about, **fields})
+        write(self.folder / "session.json", {**self.about, **fields})
 
     @property
     def phase(self) -> Path:
@@ -146,26 +155,33 @@ class Session:
                 f"セッション {self.session_id} にエクスポートがありません。{place} に置いてください",
                 f"session {self.session_id} has none: put the export into {place}",
             )
-        if self._extracted_once and (other := keeping.changed(place, told)) is not None:
+        if (other := keeping.changed(place, told)) is not None:
             raise InputChanged(other)
         return found
+
+    @property
+    def may_be_mended(self) -> bool:
+        """Whether the export could not be read, so that another may take its place: nothing has come of it yet."""
+        broken = self.state().get("error_type") in OF_THE_EXPORT
+        return broken and not (self.stage_log.is_file() and self.stage_log.stat().st_size)
+
+    def know_input_again(self) -> None:
+        """Takes the export that is there now for the one to import."""
+        told = self.about.get("input", {})
+        self.change(input=keeping.marked_anew(self.phase / "extract/input", told))
 
     def state(self) -> dict[str, Any]:
         """Gives what `phase.json` says; the log knows the same, so that one that is broken or lost stops nobody."""
         try:
-            found = _read(self.phase / "phase.json")
+            found = read(self.phase / "phase.json")
             PhaseStatus(found["status"])
         except InTheWay:
             raise
         except (SessionNotFound, BadUsage, KeyError, ValueError):
-            status = PhaseStatus.PARTIAL if self._extracted_once else PhaseStatus.PENDING
+            begun = self.stage_log.is_file() and self.stage_log.stat().st_size > 0
+            status = PhaseStatus.PARTIAL if begun else PhaseStatus.PENDING
             return {"phase": "import", "status": status.value}
         return found
-
-    @property
-    def _extracted_once(self) -> bool:
-        """Whether anything has come of the export; until then another may take its place, such as a mended one."""
-        return self.stage_log.is_file() and self.stage_log.stat().st_size > 0
 
     def enter(self, status: PhaseStatus, statistics: PhaseStatistics | None = None, **more: Any) -> None:
         """Writes how the phase stands."""
@@ -176,7 +192,7 @@ class Session:
             "skipped_count": statistics.skipped_count,
             "total_count": statistics.total_count,
         }  # fmt: skip
-        _write(self.phase / "phase.json", {**kept, "status": status.value, **figures, **more})
+        write(self.phase / "phase.json", {**kept, "status": status.value, **figures, **more})
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -190,7 +206,7 @@ class Session:
     def checked(self, *, writing: bool = False) -> "Session":
         """Gives itself; refuses where something stands in the place of one of its files that is none, or not ours."""
         for path in self.files:
-            _look_at(path, os.O_RDWR if writing else os.O_RDONLY)
+            look_at(path, os.O_RDWR if writing else os.O_RDONLY)
         return self
 
     def held(self) -> AbstractContextManager[None]:
@@ -318,8 +334,13 @@ class Sessions:
         """Gives the newest."""
         found = self.all()
         if not found:
-            raise SessionNotFound("there is none yet (tsuzuki notes import EXPORT --out VAULT)")
+            raise self.none_yet()
         return found[0]
+
+    @staticmethod
+    def none_yet() -> SessionNotFound:
+        """Says that there is none."""
+        return SessionNotFound("there is none yet (tsuzuki notes import EXPORT --out VAULT)")
 
     def remove(self, session: Session) -> None:
         """Removes a session; notes in the vault stay."""
@@ -334,51 +355,6 @@ def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
         (session.phase / part).mkdir(parents=True, exist_ok=True)
     told = keeping.kept(export, about["provider"], session.phase / "extract/input")
     privacy.make_file(session.phase / "begin.lock")
-    _write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
-    _write(session.folder / "session.json", {**about, "input": told})
+    write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
+    write(session.folder / "session.json", {**about, "input": told})
     return session
-
-
-def _look_at(path: Path, how: int) -> None:
-    """Refuses what cannot be opened as a file; where there is nothing, one can be made."""
-    try:
-        descriptor = os.open(path, how | os.O_NONBLOCK)  # who opens a pipe otherwise waits for its other end
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        if error.errno in PASSING:
-            return  # that is the disk's, which says so to whoever writes
-        raise InTheWay(path, error) from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InTheWay(path)
-    finally:
-        os.close(descriptor)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except FileNotFoundError:
-        raise SessionNotFound(str(path.parent)) from None
-    except OSError as error:
-        if error.errno in PASSING:
-            raise
-        raise InTheWay(path, error) from None
-    except msgspec.MsgspecError as error:
-        raise _broken(path, str(error)) from None
-    return found
-
-
-def _broken(path: Path, why: str) -> BadUsage:
-    return BadUsage(
-        both(
-            f"{path} は壊れています（{why}）。コピーから戻すか、直してください",
-            f"{path} is broken ({why}): put it back from a copy, or mend it",
-        )
-    )
-
-
-def _write(path: Path, plain: dict[str, Any]) -> None:
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    wholefile.write(path, msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n", aside=aside)

@@ -1,6 +1,7 @@
 """What stands in the vault as a run begins to write: which note is whose, and which names are taken in any case.
 
-Read once, when the first note is to be written. A first import finds an empty folder, and nothing to read.
+Read when the first note is to be written, and then once a second at most, for what is new. A first import finds an
+empty folder, and nothing to read.
 """
 
 import json
@@ -14,8 +15,13 @@ from typing import Final, NamedTuple
 
 from tsuzuki.apps.notes.markdown import scalar
 from tsuzuki.apps.notes.names import candidates, folded
+from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.apps.notes.vault import Sheet
 
+AGAIN: Final = 1.0
+"""How often it is looked what others have put into the vault (seconds): another import may make the same notes."""
+SELDOM: Final = 20
+"""Looking takes a twentieth of the time at most."""
 _FRONT: Final = 16 * 1024
 """How much of a file is read: front matter that is longer is not looked through."""
 _ITEM: Final = re.compile(rb"^item_id: (.+?)\r?$", re.MULTILINE)
@@ -43,6 +49,7 @@ class Shelf:
         self._vault, self._items = vault, items
         self._turn = threading.Lock()
         self._read = False
+        self._again_at = 0.0
         self._taken: set[int] = set()
         """Hashes of names as every system takes them: of a hundred thousand names they are a third of the memory."""
         self._notes: dict[str, list[tuple[str, str, bool]]] = {}
@@ -111,8 +118,9 @@ class Shelf:
         return allowed
 
     def _looked(self) -> bool:
-        """Looks through the vault, once; gives whether it is there."""
-        if not self._read:
+        """Looks through the vault, and later at what others have put there meanwhile; gives whether it is there."""
+        began = CLOCK.monotonic()
+        if began >= self._again_at:
             try:
                 with os.scandir(self._vault) as entries:
                     for entry in entries:
@@ -121,13 +129,17 @@ class Shelf:
                 return False
             for names in self._notes.values():
                 names.sort()
-            self._read = True
+            self._read, now = True, CLOCK.monotonic()
+            self._again_at = now + max(AGAIN, SELDOM * (now - began))
         return True
 
     def _look(self, entry: "os.DirEntry[str]") -> None:
         if not entry.name.lower().endswith(".md"):
             return
-        self._taken.add(_key(entry.name))
+        key = _key(entry.name)
+        if self._read and key in self._taken:  # it was there, or is our own
+            return
+        self._taken.add(key)
         if self._items and entry.is_file(follow_symlinks=False) and (found := _origin(entry.path)) is not None:
             item_id, provider, paid = found
             if item_id in self._items and (provider, entry.name, paid) not in self._notes.get(item_id, ()):

@@ -18,7 +18,7 @@ from tsuzuki.apps.notes.desk import Desk
 from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound, said_once
-from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.sessions import Session, Sessions
 from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.wanted import Ended, Started
 from tsuzuki.apps.terminal import submitting
@@ -91,6 +91,14 @@ def found(desk: Desk, session_id: str, folder: Path | None = None) -> Session:
     return (desk.sessions.find(session_id) if session_id else desk.sessions.latest()).checked()
 
 
+def refuse_nowhere(store: Store, session_id: str, folder: Path | None) -> None:
+    """Refuses to go on with a session where there can be none, before a store is made for that."""
+    if folder is not None and not folder.is_dir():
+        raise SessionNotFound(str(folder))
+    if folder is None and store.missing and not (sessions := Sessions()).root.exists():
+        raise SessionNotFound(session_id) if session_id else sessions.none_yet()
+
+
 def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, quiet: bool, as_json: bool) -> int:
     """Carries out what `start` begins, to its end, and tells how it went; gives the exit code."""
     session_id = ""
@@ -103,11 +111,12 @@ def carried_out(store: Store, start: Callable[[Desk], Awaitable[Started]], *, qu
             started = await start(desk_of(runs, worker))
             run_id, session_id = started.run.id, started.session_id
             progress.say(f"session {session_id}")
-            if started.unfinished:
-                progress.say(
+            if started.unfinished:  # said also to whoever wants no progress: it is about money
+                text = (
                     f"session {started.unfinished} has begun with this export: Ctrl-C, and "
                     f"`tsuzuki notes resume {started.unfinished}`, go on with that one and pay for nothing twice"
                 )
+                click.echo(broken(text, sys.stderr), err=True)
             return await runs.get(run_id), started.resumed
 
         try:

@@ -79,6 +79,25 @@ def test_processes_that_go_on_at_once_with_stores_of_their_own_do_each_note_once
     assert not list((prompt.folder / "s").rglob("*.part"))
 
 
+async def test_who_only_looks_whether_somebody_works_on_it_stops_nobody(study: Study, tmp_path: Path) -> None:
+    session, _ = await study.imported(export(tmp_path, 3), limit=1)
+    with session.held():  # as somebody does for a moment who is refused, or asks for its status
+        going_on = asyncio.create_task(study.desk.resume(session))
+        await asyncio.sleep(0.05)
+    started = await going_on
+    looking = True
+
+    async def look() -> None:
+        while looking:
+            await asyncio.to_thread(lambda: session.worked_on)
+            await study.moment()
+
+    looks = asyncio.create_task(look())
+    assert (await study.told(started))["success"] == 2
+    looking = False
+    await looks
+
+
 def test_an_export_that_was_written_over_is_not_taken_for_the_one_that_was_imported(prompt: Prompt) -> None:
     def made(name: str, *numbers: int, long: bool = False) -> Path:
         told = [claude(number) for number in numbers]

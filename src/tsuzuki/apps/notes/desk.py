@@ -162,11 +162,11 @@ class Desk:
 
     async def _idle(self, session: Session, vault: Path | None) -> Run | None:
         """Gives the last run of a session; refuses one that somebody works on, or that cannot go on."""
-        with session.held():  # somebody else who works on it, with whatever database, is told of at once
-            await asyncio.to_thread(_ready, session, vault)
         last = await self._last(session.session_id)
         if last is not None and not last.status.terminal and not await self._abandoned(last):
             raise SessionBusy
+        async with session.held_soon():  # somebody else who works on it, with whatever database, is told of, too
+            await asyncio.to_thread(_ready, session, vault)
         if last is None:  # whoever has the journal knows it from there
             refuse_lost(await asyncio.to_thread(looking.batch_groups, session))
         return last

@@ -1,8 +1,8 @@
 """The flow: extract as one step, then transform and load as two maps, the second fed by the first."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import count
 from typing import Any, Final, cast
 
@@ -109,7 +109,9 @@ def conclude(ids: list[str]) -> dict[str, Any]:
 async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[str, Any]:
     """Makes notes of what a session has not made notes of yet: of all, of so many, or only of what failed."""
     session = await asyncio.to_thread(_session, session_id)
-    with room(), _held(session):
+    async with AsyncExitStack() as stack:
+        stack.enter_context(room())
+        await stack.enter_async_context(_held(session))
         if session.lost_its_vault:
             raise StoreUnavailable(f"the folder {session.vault} is not there any more: put it back, and it goes on")
         if session.found_its_vault_empty:
@@ -132,12 +134,12 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
             raise
 
 
-@contextmanager
-def _held(session: Session) -> Iterator[None]:
+@asynccontextmanager
+async def _held(session: Session) -> AsyncIterator[None]:
     """Holds a session. Whoever held the run before may be frozen in the midst of it: then it is waited for."""
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         try:
-            stack.enter_context(session.held())
+            await stack.enter_async_context(session.held_soon())
         except SessionBusy as error:
             if current().attempt == 1:
                 raise

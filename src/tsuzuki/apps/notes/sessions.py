@@ -1,10 +1,11 @@
 """Session folders: made, found, listed and removed; each holds all that is needed to go on, wherever it is moved to."""
 
+import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,9 @@ from tsuzuki.apps.notes.times import CLOCK, checked_session_id, now, session_id_
 from tsuzuki.errors import BadUsage
 
 VERSION: Final = 1
+_TRIES: Final = 25
+_BRIEFLY: Final = 0.02
+"""How often, and after which pause (seconds), a session is tried that somebody may only be looking at."""
 _UNSEEN: Final = (".", "lost+found")
 """How names begin of what a folder has that people call empty."""
 _MOST_TRIES: Final = 10_000
@@ -212,6 +216,20 @@ class Session:
     def held(self) -> AbstractContextManager[None]:
         """Holds the session while it is worked on; whoever else tries is refused. A dead process holds nothing."""
         return self._locked("lock")
+
+    @asynccontextmanager
+    async def held_soon(self) -> AsyncIterator[None]:
+        """Holds the session, as soon as those have let go who only look whether somebody does: they hold it, too."""
+        with ExitStack() as stack:
+            for left in reversed(range(_TRIES)):
+                try:
+                    stack.enter_context(self.held())
+                    break
+                except SessionBusy:
+                    if not left:
+                        raise
+                    await asyncio.sleep(_BRIEFLY)
+            yield
 
     def begun(self) -> AbstractContextManager[None]:
         """Holds the session while somebody begins to work on it: whoever is refused has changed nothing."""

@@ -32,7 +32,12 @@ def breaks(n: int) -> int:
     raise ValueError(f"no {n}")
 
 
-WORKFLOWS = compiler(Callables(registered={"double": double, "breaks": breaks}))
+@task
+def join(first: int, word: int) -> str:
+    return f"{first} {word}"
+
+
+WORKFLOWS = compiler(Callables(registered={"double": double, "breaks": breaks, "join": join}))
 
 
 async def send(house: House, text: bytes | str, code: int = 200, **fields: str) -> Any:
@@ -69,6 +74,24 @@ async def test_what_follows_a_failed_task_stays_pending(house: House) -> None:
     assert inputs == {"first": {"n": 20}, "second": {"n": 40}, "third": {"n": 40}, "last": None}
     assert run["tag"] == "lab"
     assert run["workflow_yaml_sha256"] == hashlib.sha256(BAD.encode()).hexdigest()
+
+
+BY_NAME = """
+flow: {graph: first >> last, defaults: {n: 20}}
+tasks:
+  first: {callable: double}
+  last: {callable: join, inputs: {word: $ctx.params.n}}
+"""
+
+
+async def test_a_parameter_named_like_an_earlier_task_gets_its_result_and_the_record_shows_it(house: House) -> None:
+    await house.work((), workflows=WORKFLOWS)
+    run_id = (await send(house, BY_NAME))["run_id"]
+    run = await house.ended(run_id, include="records")
+    assert run["task_records"]["last"]["output"] == "40 20"
+    inputs = {name: record["inputs"] for name, record in run["task_records"].items()}
+    assert inputs == {"first": {"n": 20}, "last": {"first": 40, "word": 20}}
+    assert (await house.get(f"/runs/{run_id}/tasks"))["task_records"]["last"]["inputs"] == inputs["last"]
 
 
 @pytest.mark.parametrize(

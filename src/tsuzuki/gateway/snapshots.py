@@ -142,14 +142,18 @@ def _list_nodes(fold: TaskFold, text: str) -> None:
 
 
 def _with_inputs(records: dict[str, dict[str, Any]], row: Run, fold: TaskFold) -> dict[str, dict[str, Any]]:
-    """Adds what the tasks of a YAML flow were given, as far as the journal tells: literals, params, earlier outputs."""
+    """Add the inputs that the text of a YAML flow names to those that the journal keeps of each task's last call.
+
+    The text tells them while the task still runs, and whole; only the journal has what was wired by name.
+    """
     if not fold.inputs:
         return records
     params = msgspec.json.decode(row.params)
     outputs = {name: msgspec.json.decode(one["output"]) for name, one in records.items() if one["output"] is not None}
     for name, record in records.items():
         if record["started_at"] is not None and name in fold.inputs:
-            record["inputs"] = shown_input(dict(fold.inputs[name]), params, outputs)
+            recorded = {} if record["inputs"] is None else msgspec.json.decode(record["inputs"])
+            record["inputs"] = recorded | shown_input(dict(fold.inputs[name]), params, outputs)
     return records
 
 

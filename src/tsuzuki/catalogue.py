@@ -77,12 +77,18 @@ class Catalogue:
         self._left: dict[str, PublishedFlow] = {}
         """Those that nobody knows who lives."""
         self._resolving: frozenset[str] = frozenset()
+        self._tasks: frozenset[str] = frozenset()
         self._checkers: dict[str, Checker] = {}
 
     async def flows(self) -> dict[str, PublishedFlow]:
         """Gives the flows that living workers have published, by name, as they are now."""
         await self._read()
         return self._flows
+
+    async def tasks(self) -> frozenset[str]:
+        """Return the names of the tasks that living workers have registered for YAML flows, as they are now."""
+        await self._read()
+        return self._tasks
 
     async def find(self, name: str) -> PublishedFlow | None:
         """Gives a flow that was published, by a living worker or by one that has left."""
@@ -147,6 +153,7 @@ class Catalogue:
             if name not in flows
         }
         self._resolving = frozenset(tag for worker in alive if worker.resolves for tag in worker.tags)
+        self._tasks = frozenset(name for worker in alive for name in worker.tasks)
         self._flows, self._read_at = flows, self._overview.monotonic()
 
 

@@ -5,8 +5,7 @@ a step or an item with a recorded outcome is answered from the journal.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -29,8 +28,17 @@ _MOMENT: Final = 0.1
 """After how long another worker may take it (seconds)."""
 
 
-Compile: TypeAlias = Callable[[str, str], Flow[..., Any]]
-"""Makes a flow of the YAML text that a run brings, and a name."""
+class Compile(Protocol):
+    """Makes a flow of the YAML text that a run brings, and a name."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of the registered tasks that such a text may call without naming their module."""
+        ...
+
+    def __call__(self, text: str, name: str, /) -> Flow[..., Any]:
+        """Compile a text; raise `BadRequest` if it is not a workflow that can run here."""
+        ...
 
 
 async def execute(run: Execution, flow: Flow[..., Any] | None, compiled: Compile | None = None) -> None:

@@ -110,7 +110,9 @@ class Stock:
     async def told(self, backend: Backend, tags: tuple[str, ...]) -> dict[str, Any]:
         """Publishes the flows, and gives what a worker tells of what it can execute."""
         flows = await self.flows.told(backend) if tags else {}
-        return {"flows": tuple(self.flows), "workflows": self.workflows is not None, **flows, **self.state()}
+        tasks = () if self.workflows is None else self.workflows.tasks
+        told = {"flows": tuple(self.flows), "workflows": self.workflows is not None, "tasks": tasks}
+        return {**told, **flows, **self.state()}
 
     def state(self) -> dict[str, Any]:
         """Gives what a worker tells of its wheels."""

@@ -36,6 +36,13 @@ def test_what_is_wrong_is_told_by_file_line_and_column(terminal: Terminal) -> No
     assert (first["file"], first["line"], first["column"]) == ("bad.yaml", 3, 22)
 
 
+def test_the_name_of_a_registered_task_is_told_as_not_checked(terminal: Terminal) -> None:
+    (terminal.folder / "good.yaml").write_text(GOOD.replace("nowhere:load", "load"))
+    told = terminal.tsuzuki("flow", "check", "good.yaml")
+    assert told.stdout == "good.yaml: ok\n"
+    assert told.stderr.startswith("good.yaml: load not checked: only the gateway knows")
+
+
 def test_a_file_may_come_through_a_pipe(terminal: Terminal) -> None:
     assert terminal.tsuzuki("flow", "check", "-", stdin=GOOD).stdout == "-: ok\n"
     assert "-:1:1: there is nothing in it" in terminal.tsuzuki("flow", "check", "-", stdin="", code=1).stdout

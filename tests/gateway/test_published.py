@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
-from tests.gateway.test_workflows import GOOD, WORKFLOWS, send
+from tests.gateway.test_workflows import ADDRESSED, WORKFLOWS, send
 from tsuzuki import flow
 from tsuzuki.flowset import FlowSet
 
@@ -132,8 +132,8 @@ async def test_a_run_names_its_worker_also_when_it_has_ended(house: House) -> No
 
 async def test_a_worker_that_executes_no_workflows_leaves_them_to_others(house: House) -> None:
     await house.work([crawl], name="plain")
-    await send(house, GOOD, flow_name="crawl")
-    await send(house, GOOD, flow_name="report")
+    await send(house, ADDRESSED, flow_name="crawl")
+    await send(house, ADDRESSED, flow_name="report")
     await house.ended(await house.submit("crawl", {"site": "a"}, tag="default"))
     assert [run["flow_name"] for run in await house.get("/runs", status="PENDING")] == ["report", "crawl"]
     await house.work((), workflows=WORKFLOWS, name="able")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
-from tsuzuki import task
+from tsuzuki import Worker, task
 from tsuzuki.yamlflow import Callables, compiler
 
 TEXT = """
@@ -48,24 +48,27 @@ async def send(house: House, text: bytes | str, code: int = 200, **fields: str) 
     return answer.json()
 
 
+ADDRESSED = GOOD.replace("callable: double", f"callable: '{__name__}:double'")
+
+
 async def test_a_run_brings_its_flow(house: House) -> None:
-    answer = await send(house, GOOD, tag="")
+    answer = await send(house, ADDRESSED, tag="")
     assert answer["status"] == "PENDING"
     run = await house.get(f"/runs/{answer['run_id']}")
     assert (run["tasks"], run["params"], run["tag"], run["flow_name"]) == ({}, {"n": 20}, "default", "report")
     await house.work((), workflows=WORKFLOWS)
     run = await house.ended(answer["run_id"])
     assert run["tasks"] == dict.fromkeys(["first", "second", "third", "last"], "SUCCEEDED")
-    digest = hashlib.sha256(GOOD.encode()).hexdigest()
-    assert (run["workflow_yaml_sha256"], run["workflow_yaml_bytes"]) == (digest, len(GOOD))
+    digest = hashlib.sha256(ADDRESSED.encode()).hexdigest()
+    assert (run["workflow_yaml_sha256"], run["workflow_yaml_bytes"]) == (digest, len(ADDRESSED))
     page = await house.get("/runs", workflow_yaml_sha256=digest)
     assert [item["run_id"] for item in page["items"]] == [run["run_id"]]
     assert "double" not in str(run)
 
 
 async def test_what_follows_a_failed_task_stays_pending(house: House) -> None:
-    run_id = (await send(house, BAD, tag="lab"))["run_id"]
     await house.work((), workflows=WORKFLOWS, tags=["lab"])
+    run_id = (await send(house, BAD, tag="lab"))["run_id"]
     run = await house.ended(run_id, "FAILED", include="records")
     assert (run["tasks"]["first"], run["tasks"]["third"], run["tasks"]["last"]) == ("SUCCEEDED", "FAILED", "PENDING")
     assert "ValueError: no 40" in run["error"]
@@ -117,6 +120,17 @@ async def test_a_text_that_is_no_workflow_is_refused(small: House, text: bytes) 
     assert await small.get("/runs") == []
 
 
+async def test_a_callable_without_a_colon_is_refused_unless_a_living_worker_has_registered_it(house: House) -> None:
+    answer = await send(house, GOOD, 422)
+    assert (answer["errors"][0]["line"], answer["errors"][0]["column"]) == (6, 21)
+    assert answer["detail"].startswith("invalid workflow yaml: line 6, column 21: 'double' is no task that a living")
+    async with Worker(house.runs.backend, workflows=WORKFLOWS):
+        assert (await send(house, GOOD))["status"] == "PENDING"
+        answer = await send(house, GOOD.replace("double", "duoble", 1), 422)
+        assert "did you mean 'double'?" in answer["detail"]
+    await send(house, GOOD, 422)
+
+
 async def test_a_flaw_is_told_by_line_and_column(small: House) -> None:
     answer = await send(small, GOOD.replace(">> last", ">> lost"), 422)
     assert answer["errors"][0]["line"] == 3
@@ -145,7 +159,7 @@ async def test_missing_fields_are_told_as_such(small: House) -> None:
 
 async def test_an_idempotency_key_belongs_to_one_text(small: House) -> None:
     codes = []
-    for text in (GOOD, GOOD, f"{GOOD}# another one\n"):
+    for text in (ADDRESSED, ADDRESSED, f"{ADDRESSED}# another one\n"):
         form = {"flow_name": "report", "workflow": text}
         sent = await small.client.post("/runs/yaml", data=form, headers={"Idempotency-Key": "once"})
         codes.append((sent.status_code, sent.json().get("number")))
@@ -153,7 +167,7 @@ async def test_an_idempotency_key_belongs_to_one_text(small: House) -> None:
 
 
 async def test_a_workflow_may_have_262144_bytes_and_not_one_more(house: House) -> None:
-    whole = GOOD + "#" * (262_144 - len(GOOD))
+    whole = ADDRESSED + "#" * (262_144 - len(ADDRESSED))
     await send(house, whole)
     answer = await send(house, whole + "#", 413)
     assert (answer["detail"], answer["error_id"]) == ("workflow too large", "ERR-TSUZUKI-0016")

@@ -54,6 +54,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether it finds flows by a resolver too, so that it may take a run of any name."""
     workflows: bool = False
     """Whether it executes runs that bring their workflow."""
+    tasks: tuple[str, ...] = ()
+    """The names of the registered tasks that a workflow may call without naming their module."""
     wheel_sync: dict[str, Any] | None = None
     """What it tells of its wheels, where it installs any."""
     version: str = ""

@@ -21,14 +21,20 @@ def flow() -> None:
 def check(files: tuple[str, ...], *, as_json: bool) -> int:
     """Say what is wrong with flows written as YAML, by line and column; exit code 1 if something is.
 
-    The same is checked when a run is submitted. Nothing is imported or run.
+    The same is checked when a run is submitted. Nothing is imported or run. A `callable` without a module names a
+    task that a worker has registered. Only the gateway can check that, and it refuses other names.
 
     \b
       tsuzuki flow check pipeline.yaml
     """  # noqa: D301 - click reads \b as: keep these lines
     from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
 
-    found = {file: yamlflow.check(read_file(file)) for file in files}
+    texts = {file: read_file(file) for file in files}
+    found = {file: yamlflow.check(text) for file, text in texts.items()}
+    for file, text in texts.items():
+        if not found[file] and (names := yamlflow.parse(text).unaddressed):
+            reason = "only the gateway knows which tasks its workers have registered"
+            click.echo(f"{file}: {', '.join(sorted(names))} not checked: {reason}", err=True)
     if as_json:
         flaws = [(file, flaw) for file in found for flaw in found[file]]
         put([{"file": file, "line": f.line, "column": f.column, "message": f.text} for file, f in flaws])

@@ -84,6 +84,8 @@ async def submit_yaml(request: Request, session: InSession, idempotency_key: Ide
         raise WorkflowTooLarge
     try:
         workflow = await asyncio.to_thread(parse, text, most_bytes=most)  # a large one takes its time
+        if workflow.unaddressed and workflow.unaddressed - (known := await session.gateway.catalogue.tasks()):
+            await asyncio.to_thread(parse, text, most_bytes=most, registered=known)  # it raises, with the places
     except WorkflowTooLarge:
         raise
     except BadWorkflow as error:

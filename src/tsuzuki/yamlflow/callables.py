@@ -24,6 +24,11 @@ class Callables:
             self._registered.setdefault(known.name, known)
             self._registered.setdefault(_address(known.function), known)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the registered tasks, without their addresses."""
+        return tuple(sorted(name for name in self._registered if ":" not in name))
+
     def resolve(self, name: str) -> Task[..., Any]:
         """Gives the task that a `callable` means; raises `BadCallable` for one that is not there or not allowed."""
         registered = self._registered.get(name)

@@ -1,7 +1,7 @@
 """From text to workflow: reads the document, and checks what its parts say of each other."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -17,11 +17,14 @@ from tsuzuki.yamlflow.workflow import Output, Workflow
 MOST_BYTES: Final = 262_144
 
 
-def parse(text: bytes | str, *, most_bytes: int = MOST_BYTES) -> Workflow:
-    """Reads a workflow; raises `BadWorkflow` with all that is wrong with it, by line and column."""
+def parse(text: bytes | str, *, most_bytes: int = MOST_BYTES, registered: Collection[str] | None = None) -> Workflow:
+    """Read a workflow; raise `BadWorkflow` with all that is wrong with it, by line and column.
+
+    Where the names of `registered` tasks are given, a `callable` without a module must be one of them.
+    """
     root = read(text, most_bytes=most_bytes)
     flaws = Flaws()
-    reader = Reader(flaws)
+    reader = Reader(flaws, registered)
     reader.read(root)
     graph = _graph(reader)
     if graph is not None:

@@ -1,7 +1,7 @@
 """Reads a workflow out of a document: every key that may be said is listed here, and every other is refused by name."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields as fields_of
 from typing import Any, Final, cast
 
@@ -37,8 +37,9 @@ _OURS_TOO: Final = frozenset(key.name for key in KEYS)
 class Reader:
     """Reads the parts of a workflow and notes what is wrong with them."""
 
-    def __init__(self, flaws: Flaws) -> None:
+    def __init__(self, flaws: Flaws, registered: Collection[str] | None = None) -> None:
         self.flaws = flaws
+        self._registered = registered
         self.graph: Reading | None = None
         self.defaults: dict[str, Any] = {}
         self.expose_env: frozenset[str] = frozenset()
@@ -165,12 +166,17 @@ class Reader:
 
     def _callable(self, node: Node | None) -> str:
         text = None if node is None else self._text(node, "`callable`")
-        if node is not None and text is not None and _CALLABLE.fullmatch(text) is None:
-            self.flaws.add(
-                node.place,
-                f'{shown(text)} names no function; write "module:function", or the name of a registered task',
-            )
+        if node is not None and text is not None and (wrong := self._wrong_callable(text)):
+            self.flaws.add(node.place, wrong)
         return text or ""
+
+    def _wrong_callable(self, text: str) -> str:
+        if _CALLABLE.fullmatch(text) is None:
+            return f'{shown(text)} names no function; write "module:function", or the name of a registered task'
+        if self._registered is None or ":" in text or text in self._registered:
+            return ""
+        advice = self.flaws.suggest(text, sorted(self._registered))
+        return f'{shown(text)} is no task that a living worker has registered ({advice}); write "module:function"'
 
     def _inputs(self, node: Node | None, references: list[Found]) -> dict[str, Any]:
         if node is None:

@@ -57,6 +57,11 @@ class Workflow:
     version: int = 1
 
     @property
+    def unaddressed(self) -> frozenset[str]:
+        """The callables without a module: names of registered tasks, which only workers know."""
+        return frozenset(task.callable for task in self.tasks.values() if ":" not in task.callable)
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """The tasks that run, each after those it waits for; what no step is recorded of was never started."""
         return self.graph.order

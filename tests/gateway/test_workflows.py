@@ -157,6 +157,17 @@ async def test_missing_fields_are_told_as_such(small: House) -> None:
     assert [error["loc"] for error in sent.json()["errors"]] == [["body", "workflow"]]
 
 
+@pytest.mark.parametrize("name", [" ", "\t\n", "\u3000"])
+async def test_a_blank_flow_name_is_refused(small: House, name: str) -> None:
+    answer = await send(small, ADDRESSED, 422, flow_name=name)
+    assert [error["loc"] for error in answer["errors"]] == [["body", "flow_name"]]
+    answer = await small.post("/runs", {"flow_name": name}, 422)
+    assert [error["loc"] for error in answer["errors"]] == [["body", "flow_name"]]
+    answer = await small.post("/runs/batch", {"runs": [{"flow_name": name}]})
+    assert (answer["accepted"], answer["refused"]) == (0, 1)
+    assert await small.get("/runs") == []
+
+
 async def test_an_idempotency_key_belongs_to_one_text(small: House) -> None:
     codes = []
     for text in (ADDRESSED, ADDRESSED, f"{ADDRESSED}# another one\n"):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation
 
 TAG: Final = r"^[A-Za-z0-9_-]+$"
+NOT_BLANK: Final = r"\S"
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
 
 
@@ -30,7 +31,9 @@ class SubmitRun(BaseModel):
         }
     )
 
-    flow_name: Annotated[str, Field(min_length=1, max_length=512, description="A flow that a worker knows.")]
+    flow_name: Annotated[
+        str, Field(min_length=1, max_length=512, pattern=NOT_BLANK, description="A flow that a worker knows.")
+    ]
     params: Annotated[dict[str, Any] | None, Field(description="The flow's parameters.")] = None
     tag: Annotated[
         str | None, Field(pattern=TAG, max_length=128, description="Routes the run to workers with this tag.")

@@ -16,7 +16,7 @@ from tsuzuki import settings
 from tsuzuki.codec import plain_params
 from tsuzuki.errors import BadRequest, BadWorkflow, TooLarge, WorkflowTooLarge
 from tsuzuki.gateway.answers import answer, body_of, problems
-from tsuzuki.gateway.bodies import TAG
+from tsuzuki.gateway.bodies import NOT_BLANK, TAG
 from tsuzuki.gateway.forms import AROUND
 from tsuzuki.gateway.models import Accepted
 from tsuzuki.gateway.problems import Invalid
@@ -45,6 +45,7 @@ FORM: Final[dict[str, Any]] = {
                             "type": "string",
                             "minLength": 1,
                             "maxLength": 512,
+                            "pattern": NOT_BLANK,
                             "description": "What the flow of this run is called.",
                         },
                         "tag": {
@@ -135,6 +136,8 @@ async def _fields(form: FormData) -> tuple[bytes, str, str]:
     absent = [_absent(field, form) for field in ("workflow", "flow_name") if not form.get(field)]
     if absent:
         raise Invalid(absent)
+    if isinstance(name, str) and not name.strip():
+        raise Invalid([{"type": "string_pattern_mismatch", "loc": ("body", "flow_name"), "msg": "String is blank"}])
     if not isinstance(name, str) or len(name) > 512:  # noqa: PLR2004 - as the schema says
         raise Invalid([{"type": "string_type", "loc": ("body", "flow_name"), "msg": "Input should be a short string"}])
     if not isinstance(tag, str) or (tag and not re.fullmatch(TAG, tag)) or tag.endswith("\n"):

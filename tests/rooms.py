@@ -46,6 +46,10 @@ def stubborn(name: str) -> str:
 async def quick(number: int = 1) -> int:
     return 2 * number
 
+@flow
+async def repeats(size: int) -> str:
+    return "x" * size
+
 @task
 def maybe(number: int) -> int:
     if number % 3 == 0 and not pathlib.Path("mended").exists():

@@ -70,7 +70,8 @@ def main() -> int:
 
 def _start(*options: str) -> "subprocess.Popen[bytes]":
     print(" ".join(["$ tsuzuki run", TARGET, *options]), flush=True)
-    return subprocess.Popen([sys.executable, "-m", "tsuzuki.cli", "run", TARGET, *options])  # noqa: S603 - our own
+    store = ("--backend", settings.backend_url()) if settings.server_is_set() else ()  # or else it would be refused
+    return subprocess.Popen([sys.executable, "-m", "tsuzuki.cli", "run", TARGET, *store, *options])  # noqa: S603 - our own
 
 
 async def _reached_the_middle(process: "subprocess.Popen[bytes]") -> bool:

@@ -1,12 +1,17 @@
 """Who holds runs, or waits with them: which of these processes are still there."""
 
 from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Query, WorkerRecord, WorkerState
 from tsuzuki.errors import KeyHeld, RunHeld
 from tsuzuki.lifecycle import ACTIVE, Run, Status, stamp
 from tsuzuki.presence import is_gone, process_of, state_of
+
+_PAGE: Final = 200
 
 
 def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = frozenset()) -> bool:
@@ -39,6 +44,23 @@ class Holders:
         ways = f"continue it (tsuzuki resume {row.number}) or give it up (tsuzuki cancel {row.number})"
         text = f"the key {row.key!r} is held by run {row.number}, which nobody executes any more: {ways}"
         return KeyHeld(text, held.run_id)
+
+    async def with_interrupted(self, query: Query) -> list[Run]:
+        """Return the runs with one of the query's statuses, and the interrupted ones.
+
+        No store keeps that as a status, so the active runs are looked at one by one.
+        """
+        gone, rows = await self.gone(), list[Run]()
+        wanted = tuple(status for status in Status if status in ACTIVE or status in query.status)
+        page = replace(query, status=wanted, private=None if query.status else True, limit=_PAGE)
+        while True:
+            found = await self._backend.search(page)
+            for row in found:
+                if row.status in query.status or interrupted(row, gone, await self.waited_for([row])):
+                    rows.append(row)
+            if len(found) < _PAGE or len(rows) >= query.limit:
+                return rows[: query.limit]
+            page = replace(page, before=(found[-1].updated_at, found[-1].id))
 
     async def lives(self, row: Run) -> bool:
         """Tells whether somebody alive holds a run."""

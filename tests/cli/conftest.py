@@ -80,13 +80,13 @@ class Terminal:
     def open_gate(self) -> None:
         (self.folder / "gate").touch()
 
-    def submit_shared(self) -> None:
+    def submit_shared(self, **params: str) -> None:
         """Submits a run that waits for a worker."""
-        asyncio.run(self._submit_shared())
+        asyncio.run(self._submit_shared(params))
 
-    async def _submit_shared(self) -> None:
+    async def _submit_shared(self, params: dict[str, str]) -> None:
         async with Runs.open(data_dir=str(self.folder / ".tsuzuki")) as runs:
-            await runs.submit("elsewhere", {})
+            await runs.submit("elsewhere", params)
 
     def row(self, reference: int = 1) -> Run:
         return asyncio.run(self._row(reference))

@@ -75,6 +75,14 @@ def test_get_shows_row_error_and_result(terminal: Terminal) -> None:
     assert terminal.json("get", "1")["result"] == 380
 
 
+def test_get_shows_the_beginning_of_large_params_with_their_size(terminal: Terminal) -> None:
+    terminal.submit_shared(text="x" * 1_000_000)
+    shown = terminal.tsuzuki("get", "1").stdout
+    assert len(shown) < 6000
+    assert "… cut after 4 KB of 977 KB; `tsuzuki get 1 --json` or `tsuzuki export 1` shows all of it" in shown
+    assert len(terminal.json("get", "1")["params"]["text"]) == 1_000_000
+
+
 def test_get_shows_progress_and_the_request_to_cancel_while_the_run_is_active(terminal: Terminal) -> None:
     process = terminal.start("run", "flows.py:gated", "-p", "hold=10")
     terminal.until_held(recorded=10, calls=14)

@@ -1,6 +1,7 @@
 """The program as a whole: help, version, usage errors, unexpected errors, the demonstration and the examples."""
 
 import io
+import json
 import os
 import pty
 import subprocess
@@ -279,3 +280,47 @@ def test_the_pace_is_what_was_done_lately() -> None:
     assert pace.see("s", 5000, at=0.0) is None
     assert pace.see("s", 5010, at=1.0) == 10
     assert pace.see("s", 5210, at=11.0) == 20
+
+
+ON_STORES = (
+    *(("export", "1"), ("purge", "--older-than", "0s", "--yes"), ("doctor",), ("backup", "copy"), ("keys", "list")),
+    *(("restore", "copy"), ("keys", "create", "--tenant", "x"), ("keys", "revoke", "x"), ("llm", "cost")),
+    *(
+        ("llm", "jobs", "list"),
+        ("llm", "cache", "clear"),
+        ("run", "flows.py:nothing"),
+        ("glossary", "projects", "list"),
+    ),
+)
+
+
+@pytest.mark.parametrize("command", ON_STORES, ids=" ".join)
+def test_a_command_that_works_on_a_store_refuses_while_a_gateway_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(main, command, env={"TSUZUKI_SERVER": "http://127.0.0.1:9"})
+    told = "works on a store and not on a gateway, and TSUZUKI_SERVER names the gateway http://127.0.0.1:9; "
+    assert f"{told}unset TSUZUKI_SERVER, or name the store with --data-dir DIR" in ended.stderr
+    assert (ended.exit_code, ended.stdout, list(tmp_path.iterdir())) == (1, "", [])
+
+
+def test_a_store_that_is_named_wins_over_the_gateway_that_is_set(terminal: Terminal) -> None:
+    terminal.tsuzuki("run", "flows.py:nothing")
+    terminal.environment["TSUZUKI_SERVER"] = "http://127.0.0.1:9"
+    told = terminal.tsuzuki("export", "1", "--data-dir", ".tsuzuki")
+    assert (json.loads(told.stdout.splitlines()[0])["flow"], told.stderr) == ("nothing", "")
+    told = terminal.tsuzuki("list", code=1).stderr
+    assert told.startswith(
+        "using gateway http://127.0.0.1:9\nerror: the gateway at http://127.0.0.1:9 cannot be reached"
+    )
+
+
+def test_a_store_other_than_the_default_is_named_on_stderr(terminal: Terminal) -> None:
+    assert terminal.tsuzuki("run", "flows.py:nothing", "-q").stderr == ""
+    (terminal.folder / ".tsuzuki").rename(terminal.folder / "other")
+    terminal.environment["TSUZUKI_DATA_DIR"] = "other"
+    told = terminal.tsuzuki("list", "--json")
+    assert (len(json.loads(told.stdout)), told.stderr) == (1, "using store sqlite:other/tsuzuki.db\n")
+    assert terminal.end(terminal.start("-q", "list")).stderr == ""
+    assert terminal.tsuzuki("run", "flows.py:nothing", "-q").stderr == ""

@@ -1,6 +1,7 @@
 """The commands that speak to a gateway."""
 
 import json
+import re
 import signal
 from typing import Any
 
@@ -28,8 +29,8 @@ def said(place: Place, *arguments: str, code: int = 0) -> str:
     return ended(place, *arguments, code=code).out
 
 
-def parsed(place: Place, *arguments: str) -> Any:
-    return json.loads(said(place, *arguments))
+def parsed(place: Place, *arguments: str, code: int = 0) -> Any:
+    return json.loads(said(place, *arguments, code=code))
 
 
 def test_params_come_from_files_objects_and_single_values_and_the_later_wins(place: Place) -> None:
@@ -43,11 +44,32 @@ def test_params_come_from_files_objects_and_single_values_and_the_later_wins(pla
         assert parsed(place, "get", run["run_id"], "-o", "json")["params"] == {"number": number}
 
 
+def test_a_flow_that_no_living_worker_knows_is_refused_with_what_is_meant(place: Place) -> None:
+    before = len(parsed(place, "list", "-o", "json", "--limit", "1000"))
+    told = ended(place, "submit", "quik", code=1)
+    assert "no living worker knows the flow 'quik'; did you mean 'quick'?" in told.err
+    assert "--allow-unknown" in told.err
+    assert len(parsed(place, "list", "-o", "json", "--limit", "1000")) == before
+    assert parsed(place, "submit", "quik", "--allow-unknown", "-o", "json")["status"] == "PENDING"
+
+
+def test_the_beginning_of_a_large_result_is_shown_with_its_size_and_how_to_see_it_all(place: Place) -> None:
+    run_id = parsed(place, "submit", "repeats", "-p", "size=300000", "--watch", "-o", "json")["run_id"]
+    shown = said(place, "get", run_id)
+    assert len(shown) < 6000
+    assert re.search(r"… cut after 4 KB of 293 KB; `tsuzuki get \d+ --json` shows all of it", shown)
+    assert len(parsed(place, "get", run_id, "--json")["result"]) == 300_000
+
+
 def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
     process = ended(place, "submit", "quick", "--param", "number=4", "--watch")
-    run_id, status = process.out.split()
-    assert status == "COMPLETED"
+    assert process.out == "8\n"
     assert "is COMPLETED" in process.err
+    told = parsed(place, "submit", "quick", "--param", "number=5", "--watch", "-o", "json")
+    assert (told["status"], told["result"], told["flow"], told["error"]) == ("COMPLETED", 10, "quick", None)
+    here = json.loads(ended(place, "run", "flows.py:quick", "--json", "--data-dir", "own").out)
+    assert set(here) - set(told) == {"continued"}
+    [run_id] = [run["run_id"] for run in parsed(place, "list", "-o", "json") if f"({run['run_id']})" in process.err]
     assert said(place, "get", run_id, "-o", "status") == "COMPLETED\n"
     assert "result      8" in said(place, "get", "--run-id", run_id)
     assert parsed(place, "watch", run_id, "-o", "json")["status"] == "COMPLETED"
@@ -61,7 +83,7 @@ def test_a_run_is_submitted_and_watched_to_its_end(place: Place) -> None:
 
 
 def test_a_failed_run_ends_a_watch_with_its_exit_code_and_is_a_dead_letter(place: Place) -> None:
-    run_id = ended(place, "submit", "fails", "--watch", code=5).out.split()[0]
+    run_id = parsed(place, "submit", "fails", "--watch", "-o", "json", code=5)["run_id"]
     [letter] = [each for each in parsed(place, "dlq", "list", "-o", "json") if each["run_id"] == run_id]
     assert parsed(place, "dlq", "show", letter["id"])["reason"] == "execution_error"
     assert "a worker goes on" in said(place, "dlq", "replay", letter["id"])
@@ -107,7 +129,7 @@ def test_ctrl_c_stops_watching_and_the_run_goes_on(place: Place) -> None:
 
 
 def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
-    run_id = ended(place, "submit", "partly", "--watch", code=6).out.split()[0]
+    run_id = parsed(place, "submit", "partly", "--watch", "-o", "json", code=6)["run_id"]
     failed = [json.loads(line) for line in said(place, "items", run_id, "--failed", "-o", "jsonl").splitlines()]
     assert sorted(item["key"] for item in failed) == ["0", "3", "6"]
     assert said(place, "items", run_id).splitlines()[0].split() == ["KEY", "TASK", "OUTCOME", "TRIES", "TOOK", "ERROR"]
@@ -125,7 +147,7 @@ def test_items_workers_flows_and_metrics_are_shown(place: Place) -> None:
 
 
 def test_items_are_found_by_how_they_ended_and_the_log_is_followed_over_http_as_on_the_store(place: Place) -> None:
-    run_id = said(place, "submit", "partly", "--watch", code=6).split()[0]
+    run_id = parsed(place, "submit", "partly", "--watch", "-o", "json", code=6)["run_id"]
     here = ("--data-dir", str(place.room.folder / ".tsuzuki"))
     for arguments, keys in (
         (("--status", "done"), {"1", "2", "4", "5", "7", "8"}),
@@ -164,8 +186,9 @@ def test_a_yaml_flow_is_submitted_or_refused_with_line_and_column(place: Place) 
         'flow: {graph: one}\ntasks: {one: {callable: "flows:maybe", inputs: {number: 1}}}\n'
     )
     (place.room.folder / "bad.yaml").write_text("flow: {graph: one}\ntasks: {}\n")
-    assert said(place, "submit-yaml", "good.yaml", "--flow-name", "mine", "--watch").split()[1] == "COMPLETED"
-    assert "run not found (HTTP 404)" in ended(place, "get", "no-such-run", code=1).err
+    assert json.loads(said(place, "submit-yaml", "good.yaml", "--flow-name", "mine", "--watch")) == {"one": 1}
+    told = ended(place, "get", "no-such-run", code=1).err
+    assert re.search(r"error: run not found; `\S*tsuzuki list` shows the runs there \[ERR-TSUZUKI-0005\]", told)
     refused = ended(place, "submit-yaml", "bad.yaml", code=1)
     assert "line 1, column" in refused.err
 
@@ -195,7 +218,7 @@ def test_bad_arguments_are_one_line_with_a_hint_and_exit_code_1(arguments: tuple
     told = CliRunner().invoke(main, arguments)
     assert told.exit_code == 1
     assert words in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    assert len([line for line in told.stderr.splitlines() if not line.startswith("using gateway ")]) == 1
     assert "ERR-TSUZUKI-" in told.stderr
 
 

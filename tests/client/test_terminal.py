@@ -82,6 +82,6 @@ def test_who_wants_no_colours_gets_none(place: Place, name: str) -> None:
 def test_what_to_do_next_with_failed_items_is_said_on_stderr(place: Place) -> None:
     process = place.room.start("submit", "partly", "--watch", "--server", place.server)
     assert process.ended() == 6
-    assert len(process.out.read_text().splitlines()) == 2  # the id and the status, and nothing else
+    assert process.out.read_text() == "6\n"  # the result, and nothing else
     assert re.search(r"3 items failed: `\S*tsuzuki items \d+ --failed --server http\S+` shows why", process.said)
     assert re.search(r"`\S*tsuzuki resume \d+ --server http\S+` tries only that again", process.said)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
+from tests.gateway.test_wheel_commands import said
 from tests.gateway.test_workflows import ADDRESSED, WORKFLOWS, send
 from tsuzuki import flow
 from tsuzuki.flowset import FlowSet
@@ -128,6 +129,18 @@ async def test_a_run_names_its_worker_also_when_it_has_ended(house: House) -> No
     waits = await house.submit("nothing", tag="nobody")
     assert (await house.get(f"/runs/{waits}"))["worker_id"] is None
     assert [run["worker_id"] for run in (await house.get("/runs", cursor=""))["items"]] == [None, "the one"]
+
+
+async def test_the_command_warns_where_no_worker_is_alive_and_trusts_one_that_resolves_flows(small: House) -> None:
+    assert "warning: no worker is alive; the run waits for one that knows the flow 'crawl'" in await said(
+        small, "submit", "crawl"
+    )
+    await small.work([crawl])
+    told = await said(small, "submit", "craw", code=1)
+    assert "no living worker knows the flow 'craw'; did you mean 'crawl'?" in told
+    assert "they know crawl" in await said(small, "submit", "else", code=1)
+    await small.work(FlowSet((), {"found": crawl}.__getitem__), name="resolving")  # type: ignore[arg-type] # a set is taken too
+    assert "warning" not in await said(small, "submit", "else")
 
 
 async def test_a_worker_that_executes_no_workflows_leaves_them_to_others(house: House) -> None:

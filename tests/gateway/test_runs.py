@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
+from tsuzuki import Worker
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.gateway import snapshots
 
@@ -217,6 +218,27 @@ async def test_an_unknown_flow_fails_where_a_worker_of_the_tag_lives(house: Hous
 
 
 # ---------------------------------------------------------------------------------------------------------------- lists
+
+
+async def test_interrupted_runs_are_listed_as_such(house: House) -> None:
+    shared = await house.submit("sums")
+    async with Worker(house.runs.backend, name="script", tags=[]):
+        left = await house.runs.submit("sums", private=True, claimed_by="script")
+    async with Worker(house.runs.backend, name="another", tags=[]):
+        held = await house.runs.submit("sums", private=True, claimed_by="another")
+        for words, expected in (
+            (["interrupted"], {left.id}),
+            (["INTERRUPTED", "pending"], {left.id, shared}),
+            (["running"], {left.id, held.id}),
+        ):
+            found = await house.get("/runs", status=words)
+            assert {run["run_id"] for run in found} == expected, words
+        assert await house.get("/runs", status="interrupted", flow="another") == []
+        page = await house.get("/runs", status=["interrupted", "pending"], limit=1, cursor="")
+        last = await house.get("/runs", status=["interrupted", "pending"], limit=1, cursor=page["next_cursor"])
+        assert {page["items"][0]["run_id"], last["items"][0]["run_id"]} == {left.id, shared}
+        assert last["next_cursor"] is None
+    assert (await house.get("/runs", 422, status="stopped"))["detail"].startswith("invalid list query")
 
 
 async def test_an_empty_store_is_no_error(house: House) -> None:

@@ -19,7 +19,7 @@ NAME = "demo-1.0-py3-none-any.whl"
 
 async def said(house: House, *arguments: str, code: int = 0) -> str:
     """Gives what a command says."""
-    told = await asyncio.to_thread(CliRunner().invoke, main, [*arguments, "--server", house.url])
+    told = await asyncio.to_thread(CliRunner().invoke, main, ["-q", *arguments, "--server", house.url])
     assert told.exit_code == code, told.output
     return told.output
 
@@ -33,7 +33,7 @@ async def test_the_commands_upload_list_download_delete_and_tell(small: House, t
     path = flow_wheel(tmp_path, "demo", "1.0")
     told = await said(small, "wheels", "upload", str(path), "--tags", "red,blue")
     assert f"{NAME} is uploaded: workers tagged blue or red" in told
-    assert "already exists; bump version (HTTP 409) [ERR-TSUZUKI-0022]" in await said(
+    assert "already exists; bump version [ERR-TSUZUKI-0022]" in await said(
         small, "wheel-upload", "--wheel-file", str(path), "--no-replace", code=1
     )
     (wheel,) = await parsed(small, "wheels", "list")
@@ -44,7 +44,7 @@ async def test_the_commands_upload_list_download_delete_and_tell(small: House, t
     assert "blue,red" in before.output
     await said(small, "wheels", "download", NAME, "--to", str(tmp_path / "back"))
     assert (tmp_path / "back").read_bytes() == path.read_bytes()
-    assert "wheel not found (HTTP 404) [ERR-TSUZUKI-0023]" in await said(
+    assert "wheel not found [ERR-TSUZUKI-0023]" in await said(
         small, "wheels", "download", "x.whl", "--to", str(tmp_path / "none"), code=1
     )
     assert not (tmp_path / "none").exists()

@@ -11,7 +11,7 @@ import click
 from tsuzuki import extras, settings
 from tsuzuki import llm as models_of_language
 from tsuzuki.cli import render
-from tsuzuki.cli.store import debug_option, on_runs
+from tsuzuki.cli.store import DEFAULT_FOLDER, announce, debug_option, on_runs, refuse_gateway
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.llm.queue import looking
 from tsuzuki.overview import Overview
@@ -44,9 +44,18 @@ def provider_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the option that names the folder."""
+    """Add the option that names the folder."""
     tell = "Where jobs are kept [default: TSUZUKI_DATA_DIR or .tsuzuki]."
-    return click.option("--data-dir", metavar="DIR", help=tell)(command)
+
+    @click.option("--data-dir", metavar="DIR", help=tell)
+    @functools.wraps(command)
+    def located(data_dir: str | None, **options: Any) -> Any:
+        refuse_gateway(named=bool(data_dir), naming="--data-dir DIR")
+        if (folder := settings.data_dir(data_dir)) != DEFAULT_FOLDER:
+            announce(f"folder {folder}")
+        return command(data_dir=data_dir, **options)
+
+    return located
 
 
 def asynchronous(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:

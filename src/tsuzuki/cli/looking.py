@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -21,7 +20,7 @@ from tsuzuki.cli.store import Store, on_runs, store_options
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.facts import Claimed
 from tsuzuki.holders import interrupted
-from tsuzuki.lifecycle import ACTIVE, Run, Status
+from tsuzuki.lifecycle import Run, Status
 from tsuzuki.overview import OUTCOMES
 from tsuzuki.presence import process_of
 from tsuzuki.runs import Runs
@@ -72,7 +71,7 @@ def list_runs(
 async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: bool) -> int:
     async with store.open() as runs:
         gone = await runs.holders.gone()
-        rows = await _fitting(runs, query, words, gone)
+        rows = await _fitting(runs, query, words)
         waited_for = await runs.holders.waited_for(rows)
         place = runs.backend.url  # never the address as it was given: that may hold a password
     if as_json:
@@ -88,20 +87,11 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
     return 0
 
 
-async def _fitting(runs: Runs, query: Query, words: frozenset[str], gone: frozenset[str]) -> list[Run]:
-    """Gives the rows with one of these statuses; `interrupted` is none that a store knows, so it is looked for here."""
-    known = tuple(status for status in Status if status in words)
-    if render.INTERRUPTED not in words:
-        return [row async for row in pages(runs, msgspec.structs.replace(query, status=known))]
-    rows, wanted = list[Run](), tuple(status for status in Status if status in ACTIVE or status in words)
-    every = msgspec.structs.replace(query, status=wanted, private=None if known else True, limit=sys.maxsize)
-    async with aclosing(pages(runs, every)) as found:
-        async for row in found:
-            if row.status in known or interrupted(row, gone, await runs.holders.waited_for([row])):
-                rows.append(row)
-            if len(rows) == query.limit:
-                break
-    return rows
+async def _fitting(runs: Runs, query: Query, words: frozenset[str]) -> list[Run]:
+    known = msgspec.structs.replace(query, status=tuple(status for status in Status if status in words))
+    if render.INTERRUPTED in words:
+        return await runs.holders.with_interrupted(known)
+    return [row async for row in pages(runs, known)]
 
 
 async def pages(runs: Runs, query: Query) -> AsyncGenerator[Run]:
@@ -187,7 +177,8 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
     yield "run", f"{row.number} ({row.id})"
     yield "flow", row.flow + (f" ({render.near(row.source)})" if row.source else "")
     yield "status", status
-    yield "params", render.shown_json(bytes(row.params))
+    ways = f"`tsuzuki get {row.number} --json` or `tsuzuki export {row.number}`"
+    yield "params", render.truncate(render.shown_json(bytes(row.params)), len(row.params), ways)
     key = row.key and render.shortened(row.key)
     for name, text in (("key", key), ("tags", ", ".join(row.tags)), ("continues", row.continues)):
         if text:
@@ -209,7 +200,7 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
     if row.error is not None:
         yield "error", render.users_part(row.error.traceback) or row.error.said
     if row.status is Status.COMPLETED:
-        yield "result", render.result_text(data)
+        yield "result", render.truncate(render.result_text(data), len(data), ways)
 
 
 def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:

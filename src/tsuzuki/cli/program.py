@@ -32,7 +32,7 @@ from tsuzuki.cli import (
     worker,
     workers,
 )
-from tsuzuki.cli.remote import server_options_before
+from tsuzuki.cli.remote import quiet_option_before, server_options_before
 from tsuzuki.cli.render import one_line
 from tsuzuki.cli.store import ARGUMENTS, DEBUG
 from tsuzuki.errors import BadUsage, RunInterrupted, TsuzukiError
@@ -161,6 +161,7 @@ def _reader_left() -> int:
 )
 @click.version_option(__version__, message="tsuzuki %(version)s")
 @server_options_before
+@quiet_option_before
 @click.option("--end-with-parent", is_flag=True, hidden=True, help="End when whoever holds our stdin is gone.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), hidden=True, help="As TSUZUKI_LOG_FORMAT.")
 @click.pass_context

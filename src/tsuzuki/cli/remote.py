@@ -11,7 +11,7 @@ from tsuzuki import settings
 from tsuzuki.cli import render
 from tsuzuki.cli.cuts import Cut
 from tsuzuki.cli.progress import step_line
-from tsuzuki.cli.store import API_KEY, SERVER, debug_option
+from tsuzuki.cli.store import API_KEY, QUIET, SERVER, announce, debug_option
 from tsuzuki.errors import BadUsage, RunNotFound
 from tsuzuki.lifecycle import Status
 
@@ -26,9 +26,11 @@ def connect(server: str | None, api_key: str | None) -> "Client":
     from tsuzuki.client import Client  # noqa: PLC0415 - HTTP is heavy, and other commands do not need it
 
     try:
-        return Client(server, api_key, notice=functools.partial(click.echo, err=True))
+        client = Client(server, api_key, notice=functools.partial(click.echo, err=True))
     except ValueError as error:
         raise BadUsage(f"--server {server}: {error}; for example --server http://127.0.0.1:8000") from error
+    announce(f"gateway {client.server}")
+    return client
 
 
 def spoken(client: "Client", command: str, *, store: bool = False) -> str:
@@ -51,6 +53,12 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return server(key(command))
 
 
+def quiet_option_before(group: Callable[..., Any]) -> Callable[..., Any]:
+    """Add -q to the program: it holds for the command that follows."""
+    tell = "Do not say which store or gateway is used."
+    return click.option("-q", "--quiet", is_flag=True, expose_value=False, callback=_note(QUIET), help=tell)(group)
+
+
 def server_options_before(group: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the same options to a group: they hold for the command that follows."""
     key = click.option("--api-key", metavar="KEY", expose_value=False, callback=_note(API_KEY), help=_KEY)
@@ -62,8 +70,8 @@ def _noted(name: str) -> Callable[[], Any]:
     return lambda: click.get_current_context().meta.get(name)
 
 
-def _note(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
-    def note(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+def _note(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def note(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         del parameter
         if value:
             ctx.meta[name] = value
@@ -173,7 +181,7 @@ def listed(run: Any) -> tuple[str, ...]:
     return (
         f"{run.get('number', '')}",
         run["flow_name"],
-        run["status"],
+        render.INTERRUPTED if run.get("interrupted") else run["status"],
         f"{counts.get('done', 0) + counts.get('skipped', 0):,}",
         f"{counts['failed']:,}" if counts.get("failed") else "",
         render.local(run["updated_at"]),
@@ -196,7 +204,9 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     yield "run", f"{snapshot.get('number', '')} ({snapshot['run_id']})"
     yield "flow", snapshot["flow_name"]
     yield "status", snapshot["status"] + (f" (worker {snapshot['worker_id']})" if snapshot.get("worker_id") else "")
-    yield "params", render.shown_json(msgspec.json.encode(snapshot["params"]))
+    ways = f"`tsuzuki get {snapshot.get('number', snapshot['run_id'])} --json`"
+    params = msgspec.json.encode(snapshot["params"])
+    yield "params", render.truncate(render.shown_json(params), len(params), ways)
     if snapshot.get("params_truncated"):
         yield "", "(shortened: -o json has all params)"
     for name in ("key", "continues"):
@@ -218,7 +228,8 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     if snapshot.get("error"):
         yield "error", snapshot["error"]
     if snapshot["status"] == "COMPLETED":
-        yield "result", render.result_text(msgspec.json.encode(snapshot.get("result")))
+        result = msgspec.json.encode(snapshot.get("result"))
+        yield "result", render.truncate(render.result_text(result), len(result), ways)
 
 
 def _cancel_of(snapshot: Any) -> Iterable[tuple[str, str]]:

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from tsuzuki import settings
-from tsuzuki.backends import Line
+from tsuzuki.backends import Line, amount
 from tsuzuki.cli.narrow import columns, squeezed, width_of
 from tsuzuki.holders import interrupted
 from tsuzuki.lifecycle import Run, Status
@@ -32,6 +32,8 @@ _TINY: Final = 0.1
 _SAMPLE: Final = 200
 _WIDEST: Final = 60
 _WIDEST_LAST: Final = 400
+MOST_SHOWN: Final = 4000
+"""So many characters of a result or of params are shown to people."""
 _ENOUGH: Final = 4096
 """More of a text than this is not even looked at."""
 COLOURS: Final = {
@@ -69,6 +71,20 @@ def result_text(data: bytes) -> str:
     """Gives a result for people: a text as it is, all else as JSON."""
     value = msgspec.json.decode(data)
     return value if isinstance(value, str) else shown_json(data)
+
+
+def put_result(data: bytes, *, completed: bool) -> None:
+    """Print the result of a run that was carried out or watched to its end, where it has one."""
+    if completed and data != b"null":
+        text = result_text(data)  # into a pipe as it is: click would leave escape sequences out
+        click.echo(harmless(text) if sys.stdout.isatty() else text, color=True)
+
+
+def truncate(text: str, size: int, ways: str) -> str:
+    """Return a text that people can read on a terminal: of a long one the beginning, its size and how to see it all."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}\n… cut after {amount(MOST_SHOWN)} of {amount(size)}; {ways} shows all of it"
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -16,7 +16,7 @@ from tsuzuki.cli.overseeing import resume_there
 from tsuzuki.cli.params import read_params, words_of
 from tsuzuki.cli.progress import Progress
 from tsuzuki.cli.remote import here_or_over_http, reference
-from tsuzuki.cli.render import counts, harmless, put, result_text, took, usage_lines, users_part
+from tsuzuki.cli.render import counts, harmless, put, put_result, took, usage_lines, users_part
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
 from tsuzuki.flow import Flow
@@ -198,9 +198,8 @@ async def _tell(runs: Runs, row: Run, progress: Progress, *, as_json: bool) -> N
         click.echo(harmless(users_part(row.error.traceback)), err=True)
     if as_json:
         put(_object(row, data, cut, continued=progress.continued))
-    elif row.status is Status.COMPLETED and data != b"null":
-        text = result_text(data)  # into a pipe as it is: click would leave escape sequences out
-        click.echo(harmless(text) if sys.stdout.isatty() else text, color=True)
+    else:
+        put_result(data, completed=row.status is Status.COMPLETED)
 
 
 def _object(row: Run, data: bytes, cut: Cut | None, *, continued: bool) -> dict[str, Any]:

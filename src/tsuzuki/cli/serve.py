@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from tsuzuki import logs
-from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.cli.store import Store, served_store_options, strict_option
 from tsuzuki.listening import bound, refuse_open_door
 
 
@@ -16,7 +16,7 @@ from tsuzuki.listening import bound, refuse_open_door
 @click.option("--dashboard-lang", type=click.Choice(["auto", "ja", "en"]), help="The language of the page.")
 @click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
 @strict_option
-@store_options
+@served_store_options
 def serve(store: Store, *, host: str, port: int, dashboard_lang: str | None, allow_unauthenticated: bool) -> int:
     """Serve the runs of a store over HTTP, without workers; it logs JSON lines on stdout.
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from tsuzuki import settings
+from tsuzuki.defaults import SETTINGS
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.redact import redact
 from tsuzuki.runs import Runs
@@ -21,6 +22,9 @@ ARGUMENTS: Final = "tsuzuki.arguments"
 SERVER: Final = "tsuzuki.server"
 API_KEY: Final = "tsuzuki.api-key"
 """Where a context keeps the gateway that was named before the command, and the key for it."""
+DEFAULT_FOLDER: Final = Path(str(SETTINGS["TSUZUKI_DATA_DIR"].default))
+QUIET: Final = "tsuzuki.quiet"
+"""Where a context keeps that -q was given before the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,11 @@ class Store:
     def shown(self) -> str:
         """The address for people; it tells no secret."""
         return redact(self.url)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the store that a command uses where nothing is set."""
+        return self.url == f"sqlite:{DEFAULT_FOLDER / 'tsuzuki.db'}"
 
     @property
     def missing(self) -> bool:
@@ -71,9 +80,41 @@ def debug_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--debug", is_flag=True, expose_value=False, callback=_debug, help=tell)(command)
 
 
-def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that name the store, and hands it to the command as `store`."""
+def announce(target: str) -> None:
+    """Say in one line on stderr which store or gateway a command uses, unless -q was given."""
+    ctx = click.get_current_context()
+    if not (ctx.params.get("quiet") or ctx.meta.get(QUIET)):
+        click.echo(f"using {target}", err=True)
 
+
+def refuse_gateway(*, named: bool, naming: str = "--data-dir DIR or --backend URL") -> None:
+    """Refuse a command that works only on a store where a gateway is set.
+
+    A store that was named on the command line wins over TSUZUKI_SERVER. Without this, such a command would work on
+    the store of the current folder while all others show the runs of the gateway.
+    """
+    ctx = click.get_current_context()
+    works = f"`{ctx.command_path}` works on a store and not on a gateway"
+    if server := ctx.meta.get(SERVER):
+        raise BadUsage(f"{works}; leave --server {server} out")
+    if not named and settings.server_is_set():
+        raise BadUsage(
+            f"{works}, and TSUZUKI_SERVER names the gateway {settings.server()}; unset TSUZUKI_SERVER, "
+            f"or name the store with {naming}"
+        )
+
+
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name the store, and hand it to the command as `store`."""
+    return _with_store(command, serves=False)
+
+
+def served_store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same options to a command that serves a store: TSUZUKI_SERVER is not for it, and it names its store."""
+    return _with_store(command, serves=True)
+
+
+def _with_store(command: Callable[..., Any], *, serves: bool) -> Callable[..., Any]:
     @click.option("--data-dir", metavar="DIR", help="Where runs are kept [default: TSUZUKI_DATA_DIR or .tsuzuki].")
     @click.option(
         "--backend", "--nats-url", metavar="URL", help="The store by its address, for example sqlite:runs.db."
@@ -81,13 +122,14 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @debug_option
     @functools.wraps(command)
     def opened(data_dir: str | None, backend: str | None, **options: Any) -> Any:
-        ctx = click.get_current_context()
-        if server := ctx.meta.get(SERVER):  # those that can also speak to a gateway do not come here
-            raise BadUsage(f"`{ctx.command_path}` works on a store and not on a gateway; leave --server {server} out")
+        refuse_gateway(named=serves or bool(data_dir or backend))
         said = (("--data-dir", data_dir), ("--backend", backend))
         flags = tuple(word for name, value in said if value for word in (name, value))
         with settings.flagged(TSUZUKI_DATA_DIR=data_dir, TSUZUKI_BACKEND=backend):
-            return command(store=Store(settings.backend_url(backend, data_dir), flags), **options)
+            store = Store(settings.backend_url(backend, data_dir), flags)
+            if not serves and not store.is_default:
+                announce(f"store {store.shown}")
+            return command(store=store, **options)
 
     return opened
 

@@ -1,16 +1,19 @@
 """The commands that hand runs to a gateway: submit and submit-yaml."""
 
+from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from tsuzuki.cli import render
 from tsuzuki.cli.params import object_of, read_file, value_of, words_of
 from tsuzuki.cli.remote import FORMS, output_option, over_http, spoken
 from tsuzuki.cli.store import ARGUMENTS
 from tsuzuki.cli.watching import watched
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadUsage, FlowNotFound
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -70,13 +73,24 @@ def _arguments(ctx: click.Context) -> list[str]:
 @click.option("--not-before", metavar="TIME", help="Wait until then, for example 2026-01-31T08:00:00+00:00.")
 @click.option("--continues", metavar="RUN", help="Skip the items that this run has done.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
-@click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
+@click.option("--allow-unknown", is_flag=True, help="Submit it even if no living worker knows the flow.")
+@click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended, and print its result.")
 @output_option(*FORMS)
 @over_http
-def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels: tuple[str, ...], **more: Any) -> int:
+def submit(
+    client: "Client",
+    *,
+    flow_name: str,
+    watch: bool,
+    output: str,
+    labels: tuple[str, ...],
+    allow_unknown: bool,
+    **more: Any,
+) -> int:
     """Start a run of FLOW on a gateway.
 
-    Params come from files, JSON objects and single values; the later one wins.
+    Params come from files, JSON objects and single values; the later one wins. A flow that no living worker knows is
+    refused, unless no worker is alive at all, or one of them can find further flows.
 
     \b
       tsuzuki submit sample --param sentences=40 --watch
@@ -84,7 +98,26 @@ def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels
     """  # noqa: D301 - click reads \b as: keep these lines
     params = params_of(_in_order(click.get_current_context()))
     tags = words_of(labels) or None
+    if not allow_unknown:
+        _check_known(client, flow_name)
     return _accepted(client, client.submit_run(flow_name, params, tags=tags, **more), output, watch=watch)
+
+
+def _check_known(client: "Client", name: str) -> None:
+    """Refuse a flow that no living worker knows; where workers may still learn it, or none is alive, only warn."""
+    workers = [worker for worker in client.list_workers(include_hidden=True) if worker["tags"]]
+    known = sorted({flow for worker in workers for flow in worker["flows"]})
+    if name in known or any(worker.get("resolves") for worker in workers):
+        return
+    if not workers:
+        click.echo(f"warning: no worker is alive; the run waits for one that knows the flow {name!r}", err=True)
+        return
+    close = get_close_matches(name, known, n=1)
+    advice = f"did you mean {close[0]!r}?" if close else f"they know {', '.join(known) or 'none'}"
+    if any(worker["wheel_sync"]["enabled"] for worker in workers):
+        click.echo(f"warning: no living worker knows the flow {name!r} yet ({advice})", err=True)
+        return
+    raise FlowNotFound(f"no living worker knows the flow {name!r}; {advice} --allow-unknown submits it all the same")
 
 
 @click.command("submit-yaml", short_help="Start a run of a YAML flow on a gateway.")
@@ -93,7 +126,7 @@ def submit(client: "Client", *, flow_name: str, watch: bool, output: str, labels
 @click.option("--flow-name", metavar="NAME", help="What the flow is called [default: the name of the file].")
 @click.option("--tag", help="Route it to workers with this tag.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
-@click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended.")
+@click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended, and print its result.")
 @output_option(*FORMS)
 @over_http
 def submit_yaml(
@@ -120,16 +153,54 @@ def submit_yaml(
 
 
 def _accepted(client: "Client", run: Any, output: str, *, watch: bool) -> int:
+    """Print a run that was accepted; with `watch` only how it ended, as `tsuzuki run` does."""
+    number = run.get("number", run["run_id"])
+    if watch:
+        click.echo(f"run {number} is {run['status']} ({run['run_id']})", err=True)
+        return watched(client, run["run_id"], output="status", tell=_TELL[output])
     if output in ("json", "jsonl"):
         render.put(run)
     elif output == "status":
         click.echo(run["status"])
     else:
         click.echo(run["run_id"])
-        if not watch:
-            watch_it = spoken(client, f"watch {run.get('number', run['run_id'])}")
-            click.echo(f"run {run.get('number', '')} is {run['status']}; {watch_it} watches it", err=True)
-    return watched(client, run["run_id"], output="status") if watch else 0
+        watch_it = spoken(client, f"watch {number}")
+        click.echo(f"run {number} is {run['status']}; {watch_it} watches it", err=True)
+    return 0
+
+
+def _tell_result(client: "Client", snapshot: Any) -> None:
+    render.put_result(msgspec.json.encode(_result(client, snapshot)), completed=snapshot["status"] == "COMPLETED")
+
+
+def _tell_object(client: "Client", snapshot: Any) -> None:
+    counts = snapshot.get("counts") or {}
+    render.put(
+        {
+            "run_id": snapshot["run_id"],
+            "number": snapshot.get("number"),
+            "status": snapshot["status"],
+            "result": _result(client, snapshot),
+            "error": snapshot.get("error"),
+            "flow": snapshot["flow_name"],
+            **{name: counts.get(name) for name in ("done", "failed", "skipped", "steps")},
+            **{name: snapshot.get(name) for name in ("attempt", "created_at", "started_at", "finished_at")},
+            **{name: snapshot.get(name) for name in ("usage", "cut")},
+        }
+    )
+
+
+def _result(client: "Client", snapshot: Any) -> Any:
+    truncated = snapshot.get("result_truncated")
+    return client.get_result(snapshot["run_id"]) if truncated else snapshot.get("result")
+
+
+_TELL: Final[dict[str, Callable[["Client", Any], None] | None]] = {
+    "table": _tell_result,
+    "json": _tell_object,
+    "jsonl": _tell_object,
+    "status": None,
+}
 
 
 COMMANDS: Final = (submit, submit_yaml)

@@ -16,7 +16,7 @@ import click
 from tsuzuki import settings
 from tsuzuki.cli.params import words_of
 from tsuzuki.cli.render import counted, ourselves
-from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.cli.store import Store, served_store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.cli.worker import checked_tags
 from tsuzuki.clock import SystemClock
@@ -78,7 +78,7 @@ def say(text: str) -> None:
 )
 @wheel_options
 @strict_option
-@store_options
+@served_store_options
 def up(store: Store, **options: Any) -> int:
     """Start the gateway and workers on this machine, and keep them alive until Ctrl-C or SIGTERM.
 

@@ -1,6 +1,7 @@
 """The commands that stay with a run of a gateway: watch and events."""
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -82,8 +83,18 @@ class Screen:
         self._drawn = len(lines)
 
 
-def watched(client: "Client", run_id: str, *, output: str, timeout_sec: float | None = None) -> int:
-    """Watches a run until it has ended or the time is over; gives its exit code. Ctrl-C only stops watching."""
+def watched(
+    client: "Client",
+    run_id: str,
+    *,
+    output: str,
+    timeout_sec: float | None = None,
+    tell: Callable[["Client", Any], None] | None = None,
+) -> int:
+    """Watch a run until it has ended or the time is over, and return its exit code. Ctrl-C only stops watching.
+
+    What is printed on stdout at the end is its status, unless `tell` prints something else.
+    """
     screen, snapshot = Screen(client), None
     try:
         for snapshot in client.watch_run(run_id, timeout_sec=timeout_sec):
@@ -99,6 +110,9 @@ def watched(client: "Client", run_id: str, *, output: str, timeout_sec: float | 
         return 0
     if output == "status":
         _advise(client, snapshot)
+    if tell is not None:
+        tell(client, snapshot)
+    elif output == "status":
         click.echo(snapshot["status"])
     some_failed = bool((snapshot.get("counts") or {}).get("failed"))
     return _EXIT.get(snapshot["status"], SOME_FAILED if some_failed and snapshot["status"] == "COMPLETED" else 0)

@@ -14,7 +14,7 @@ from tsuzuki import logs
 from tsuzuki.backends import Backend
 from tsuzuki.cli.loading import Loaded, load_flows, load_resolver
 from tsuzuki.cli.params import words_of
-from tsuzuki.cli.store import Store, store_options, strict_option
+from tsuzuki.cli.store import Store, served_store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.errors import BadUsage, RunInterrupted
 from tsuzuki.flowset import FlowSet
@@ -50,7 +50,7 @@ def checked_tags(ctx: click.Context, parameter: click.Parameter, texts: tuple[st
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
 @wheel_options
 @strict_option
-@store_options
+@served_store_options
 def worker(
     store: Store,
     *,

@@ -24,7 +24,8 @@ class HTTPStatusError(TsuzukiError):
         response: httpx2.Response | None = None,
     ) -> None:
         self.errors: Sequence[Mapping[str, Any]] = problem.get("errors") or ()
-        super().__init__(f"{_told(detail, self.errors)} (HTTP {status_code})")
+        transport = "" if problem else f" (HTTP {status_code})"  # only an answer that is not the gateway's own needs it
+        super().__init__(f"{_told(detail, self.errors)}{transport}")
         self.status_code = status_code
         self.detail = detail
         self.error_id = str(problem.get("error_id") or type(self).error_id)  # type: ignore[misc] # the gateway's own

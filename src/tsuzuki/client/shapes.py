@@ -143,6 +143,8 @@ class Worker(TypedDict):
     state: str
     hidden: bool
     tags: list[str]
+    flows: list[str]
+    resolves: bool
     last_seen_at: float
     current_run_id: str | None
     last_run_status: str | None

@@ -154,6 +154,7 @@ WORKER: Final[dict[str, Any]] = {
     "hidden": False,
     "tags": ["default"],
     "flows": ["crawl"],
+    "resolves": False,
     "last_seen_at": 1767225612.0,
     "last_heartbeat_at": 1767225612.0,
     "heartbeat_at": 1767225612.0,

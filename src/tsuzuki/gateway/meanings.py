@@ -109,6 +109,7 @@ MEANS: Final = {
     "instance_id": "The life of the worker: another one after each start.",
     "hidden": "Whether lists leave it out.",
     "flows": "The flows that it knows.",
+    "resolves": "Whether it may find flows of other names too, by a resolver.",
     "last_seen_at": "When it last showed that it lives (Unix seconds).",
     "last_heartbeat_at": "The same, under the name that other clients know.",
     "heartbeat_at": "The same, under the name that other clients know.",

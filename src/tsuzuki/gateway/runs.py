@@ -54,7 +54,10 @@ Include = Annotated[
         "run all params, however large. Repeatable."
     ),
 ]
-StatusWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [status.value for status in Status]})]
+INTERRUPTED: Final = "INTERRUPTED"
+"""What `status` may ask for beside the statuses: runs that were stopped on the way and wait to be resumed."""
+STATUS_WORDS: Final = (*(status.value for status in Status), INTERRUPTED)
+StatusWord = Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATUS_WORDS)})]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -181,7 +184,11 @@ async def list_runs(
     *,
     session: InSession,
     status: Annotated[
-        list[StatusWord] | None, Query(description="A status of runs, whatever its case; may be repeated.")
+        list[StatusWord] | None,
+        Query(
+            description="A status of runs, whatever its case, or `INTERRUPTED`: runs of scripts that were stopped on "
+            "the way and wait to be resumed. May be repeated."
+        ),
     ] = None,
     flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
     tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
@@ -207,14 +214,14 @@ async def list_runs(
 
     An array; with `updated_after`, `cursor` (even empty) or `workflow_yaml_sha256` a page with a cursor.
     """
-    words = included(include)
+    words, wanted = included(include), _statuses(status)
     place = cursors.run_place(cursor or "")
     if updated_before is not None and (place is None or place[0] > updated_before):
         place = cursors.until(updated_before)
     rows = await _found(
         session,
         RunQuery(
-            status=_statuses(status),
+            status=tuple(Status(word) for word in wanted if word != INTERRUPTED),
             flow=flow or None,
             tag=tag or None,
             label=label or None,
@@ -228,6 +235,7 @@ async def list_runs(
             params=bool(words & WHOLE),
         ),
         first=not cursor,
+        interrupted=INTERRUPTED in wanted,
     )
     page, more = rows[:limit], len(rows) > limit
     items = await _shown(session, page, words)
@@ -236,24 +244,25 @@ async def list_runs(
     return answer({"items": items, "next_cursor": cursors.after_run(page[-1]) if more else None})
 
 
-async def _found(session: Session, query: RunQuery, *, first: bool) -> list[Run]:
-    """Looks for runs; where the text is a number, the run of that number comes first."""
+async def _found(session: Session, query: RunQuery, *, first: bool, interrupted: bool) -> list[Run]:
+    """Look for runs; where the text is a number, the run of that number comes first."""
+    search = session.runs.holders.with_interrupted if interrupted else session.runs.list
     meant = NUMBER.fullmatch((query.text or "").strip())
     if meant is None:
-        return await session.runs.list(query)
+        return await search(query)
     named = msgspec.structs.replace(query, text=None, number=int(meant[1]), before=None, limit=1)
-    numbered = await session.runs.list(named)
-    others = [] if meant[0].startswith("#") else await session.runs.list(query)
+    numbered = await search(named)
+    others = [] if meant[0].startswith("#") else await search(query)
     known = {row.id for row in numbered}
     return [*(numbered if first else ()), *(row for row in others if row.id not in known)]
 
 
-def _statuses(words: list[str] | None) -> tuple[Status, ...]:
+def _statuses(words: list[str] | None) -> list[str]:
     wanted = [word.strip().upper() for text in words or () for word in text.split(",") if word.strip()]
     for word in wanted:
-        if word not in Status.__members__:
-            raise no_word(BadListQuery, "status", word, Status)
-    return tuple(Status(word) for word in wanted)
+        if word not in STATUS_WORDS:
+            raise no_word(BadListQuery, "status", word, STATUS_WORDS)
+    return wanted
 
 
 async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Sequence[Any]:

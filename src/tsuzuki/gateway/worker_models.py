@@ -36,6 +36,7 @@ class WorkerView(BaseModel):
     hidden: bool
     tags: list[str]
     flows: list[str]
+    resolves: bool
     last_seen_at: float
     last_heartbeat_at: float
     heartbeat_at: float

@@ -64,6 +64,7 @@ def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
         "hidden": record.hidden,
         "tags": record.tags,
         "flows": record.flows,
+        "resolves": record.resolves,
         "last_seen_at": seen,
         "last_heartbeat_at": seen,
         "heartbeat_at": seen,

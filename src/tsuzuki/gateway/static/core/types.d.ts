@@ -20,7 +20,7 @@ export type Outcome = Item & {output: any, output_bytes: number, output_truncate
 
 export type LogLine = {number: number, at: number, level: string, text: string, name: string, key: string, step: string, logger: string, position: number};
 
-export type Worker = {worker_id: string, instance_id: string, state: string, hidden: boolean, tags: string[], flows: string[], last_seen_at: number,  started_at: number, current_run_id: string|null, last_run_id: string|null, last_run_status: string|null, stopped_at: number|null, stop_reason: string|null, wheel_sync: WheelSync};
+export type Worker = {worker_id: string, instance_id: string, state: string, hidden: boolean, tags: string[], flows: string[], resolves: boolean, last_seen_at: number,  started_at: number, current_run_id: string|null, last_run_id: string|null, last_run_status: string|null, stopped_at: number|null, stop_reason: string|null, wheel_sync: WheelSync};
 
 export type WheelSync = {enabled: boolean, last_result: string, last_synced_at: number|null, last_error: string|null, installed_wheels: string[], skipped_incompatible: string[]};
 

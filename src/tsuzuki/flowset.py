@@ -15,6 +15,9 @@ from tsuzuki.flow import Flow
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
+ENTRY_POINTS: Final = "tsuzuki.flows"
+"""The group of entry points by which an installed package offers its flows."""
+
 Resolver: TypeAlias = Callable[[str], Flow[..., Any]]
 """Finds a flow by its name; raises KeyError where there is none."""
 

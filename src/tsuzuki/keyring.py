@@ -13,11 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tsuzuki import tokens
-from tsuzuki.backends import Backend
+from tsuzuki.backends import API_KEYS, Backend
 from tsuzuki.errors import BadUsage
 from tsuzuki.tokens import KeyRecord
 
-KIND: Final = "key"
 REMEMBERED: Final = 0.5
 """For how long (seconds) a key that was found good is not looked up again."""
 MOST_REMEMBERED: Final = 1000
@@ -39,12 +38,12 @@ class Keyring:
         if not _TENANT.fullmatch(tenant):
             raise BadUsage(f"a tenant has 1 to 64 letters, digits, _, . and -; got {tenant!r}")
         text, record = tokens.make(tenant, name, self._backend.clock.now(), rights)
-        await self._backend.put_record(KIND, record.id, msgspec.json.encode(record))
+        await self._backend.put_record(API_KEYS, record.id, msgspec.json.encode(record))
         return text, record
 
     async def list(self) -> list[KeyRecord]:
         """Lists the keys, the oldest first."""
-        records = [msgspec.json.decode(body, type=KeyRecord) for _, body in await self._backend.records(KIND)]
+        records = [msgspec.json.decode(body, type=KeyRecord) for _, body in await self._backend.records(API_KEYS)]
         return sorted(records, key=lambda record: (record.created_at, record.id))
 
     async def revoke(self, key_id: str) -> KeyRecord | None:
@@ -53,7 +52,7 @@ class Keyring:
         if record is None or record.revoked_at is not None:
             return record
         record = replace(record, revoked_at=self._backend.clock.now())
-        await self._backend.put_record(KIND, key_id, msgspec.json.encode(record))
+        await self._backend.put_record(API_KEYS, key_id, msgspec.json.encode(record))
         self._good.clear()
         return record
 
@@ -82,5 +81,5 @@ class Keyring:
     async def _record(self, key_id: str) -> KeyRecord | None:
         if not re.fullmatch(r"[0-9a-f]{12}", key_id):
             return None
-        body = await self._backend.record(KIND, key_id)
+        body = await self._backend.record(API_KEYS, key_id)
         return None if body is None else msgspec.json.decode(body, type=KeyRecord)

@@ -82,6 +82,9 @@ async def test_what_makes_no_sense_is_refused_in_words_that_clients_know(small: 
         assert told["detail"].startswith(detail), told
         assert told["error_id"] == "ERR-TSUZUKI-0002"
     assert "empty" in (await post(small, b"", code=422))["detail"]
+    broken = flow_wheel(tmp_path, "demo", "1.1", imports="def broken(:")
+    told = await post(small, broken, code=422)
+    assert told["detail"].startswith("invalid wheel file: demo.py, line 3: invalid syntax"), told
     for query in ({"limit": 0}, {"limit": 501}, {"wheel_name": "x"}, {"action": "other"}):
         assert (await small.get("/wheels/history", 422, **query))["error_id"] == "ERR-TSUZUKI-0002"
     assert (await small.get("/wheels/history", 422, action="other"))["detail"] == "invalid action"

@@ -277,9 +277,46 @@ async def test_a_wheel_that_cannot_be_imported_is_told_and_the_others_work(bench
     goods = await synced(sync)
     assert ("fine" in goods.flows, "broken" in goods.flows) == (True, False)
     assert "not_there_at_all" in sync.told()["last_error"]
-    bench.clock.advance(11)
     assert not await sync.look()
-    assert sync.told()["last_result"] == "error", "it stays so until something changes"
+    assert sync.told()["last_result"] == "error", "it stays so until it is tried again, or something changes"
+
+
+@pytest.mark.parametrize("broken", ["print('noise'); raise SystemExit", "import os; os._exit(0)"])
+async def test_a_new_version_that_cannot_be_imported_leaves_the_old_one_at_work(bench: Bench, broken: str) -> None:
+    await bench.put("greeting", "1.0")
+    sync = bench.sync(interval=10)
+    await synced(sync)
+    wheel = await bench.put("greeting", "1.1", imports=broken)
+    await bench.put("other", "1.0")
+    bench.clock.advance(11)
+    goods = await synced(sync)
+    told = sync.told()
+    assert (told["last_result"], told["last_error"][: len(wheel.name)]) == ("error", wheel.name)
+    assert told["installed_wheels"] == ["greeting-1.0-py3-none-any.whl", "other-1.0-py3-none-any.whl"]
+    assert (
+        goods.flows["greeting"].function.__globals__["__file__"].startswith(str(bench.folder / "wheels/greeting-1.0"))
+    )
+    await bench.put("greeting", "1.2")
+    bench.clock.advance(11)
+    await synced(sync)
+    assert sync.told()["installed_wheels"] == ["greeting-1.2-py3-none-any.whl", "other-1.0-py3-none-any.whl"]
+    assert sync.told()["last_result"] == "ok"
+
+
+async def test_a_library_that_breaks_installed_flows_waits_until_their_next_version(bench: Bench) -> None:
+    await upload(bench.backend, make_wheel(bench.made, "library", "1.0", {"library.py": "OLD = 1\n"}))
+    await bench.put("user", "1.0", imports="from library import OLD")
+    sync = bench.sync(interval=10)
+    await synced(sync)
+    await upload(bench.backend, make_wheel(bench.made, "library", "2.0", {"library.py": "NEW = 2\n"}))
+    bench.clock.advance(11)
+    assert "user" in (await synced(sync)).flows
+    assert "with it user-1.0-py3-none-any.whl breaks" in sync.told()["last_error"]
+    assert "cannot import name 'OLD'" in sync.told()["last_error"]
+    await bench.put("user", "2.0", imports="from library import NEW")
+    bench.clock.advance(11)
+    assert "user" in (await synced(sync)).flows
+    assert sync.told()["installed_wheels"] == ["library-2.0-py3-none-any.whl", "user-2.0-py3-none-any.whl"]
 
 
 async def test_what_the_worker_itself_runs_on_is_never_replaced(bench: Bench) -> None:

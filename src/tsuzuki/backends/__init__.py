@@ -25,6 +25,8 @@ from tsuzuki.tallies import Histogram
 _KILO: Final = 1024
 ALWAYS: Final = float("inf")
 NO_FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType({})
+API_KEYS: Final = "key"
+"""The kind of the records that grant rights. A store with users keeps them where only administrators write."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -10,17 +10,14 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from tsuzuki import application
 from tsuzuki.errors import BadUsage, FlowNotFound
 from tsuzuki.flow import Flow, Task
-from tsuzuki.flowset import Resolver
-
-ENTRY_POINTS: Final = "tsuzuki.flows"
-"""The group of entry points by which an installed package offers its flows."""
+from tsuzuki.flowset import ENTRY_POINTS, Resolver
 
 
 def load_flow(target: str) -> Flow[..., Any]:

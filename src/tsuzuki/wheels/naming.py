@@ -100,12 +100,13 @@ def select(
 
 def _runs(wheel: Wheel, fits: Collection[Tag], python: str) -> bool:
     try:
-        return not parse_name(wheel.name).fits.isdisjoint(fits) and _takes(wheel.requires_python, python)
+        return not parse_name(wheel.name).fits.isdisjoint(fits) and accepts_python(wheel.requires_python, python)
     except BadWheel:
         return False
 
 
-def _takes(requires: str, python: str) -> bool:
+def accepts_python(requires: str, python: str) -> bool:
+    """Tell whether Requires-Python of a wheel allows a version."""
     try:
         return SpecifierSet(requires).contains(python, prereleases=True)
     except ValueError:  # also of a number that is too long to be read

@@ -9,7 +9,7 @@ from tsuzuki import settings
 from tsuzuki.backends import Backend
 from tsuzuki.backends.shelf import DELETE, UPLOAD, Wheel, WheelEvent
 from tsuzuki.wheelerrors import BadWheel, WheelNotFound
-from tsuzuki.wheels import examining, naming
+from tsuzuki.wheels import checking, examining, naming
 
 PIECE: Final = 1 << 20
 ACTIONS: Final = (UPLOAD, DELETE)
@@ -61,6 +61,7 @@ class Registry:
         admit = naming.only_upwards(name)
         admit(await self._wheels.all())  # asked again when it is written; here it spares the work
         found = await asyncio.to_thread(examining.examine, arrived.file, name)
+        await checking.compile_sources(arrived.file, name, found)
         wheel = Wheel(
             name=arrived.name,
             package=name.package,

@@ -1,8 +1,5 @@
 """What a wheel needs and nobody here has: found out here, and installed by pip, from the index that pip is set to."""
 
-import asyncio
-import contextlib
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from importlib import metadata
@@ -13,6 +10,7 @@ import msgspec
 from packaging.requirements import Requirement
 
 from tsuzuki.wheelerrors import WheelSyncFailed
+from tsuzuki.wheels.checking import run_python
 
 LAUNCH: Final = (
     "import runpy, sys; n = int(sys.argv[1]); sys.path += sys.argv[2:2 + n]; "
@@ -77,27 +75,8 @@ async def provide(required: Sequence[str], paths: Sequence[str], target: Path) -
 
 
 async def _pip(paths: Sequence[str], *arguments: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        LAUNCH,
-        str(len(paths)),
-        *paths,
-        "install",
-        *OPTIONS,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        _, said = await process.communicate()
-    finally:
-        if process.returncode is None:  # the time is over, or the worker leaves
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if process.returncode:
+    code, said = await run_python("-c", LAUNCH, str(len(paths)), *paths, "install", *OPTIONS, *arguments)
+    if code:
         raise WheelSyncFailed(_shortened(said.decode(errors="replace")))
 
 

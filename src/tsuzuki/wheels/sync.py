@@ -17,7 +17,7 @@ from tsuzuki.backends.shelf import Wheel
 from tsuzuki.errors import StoreError, TsuzukiError
 from tsuzuki.supply import Goods
 from tsuzuki.wheelerrors import WheelSyncFailed
-from tsuzuki.wheels import resolving
+from tsuzuki.wheels import checking, resolving
 from tsuzuki.wheels.manifest import DEPENDENCIES, Installed, Place, installed
 from tsuzuki.wheels.modules import Modules
 from tsuzuki.wheels.naming import OURSELVES, Selection, select
@@ -135,6 +135,7 @@ class WheelSync:
             except TimeoutError:
                 late = f"it took longer than {self._timeout:g} s"
                 failed |= {w.nuid: f"{name}: {late}" for name, w in fresh.items() if name not in come}
+            await self._drop_unimportable(come, failed)
             self._place_all(self._after(come), failed)
         self._modules.switch(self._place.paths(self._here))
         self._changed(sorted(come.keys() & self._here.keys()), sorted(before.keys() - self._here.keys()))
@@ -178,6 +179,34 @@ class WheelSync:
                 come[name] = unpacked[name]
             except _FAULTS as error:
                 failed[fresh[name].nuid] = _told(name, error)
+
+    async def _drop_unimportable(self, come: dict[str, Installed], failed: dict[str, str]) -> None:
+        """Leave out what cannot be imported, or breaks what is here, before it takes the place of anything."""
+        while come:
+            culprits: dict[str, str] = {}
+            try:
+                async with asyncio.timeout(self._timeout):
+                    broken = await self._find_unimportable(self._after(come))
+                    culprits = {name: broken[name] for name in come if name in broken}
+                    if broken and not culprits:
+                        culprits = dict.fromkeys(come, await self._newly_broken(broken))
+            except TimeoutError:
+                culprits = dict.fromkeys(come, f"importing it took longer than {self._timeout:g} s")
+            culprits = {name: reason for name, reason in culprits.items() if reason}
+            if not culprits:
+                return
+            failed |= {come.pop(name).nuid: f"{name}: {reason}" for name, reason in culprits.items()}
+
+    async def _find_unimportable(self, wheels: dict[str, Installed]) -> dict[str, str]:
+        folders = {name: str(self._place.folder / each.folder) for name, each in wheels.items()}
+        paths = [*self._place.paths(wheels), *self._modules.elsewhere]
+        broken = await checking.find_unimportable(paths, list(folders.values()))
+        return {name: broken[folder] for name, folder in folders.items() if folder in broken}
+
+    async def _newly_broken(self, broken: Mapping[str, str]) -> str:
+        """Describe which installed wheels are only broken by what is to come; empty if none is."""
+        before = await self._find_unimportable(self._here)
+        return "; ".join(f"with it {name} breaks: {why}" for name, why in broken.items() if name not in before)
 
     async def _unpack(self, wheel: Wheel) -> tuple[Installed, tuple[str, ...]]:
         part = self._place.folder / f"{wheel.nuid}.part"

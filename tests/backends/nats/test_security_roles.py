@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, flow, task
-from tsuzuki.backends import Line, Query, WorkerRecord, copying
-from tsuzuki.backends.nats import NatsBackend, administration, options
+from tsuzuki.backends import API_KEYS, Line, Query, WorkerRecord, copying
+from tsuzuki.backends.nats import NatsBackend, administration, options, topology
 from tsuzuki.backends.nats.permissions import ROLES, permissions
 from tsuzuki.backends.nats.topology import Topology
 from tsuzuki.errors import StoreError
+from tsuzuki.keyring import Keyring
 from tsuzuki.servers.looking import look
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.contract.wheels import CONTENT, a_wheel, an_event, content_of, put
@@ -241,6 +242,53 @@ async def test_a_gateway_takes_wheels_in_and_a_worker_only_reads_them(enter: Ent
     assert len(await viewer.wheels.events(since=0, limit=9)) == 2
 
 
+@pytest.mark.parametrize("role", ["viewer", "worker", "gateway", "gateway+worker"])
+async def test_no_role_but_the_admin_gives_itself_rights(enter: Enter, server: NatsServer, role: str) -> None:
+    """Make a key, revoke one, make a wheel, widen a stream: as the product does it, and with a client of one's own."""
+    admin, store = await enter("admin"), await enter(role)
+    text, key = await Keyring(admin).create("ops", rights=("wheels",))
+    await refused(Keyring(store).create("ops", rights=("wheels",)), store.drop_record(API_KEYS, key.id))
+    if "gateway" in role:  # it has to know them
+        assert await Keyring(store).holder(text) == key
+        await refused(Keyring(store).revoke(key.id))
+    else:
+        await refused(Keyring(store).list(), Keyring(store).revoke(key.id), Keyring(store).holder(text))
+        await refused(put(store, a_wheel()))
+    stream = names().auth
+    asked = {
+        names().document(API_KEYS, "0" * 12): b"{}",
+        topology.purge_stream(stream): b"",
+        topology.delete_message(stream): b'{"seq": 1}',
+        topology.create_consumer(stream, "mine"): b"{}",
+        administration.update_stream(stream): b"{}",
+        administration.delete_stream(stream): b"",
+        administration.create_stream("mine"): b'{"name": "mine", "subjects": ["mine"]}',
+        administration.snapshot_stream(stream): b'{"deliver_subject": "mine"}',
+        administration.restore_stream(stream): b"{}",
+    }
+    await all_denied(server, role, asked)
+    assert await Keyring(admin).list() == [key]
+
+
+async def all_denied(server: NatsServer, role: str, asked: Mapping[str, bytes]) -> None:
+    """The server refuses each of the messages."""
+    heard: list[str] = []
+
+    async def erred(error: Exception) -> None:
+        heard.append(str(error))
+
+    async def all_heard() -> bool:
+        return len(heard) == len(asked)
+
+    client = await nats.connect(
+        server.url, user=role, password=role, inbox_prefix=f"_INBOX_{role}".encode(), error_cb=erred
+    )
+    for subject, body in asked.items():
+        await client.publish(subject, body, reply=client.new_inbox())
+    await until(all_heard)
+    await client.close()
+
+
 async def test_an_inbox_that_is_not_ours_is_told_of(enter: Enter, server: NatsServer, opened: Open) -> None:
     with pytest.raises(StoreError, match="this user may not listen to _inbox"):
         await opened(server.url.replace("//", "//worker:worker@"), connect_timeout=60)
@@ -268,6 +316,7 @@ async def test_an_admin_copies_a_store_brings_it_back_and_looks_at_its_servers_a
     admin = await opened(address("admin"))
     async with Runs.open(address("gateway")) as runs:
         run = await runs.submit(working, {"n": 1})
+    text, key = await Keyring(admin).create("ops")
     for role in ("viewer", "worker"):
         with pytest.raises(StoreError, match="this user may not"):
             await copying.backup(address(role), tmp_path / role)
@@ -278,6 +327,7 @@ async def test_an_admin_copies_a_store_brings_it_back_and_looks_at_its_servers_a
     await admin.close()  # whoever is at work in a store keeps a reserve in it, and would refill what is restored
     await copying.restore(tmp_path / "backup", address("admin"))
     assert await (await opened(address("viewer"))).get(run.id) is not None
+    assert await Keyring(await opened(address("gateway"))).holder(text) == key
 
 
 @pytest.mark.parametrize("role", sorted(ROLES))

@@ -79,6 +79,7 @@ class Parts:
         self.journals = Journals(self.chain, self.projection.position)
         self.requests = Requests(wire, names, options, clock, chain=self.chain, reserve=self.reserve, kept=requests)
         self.records = Records(wire, names, options, clock)
+        self.auth = Records(wire, names, options, clock, names.auth)
         self.keys = Keys(self.chain, self.records, names, clock)
         self.logs = Logs(wire, names)
         self.workers = Workers(wire, names, self.records, self.reserve)

@@ -39,11 +39,11 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 def viewer(names: Topology, inbox: str) -> Permissions:
-    """Sees runs, journals, logs, workers and dead letters; changes nothing."""
+    """Sees runs, journals, logs, workers and dead letters, but no API keys; changes nothing."""
     followed = (names.journal, names.state)
     reads = [
         *(topology.stream_info(stream) for stream in names.streams()),
-        *(topology.direct_get(stream) for stream in names.streams()),
+        *(topology.direct_get(stream) for stream in names.streams() if stream != names.auth),
         *(topology.leader_get(stream) for stream in (*followed, names.blobs, names.objects, names.history)),
         *(topology.create_consumer(stream, ANY) for stream in followed),
         *(topology.next_messages(stream, ANY) for stream in followed),
@@ -53,8 +53,13 @@ def viewer(names: Topology, inbox: str) -> Permissions:
 
 
 def gateway(names: Topology, inbox: str) -> Permissions:
-    """Sees everything, submits runs, asks for their cancelling and resuming, purges them, and takes in wheels."""
+    """Sees everything, submits runs, asks for their cancelling and resuming, purges them, and takes in wheels.
+
+    It reads API keys, and makes none.
+    """
     writes = [
+        topology.direct_get(names.auth),
+        topology.leader_get(names.auth),
         names.number,
         names.all_chains,
         names.all_requests,
@@ -77,7 +82,7 @@ def gateway(names: Topology, inbox: str) -> Permissions:
 
 
 def worker(names: Topology, inbox: str) -> Permissions:
-    """Sees everything, takes tickets, claims runs, and writes what becomes of them; it submits none, and no wheels."""
+    """Sees what a viewer sees, takes tickets, claims runs, writes their outcomes; submits neither runs nor wheels."""
     writes = [
         names.all_chains,
         names.all_tickets,

@@ -11,6 +11,7 @@ import msgspec
 from tsuzuki import facts as f
 from tsuzuki.backends import (
     ALWAYS,
+    API_KEYS,
     NO_FINGERPRINTS,
     Check,
     Claim,
@@ -29,6 +30,7 @@ from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.frames import Tip
 from tsuzuki.backends.nats.parts import Parts
 from tsuzuki.backends.nats.pen import Pens
+from tsuzuki.backends.nats.records import Records
 from tsuzuki.backends.nats.servertime import ServerTime
 from tsuzuki.backends.nats.topology import last_token, unescaped
 from tsuzuki.backends.nats.wire import Wire
@@ -282,17 +284,20 @@ class NatsBackend:
 
     async def record(self, kind: str, name: str) -> bytes | None:
         with self._faults():
-            found = await self._parts.records.all(self._parts.topology.document(kind, name))
+            found = await self._records_of(kind).all(self._parts.topology.document(kind, name))
         return found[0][1] if found else None
 
     async def records(self, kind: str) -> list[tuple[str, bytes]]:
         with self._faults():
-            found = await self._parts.records.all(self._parts.topology.documents(kind))
+            found = await self._records_of(kind).all(self._parts.topology.documents(kind))
         return sorted((unescaped(last_token(subject)), body) for subject, body in found)
 
     async def drop_record(self, kind: str, name: str) -> bool:
         with self._faults():
-            return await self._parts.records.drop(self._parts.topology.document(kind, name))
+            return await self._records_of(kind).drop(self._parts.topology.document(kind, name))
+
+    def _records_of(self, kind: str) -> Records:
+        return self._parts.auth if kind == API_KEYS else self._parts.records
 
     # Blobs
 

@@ -10,6 +10,7 @@
 | dlq | dead letters, which outlive their runs | `P.dlq.RUN` |
 | objects | an Object Store bucket: wheels in pieces, a record of each | `$O.P_wheels.C.NUID`, `$O.P_wheels.M.NAME` |
 | history | a key-value bucket: who brought wheels, forgotten after a time | `$KV.P_wheel_history.KEY` |
+| auth | a key-value bucket: API keys, which only admins write | `$KV.P_auth.ID` |
 | numbers | one message; its sequence is the last number given to a run | `P.n` |
 
 `P.work`, `P.dlq`, the stream of dead letters (`TSUZUKI_DLQ`) and the buckets may be called otherwise (`work_prefix`,
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from tsuzuki.backends import API_KEYS
 from tsuzuki.backends.nats.options import Options
 from tsuzuki.errors import BadUsage
 
@@ -92,6 +94,8 @@ class Topology:
         self._history = options.wheel_history_bucket or f"{prefix}_wheel_history"
         self.history = f"KV_{self._history}"
         self.all_events = f"$KV.{self._history}.*"
+        self._auth = f"{prefix}_auth"
+        self.auth = f"KV_{self._auth}"
         self.number = f"{prefix}.n"
         self.all_chains = f"{prefix}.j.*"
         self.all_letters = f"{self._letters}.*"
@@ -178,11 +182,14 @@ class Topology:
 
     def document(self, kind: str, name: str) -> str:
         """A document of the whole store."""
-        return f"$KV.{self.bucket}.doc.{_escaped(kind)}.{_escaped(name)}"
+        return f"{self._documents(kind)}.{_escaped(name)}"
 
     def documents(self, kind: str) -> str:
         """All documents of a kind."""
-        return f"$KV.{self.bucket}.doc.{_escaped(kind)}.*"
+        return f"{self._documents(kind)}.*"
+
+    def _documents(self, kind: str) -> str:
+        return f"$KV.{self._auth}" if kind == API_KEYS else f"$KV.{self.bucket}.doc.{_escaped(kind)}"
 
     def progress(self, run_id: str) -> str:
         """The record of how far the steps of a run are."""
@@ -253,6 +260,7 @@ class Topology:
                 "discard": "new",
                 "max_age": options.wheel_history_ttl * NANO,
             },
+            self.auth: {"subjects": [f"$KV.{self._auth}.>"], **bucket, "discard": "new"},
             self.numbers: {"subjects": [self.number], "max_msgs": 1, "discard": "old"},
         }
         return {name: {**self._common(name), **settings} for name, settings in wanted.items()}

@@ -20,7 +20,8 @@ from tsuzuki.backends.nats import administration, options
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.errors import BadUsage, Conflict, StoreUnavailable, TsuzukiError
-from tsuzuki.servers.place import SYSTEM_USER, Place, Told
+from tsuzuki.servers.configuration import SYSTEM_USER, Identity, Told
+from tsuzuki.servers.place import Place
 from tsuzuki.servers.process import monitor
 
 LARGEST: Final = 64 * 1024
@@ -34,9 +35,9 @@ _LEAST: Final = 2
 class Controller:
     """Answers for the cluster of the server in a folder."""
 
-    def __init__(self, place: Place, user: str, password: str) -> None:
+    def __init__(self, place: Place, identity: Identity) -> None:
         self._place, self._told = place, place.expected()
-        self._key = base64.b64encode(f"{user}:{password}".encode()).decode() if user else ""
+        self._key = _basic(identity) if identity.user else ""
         place.system_password()  # a server that is alone has none, and nothing to be left
 
     def serve(self, host: str, port: int, tell: Callable[[str], None]) -> None:
@@ -48,7 +49,7 @@ class Controller:
 
     def knows(self, authorization: str) -> bool:
         """Tells whether somebody may ask."""
-        return not self._key or hmac.compare_digest(authorization, f"Basic {self._key}")
+        return not self._key or hmac.compare_digest(authorization.encode(), self._key.encode())
 
     def servers(self) -> dict[str, Any]:
         """Names the servers of the cluster, and who leads."""
@@ -157,14 +158,18 @@ class Unreachable(StoreUnavailable):
     """The controller cannot be reached."""
 
 
-def ask_to_leave(url: str, server: str, user: str, password: str) -> dict[str, Any]:
+def _basic(identity: Identity) -> str:
+    return "Basic " + base64.b64encode(f"{identity.user}:{identity.password}".encode()).decode()
+
+
+def ask_to_leave(url: str, server: str, identity: Identity) -> dict[str, Any]:
     """Asks a controller to take a server out of its cluster."""
     there = urlsplit(url)
     if there.scheme != "http" or not there.hostname:
         raise BadUsage(f"{url!r} is no address of a controller; use http://HOST:PORT")
     headers = {"Content-Type": "application/json"}
-    if user:
-        headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+    if identity.user:
+        headers["Authorization"] = _basic(identity)
     connection = http.client.HTTPConnection(there.hostname, there.port or 80, timeout=PATIENCE)
     try:
         connection.request("POST", "/leave", json.dumps({"server": server}), headers)

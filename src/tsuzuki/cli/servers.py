@@ -1,6 +1,7 @@
 """The commands that start and end NATS servers: up, join, service, controller, leave, down."""
 
 import functools
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +15,32 @@ from tsuzuki.cli.render import ourselves
 from tsuzuki.cli.store import debug_option
 from tsuzuki.errors import BadUsage
 from tsuzuki.servers import process, unit
-from tsuzuki.servers.place import PID_FILE, Place, Told
+from tsuzuki.servers.configuration import Identity, Told
+from tsuzuki.servers.place import PID_FILE, Place
 
 _PORT: Final = click.IntRange(1, 65535)
+_AUTH: Final = click.Choice(("password", "settings", "none"))
+_SYNC: Final = click.Choice(("always", "lazy"))
+_FILE: Final = click.Path(exists=True, dir_okay=False, resolve_path=True)
+_SIZE: Final = re.compile(r"(\d+) ?([KMGT]?)i?B?", re.IGNORECASE)
+_ROUTE_TLS: Final = ("--cluster-tls-cert", "--cluster-tls-key", "--cluster-tls-ca")
 _ENOUGH: Final = 3
 """From so many servers on a cluster stands losses, and a store should be kept on three of them."""
+
+
+class _Size(click.ParamType[int]):
+    """A number of bytes, with or without a unit."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = _SIZE.fullmatch(str(value))
+        if not match:
+            self.fail(f"{value!r} is no size; use a number of bytes, or one with KB, MB, GB or TB", param, ctx)
+        return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+SIZE: Final = _Size()
 
 
 def _place(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Place:
@@ -43,7 +65,14 @@ def _server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--http-port", type=_PORT, help="For those who look at it from this machine [default: 8222].")
     @click.option("--cluster-port", type=_PORT, help="For the other servers of its cluster [default: 6222].")
     @click.option("--name", help="Its name in the cluster [default: its address].")
-    @click.option("--settings", "more", type=click.File(), help="More settings for the server, for example TLS.")
+    @click.option("--settings", "more", type=click.File(), help="More settings for the server, kept in its folder.")
+    @click.option("--auth", type=_AUTH, help="Who decides who may connect [default: as before, or as is set].")
+    @click.option("--sync", type=_SYNC, help="Sync every write, or now and then [default: always; in clusters lazy].")
+    @click.option("--max-file-store", type=SIZE, help="How much of the disk its streams may take, such as 50GB.")
+    @click.option("--max-memory-store", type=SIZE, help="How much memory streams in memory may take.")
+    @click.option("--cluster-tls-cert", type=_FILE, help="Encrypt between servers: the certificate of this one.")
+    @click.option("--cluster-tls-key", type=_FILE, help="Its key.")
+    @click.option("--cluster-tls-ca", type=_FILE, help="The authority that has signed the certificates of all of them.")
     @click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(1), help="How long it may take.")
     @click.option("--allow-unauthenticated", is_flag=True, help="Let other machines in without a password.")
     @PLACE
@@ -85,26 +114,41 @@ def join(*, others: tuple[str, ...], cluster: str, **given: Any) -> int:
 
 
 def _started(
-    said: dict[str, Any], *, place: Place, more: Any, timeout: float, allow_unauthenticated: bool, **given: Any
+    said: dict[str, Any],
+    *,
+    place: Place,
+    more: Any,
+    auth: str | None,
+    timeout: float,
+    allow_unauthenticated: bool,
+    **given: Any,
 ) -> int:
     before = place.told()
     told = replace(before or Told(), **{name: value for name, value in {**said, **given}.items() if value is not None})
     if (pid := process.running(place)) is not None:
         click.echo(f"{(before or told).called} runs already: {(before or told).url} (process {pid}, {place.folder})")
         return 0
-    user, password = _identity()
-    if told.public and not user and not allow_unauthenticated:
+    decided, identity = place.authentication(auth, _identity())
+    told = replace(told, auth=decided or ("none" if allow_unauthenticated else ""))
+    _refuse_halves(told)
+    if told.public and (not told.auth or (told.auth == "settings" and told.cluster and not identity.user)):
         raise BadUsage(
             f"on {told.host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and "
             "where it is used, or say --allow-unauthenticated"
         )
     process.refuse_taken(told)
-    place.furnish(told, user, password, more.read() if more else "")
+    place.furnish(told, identity, more.read() if more else None)
     pid = process.start(place, told, timeout)
     click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
     for line in next_steps(told, place):
         click.echo(line)
     return 0
+
+
+def _refuse_halves(told: Told) -> None:
+    """Refuse what works only together with something that was not said."""
+    if told.route_tls and not (len(told.route_tls) == len(_ROUTE_TLS) and told.cluster):
+        raise BadUsage(f"routes of a cluster are encrypted with all of {', '.join(_ROUTE_TLS)} and --cluster; say all")
 
 
 def next_steps(told: Told, place: Place) -> list[str]:
@@ -137,9 +181,8 @@ def _address(told: Told, size: int) -> str:
     return f"nats://{','.join(known)}?replicas=3" if len(known) == size else f"{told.url}?replicas=3"
 
 
-def _identity() -> tuple[str, str]:
-    given = settings.nats_credentials()
-    return given.get("user", ""), given.get("password", "")
+def _identity() -> Identity:
+    return Identity.of(settings.nats_credentials())
 
 
 @click.command(short_help="Write a systemd unit for the server of this machine.")
@@ -190,13 +233,15 @@ def start(*, host: str, port: int, allow_unauthenticated: bool, place: Place) ->
     """  # noqa: D301 - click reads \b as: keep these lines
     from tsuzuki.servers.controller import Controller  # noqa: PLC0415 - an optional extra
 
-    user, password = _identity()
-    if Told(host=host).public and not user and not allow_unauthenticated:
+    identity = _identity()
+    if not identity.user:
+        identity = place.identity()
+    if Told(host=host).public and not identity.user and not allow_unauthenticated:
         raise BadUsage(
             f"on {host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and there, "
             "or say --allow-unauthenticated"
         )
-    Controller(place, user, password).serve(host, port, lambda text: click.echo(text, err=True))
+    Controller(place, identity).serve(host, port, lambda text: click.echo(text, err=True))
     return 0
 
 
@@ -223,7 +268,7 @@ def leave(*, url: str | None, name: str | None, confirm: bool, stop_anyway: bool
     if not confirm:
         raise BadUsage(f"this takes {server} out of its cluster for good; say --confirm")
     try:
-        told = ask_to_leave(url, server, *_identity())
+        told = ask_to_leave(url, server, _identity() if _identity().user else place.identity())
     except Unreachable as error:
         if not stop_anyway:
             raise

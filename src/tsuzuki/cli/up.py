@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from tsuzuki import settings
 from tsuzuki.cli.params import words_of
@@ -26,8 +27,10 @@ from tsuzuki.interrupts import hears_of_a_lost_terminal
 from tsuzuki.lifecycle import Run
 from tsuzuki.listening import bound, refuse_open_door
 from tsuzuki.processes import Child, Program, tsuzuki
+from tsuzuki.servers.configuration import Identity, Told
 from tsuzuki.servers.fullness import Fullness
-from tsuzuki.servers.place import Place, Told, program
+from tsuzuki.servers.place import Place, program
+from tsuzuki.servers.process import refuse_differences
 
 PATIENCE: Final = 60.0
 """How long the parts may take to answer for the first time (seconds)."""
@@ -152,15 +155,15 @@ async def _up(parts: Parts, nats: Told | None) -> int:
     _heed_signals(parts, stopping)
     refuse_open_door(parts.host, auth=settings.gateway().get("auth", False), allowed=parts.allow_unauthenticated)
     parts.port = parts.port or _free_port(parts.host)
-    async with _server(parts, nats):
-        if nats is not None:
-            await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping)
+    async with _server(parts, nats) as place:
+        if place and await _answers(parts.store.url.removeprefix("nats://"), b"", b"INFO", stopping):
+            await asyncio.to_thread(refuse_differences, place, place.expected())
         bound(parts.host, parts.port).close()  # in one line, instead of starting a gateway again and again
         _make_children(parts, stopping)
         async with _kept(parts.children):
-            place = parts.server.removeprefix("http://")
-            question = f"GET /health HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode()
-            if await _answers(place, question, b"200", stopping):
+            address = parts.server.removeprefix("http://")
+            question = f"GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode()
+            if await _answers(address, question, b"200", stopping):
                 _tell(parts)
             await stopping.wait()
             if not parts.refused:
@@ -203,18 +206,18 @@ def _make_children(parts: Parts, stopping: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _server(parts: Parts, told: Told | None) -> AsyncIterator[None]:
+async def _server(parts: Parts, told: Told | None) -> AsyncIterator[Place | None]:
     """Keeps the NATS server alive meanwhile, where one is wanted, and able to write."""
     if told is None:
-        yield
+        yield None
         return
     place = _furnished(parts, told)
-    command = [program(), "--config", str(place.config), "--log", str(place.log)]
+    command = [program(), "--config", str(place.config)]
     child = Child(Program("nats-server", command, ours=False), say, CLOCK.monotonic)
     async with _kept([child]):
         watch = asyncio.create_task(_kept_writing(child, Fullness(place), place))
         try:
-            yield
+            yield place
         finally:
             watch.cancel()
 
@@ -295,14 +298,21 @@ def _tell(parts: Parts) -> None:
 
 def _furnished(parts: Parts, told: Told) -> Place:
     """Makes the folder of the NATS server, in the data directory; the parts then speak to it."""
-    given = settings.nats_credentials()
-    user, password = given.get("user", ""), given.get("password", "")
-    if told.public and not user and not parts.allow_unauthenticated:
+    place = Place((parts.store.file or settings.data_dir() / "tsuzuki.db").parent / "nats")
+    given = Identity.of(settings.nats_credentials())
+    auth, identity = place.authentication(None, given)
+    if auth == "password" and identity != given:
+        raise BadUsage(
+            f"the server in {place.folder} asks for a user and a password: set TSUZUKI_NATS_USER and "
+            "TSUZUKI_NATS_PASSWORD, or drop them with `tsuzuki nats up --auth none`"
+        )
+    before = place.told() or told
+    told = replace(before, host=told.host, port=told.port, http_port=told.http_port, cluster="", routes=(), auth=auth)
+    if told.public and not told.auth and not parts.allow_unauthenticated:
         raise BadUsage(f"on {told.host} other machines reach NATS: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
     bound(told.host, told.port, "--nats-port", host_option="--nats-listen-host").close()
     bound("127.0.0.1", told.http_port, "--nats-http-port").close()
-    place = Place((parts.store.file or settings.data_dir() / "tsuzuki.db").parent / "nats")
-    place.furnish(told, user, password)
+    place.furnish(told, identity)
     parts.store = Store(told.url, ("--data-dir", str(settings.data_dir()), "--backend", told.url))
     return place
 

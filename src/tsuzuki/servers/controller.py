@@ -1,14 +1,20 @@
 """The controller of a cluster: somebody who stays, and takes out a server that leaves.
 
 Only the system account may do that, and its password does not leave the folder of the server that the controller
-stands beside. It is asked over HTTP: `GET /servers`, `POST /leave {"server": NAME}`.
+stands beside. It is asked over HTTP: `GET /servers`, `POST /leave {"server": NAME}`, by commands and never by web
+pages: what a browser sends for a page has an Origin, a foreign Host or another content type, and is refused.
 """
 
 import asyncio
 import base64
+import contextlib
 import hmac
 import http.client
+import ipaddress
 import json
+import platform
+import socket
+import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -20,12 +26,15 @@ from tsuzuki.backends.nats import administration, options
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.wire import Wire
 from tsuzuki.errors import BadUsage, Conflict, StoreUnavailable, TsuzukiError
-from tsuzuki.servers.place import SYSTEM_USER, Place, Told
+from tsuzuki.servers.configuration import SYSTEM_USER, Identity, Told
+from tsuzuki.servers.place import Place
 from tsuzuki.servers.process import monitor
 
 LARGEST: Final = 64 * 1024
 """A question has no more bytes."""
 PATIENCE: Final = 30.0
+READ_TIMEOUT_S = 10.0
+"""How long a question may take to arrive as a whole."""
 _OK: Final = 200
 _LEAST: Final = 2
 """So many servers must be left: with one, a cluster cannot agree on anything."""
@@ -34,21 +43,21 @@ _LEAST: Final = 2
 class Controller:
     """Answers for the cluster of the server in a folder."""
 
-    def __init__(self, place: Place, user: str, password: str) -> None:
+    def __init__(self, place: Place, identity: Identity) -> None:
         self._place, self._told = place, place.expected()
-        self._key = base64.b64encode(f"{user}:{password}".encode()).decode() if user else ""
+        self._key = _basic(identity) if identity.user else ""
         place.system_password()  # a server that is alone has none, and nothing to be left
 
     def serve(self, host: str, port: int, tell: Callable[[str], None]) -> None:
         """Answers until it is told to stop."""
-        answering = type("Answering", (_Answering,), {"controller": self})
+        answering = type("Answering", (_Answering,), {"controller": self, "listens_on": host})
         with ThreadingHTTPServer((host, port), answering) as server:
             tell(f"the controller of {self._told.cluster} answers on http://{host}:{server.server_address[1]}")
             server.serve_forever()
 
     def knows(self, authorization: str) -> bool:
         """Tells whether somebody may ask."""
-        return not self._key or hmac.compare_digest(authorization, f"Basic {self._key}")
+        return not self._key or hmac.compare_digest(authorization.encode(), self._key.encode())
 
     def servers(self) -> dict[str, Any]:
         """Names the servers of the cluster, and who leads."""
@@ -96,9 +105,28 @@ class _Answering(BaseHTTPRequestHandler):
     """One question and its answer."""
 
     controller: Controller
+    listens_on = ""
+
+    def setup(self) -> None:
+        """Begin to read; a connection that has not sent its question in time is cut."""
+        super().setup()
+        self._deadline = threading.Timer(READ_TIMEOUT_S, self._cut)
+        self._deadline.daemon = True
+        self._deadline.start()
+
+    def finish(self) -> None:
+        """End the connection."""
+        self._deadline.cancel()
+        with contextlib.suppress(OSError):
+            super().finish()
+
+    def _cut(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
         """Tells of the cluster."""
+        self._deadline.cancel()
         if self.path == "/healthz":
             self._answer(_OK, {"status": "ok"})
         elif self._allowed():
@@ -108,17 +136,26 @@ class _Answering(BaseHTTPRequestHandler):
         """Takes a server out."""
         if not self._allowed():
             return
+        if self.headers.get_content_type() != "application/json":
+            self._answer(415, {"error": "the body must be application/json"})
+            return
         size = self.headers.get("Content-Length") or "0"
         if self.path != "/leave" or not size.isdecimal() or int(size) > LARGEST:
             self._tried(self._unknown)
             return
         body = self.rfile.read(int(size))
+        self._deadline.cancel()
         self._tried(lambda: self.controller.leave(_name_in(body)))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gave it
         """Says nothing: the answers tell it."""
 
     def _allowed(self) -> bool:
+        if "Origin" in self.headers or not _is_own(self.headers.get("Host") or "", self.listens_on):
+            self._answer(
+                403, {"error": "web pages may not ask; use tsuzuki nats leave, and the address of the machine"}
+            )
+            return False
         if self.controller.knows(self.headers.get("Authorization") or ""):
             return True
         self._answer(401, {"error": "say who you are: TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD"})
@@ -142,6 +179,22 @@ class _Answering(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
+def _is_own(host: str, listens_on: str) -> bool:
+    """Tell whether a Host header names this machine by an address or its own name.
+
+    Another name may have been bound to our address by whoever owns the name.
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in ("localhost", listens_on.lower()) or name.partition(".")[0] == platform.node().lower().partition(".")[0]:
+        return bool(name)
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(name))
+    return False
+
+
 class _Question(msgspec.Struct):
     server: str
 
@@ -157,14 +210,18 @@ class Unreachable(StoreUnavailable):
     """The controller cannot be reached."""
 
 
-def ask_to_leave(url: str, server: str, user: str, password: str) -> dict[str, Any]:
+def _basic(identity: Identity) -> str:
+    return "Basic " + base64.b64encode(f"{identity.user}:{identity.password}".encode()).decode()
+
+
+def ask_to_leave(url: str, server: str, identity: Identity) -> dict[str, Any]:
     """Asks a controller to take a server out of its cluster."""
     there = urlsplit(url)
     if there.scheme != "http" or not there.hostname:
         raise BadUsage(f"{url!r} is no address of a controller; use http://HOST:PORT")
     headers = {"Content-Type": "application/json"}
-    if user:
-        headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+    if identity.user:
+        headers["Authorization"] = _basic(identity)
     connection = http.client.HTTPConnection(there.hostname, there.port or 80, timeout=PATIENCE)
     try:
         connection.request("POST", "/leave", json.dumps({"server": server}), headers)

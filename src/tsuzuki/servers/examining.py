@@ -5,8 +5,9 @@ from typing import Final
 
 from tsuzuki.backends import Check, amount
 from tsuzuki.backends.nats.streams import OLDEST
+from tsuzuki.servers.configuration import Told
 from tsuzuki.servers.looking import Seen, SeenStream
-from tsuzuki.servers.place import Place, Told
+from tsuzuki.servers.place import Place
 from tsuzuki.servers.process import last_lines, monitor, running
 
 LITTLE_SPACE: Final = 500 << 20
@@ -157,6 +158,8 @@ def _durability(seen: Seen) -> list[Check]:
             "durability",
             ok=synced,
             text="every write is synced to the disk" if synced else "a power cut may cost the last writes",
-            do="" if synced else "set sync_interval: always in its jetstream block, as tsuzuki nats up does",
+            do=""
+            if synced
+            else "start it with tsuzuki nats up --sync always, or set sync_interval: always in its jetstream block",
         )
     ]

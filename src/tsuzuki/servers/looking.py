@@ -12,7 +12,7 @@ from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
 from tsuzuki.backends.nats.streams import present
 from tsuzuki.backends.nats.topology import NANO, Topology
 from tsuzuki.backends.nats.wire import Wire
-from tsuzuki.servers.place import Told
+from tsuzuki.servers.configuration import Told
 from tsuzuki.servers.process import monitor
 
 LOOKS: Final = 20

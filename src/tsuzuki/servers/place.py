@@ -1,10 +1,11 @@
 """The folder of a server: what it was told, its configuration, its files, its log and its pid file."""
 
 import json
-import platform
 import secrets
 import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,45 +13,10 @@ import msgspec
 
 from tsuzuki import extras, privacy, wholefile
 from tsuzuki.errors import BadUsage
-from tsuzuki.listening import is_loopback
+from tsuzuki.servers import configuration
+from tsuzuki.servers.configuration import Identity, Told
 
 PID_FILE: Final = "nats-server.pid"
-_ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
-_WORKING: Final = "TSUZUKI"
-_SYSTEM: Final = "SYSTEM"
-SYSTEM_USER: Final = "system"
-
-
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server was told when it was started; the next start needs to be told nothing."""
-
-    host: str = "127.0.0.1"
-    port: int = 4222
-    http_port: int = 8222
-    name: str = ""
-    cluster: str = ""
-    cluster_port: int = 6222
-    routes: tuple[str, ...] = ()
-
-    @property
-    def called(self) -> str:
-        """The name of the server, which no other of its cluster has."""
-        return self.name or f"{platform.node() if self.host in _ANYWHERE else self.host}-{self.port}"
-
-    @property
-    def reached(self) -> str:
-        """The host under which this machine reaches it."""
-        return "127.0.0.1" if self.host in _ANYWHERE else self.host
-
-    @property
-    def url(self) -> str:
-        """The address of the server."""
-        return f"nats://{_bracketed(self.reached)}:{self.port}"
-
-    @property
-    def public(self) -> bool:
-        """Whether other machines can reach it."""
-        return not is_loopback(self.host)
 
 
 class Place:
@@ -63,6 +29,8 @@ class Place:
         self.pid_file = self.folder / PID_FILE
         self._told = self.folder / "server.json"
         self._password = self.folder / "system.password"
+        self._settings = self.folder / configuration.SETTINGS_FILE
+        self._identity = self.folder / "client.json"
 
     @property
     def used(self) -> bool:
@@ -85,14 +53,74 @@ class Place:
             raise BadUsage(f"there is no server in {self.folder}; start one with `tsuzuki nats up`, or say --dir")
         return told
 
-    def furnish(self, told: Told, user: str, password: str, more: str = "") -> None:
-        """Writes the configuration; only this user may read it."""
+    def furnish(self, told: Told, identity: Identity, settings: str | None = None) -> None:
+        """Write the configuration; only this user may read it. Without `settings` those of the last start stay."""
         self._refuse_another_kind(told)
+        settings = self.settings() if settings is None else settings
+        configuration.refuse_reserved(settings, told)
         privacy.make_folder(self.folder)
         if told.cluster and not self._password.exists():
             _write_private(self._password, secrets.token_urlsafe(24))
-        _write_private(self.config, self._configuration(told, user, password) + more)
+        password = self.system_password() if told.cluster else ""
+        text = configuration.compose(self.folder, told, identity, password, settings)
+        self._refuse_bad_syntax(text, settings)
+        _write_private(self._settings, settings)
+        _write_private(self._identity, msgspec.json.encode(identity).decode())
         _write_private(self._told, json.dumps(msgspec.to_builtins(told), indent=1) + "\n")
+        _write_private(self.config, text)
+
+    def settings(self) -> str:
+        """Return the settings that the operator gave this server; empty if there are none."""
+        return self._settings.read_text(encoding="utf-8") if self._settings.exists() else ""
+
+    def identity(self) -> Identity:
+        """Return the user and the password that this server was told; empty if there are none."""
+        try:
+            return msgspec.json.decode(self._identity.read_bytes(), type=Identity)
+        except FileNotFoundError:
+            return Identity()
+        except (OSError, msgspec.MsgspecError):
+            raise BadUsage(f"{self._identity} cannot be read; name another folder with --dir") from None
+
+    def authentication(self, said: str | None, given: Identity) -> tuple[str, Identity]:
+        """Decide who may connect: as it is said now, otherwise as at the last start.
+
+        A password that was set once is neither dropped nor changed unless `said` asks for it.
+        """
+        before, kept = self.told(), self.identity()
+        auth = said or (before.auth if before else "")
+        if said == "none" or (auth == "none" and not given.user):
+            return "none", Identity()
+        if said == "password" and not (given.user or kept.user):
+            raise BadUsage("--auth password needs TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD; set both")
+        if said:
+            return said, given if given.user else kept
+        if auth == "password" and given.user and given != kept:
+            raise BadUsage(
+                f"the server in {self.folder} was told another user or password than TSUZUKI_NATS_USER and "
+                "TSUZUKI_NATS_PASSWORD name now; unset them to keep it, or say tsuzuki nats up --auth password"
+            )
+        if auth in ("password", "settings"):
+            return auth, kept
+        return ("password", given) if given.user else (auth, Identity())
+
+    def differences(self, told: Told, varz: dict[str, Any]) -> list[str]:
+        """Compare what the running server reports with what it was told."""
+        return configuration.differences(self.folder, told, self.settings(), varz)
+
+    def _refuse_bad_syntax(self, text: str, settings: str) -> None:
+        """Let the server read the configuration before it replaces the one of the last start."""
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix="check-") as beside:
+            trial = Path(beside) / self.config.name
+            _write_private(trial, text)
+            _write_private(trial.with_name(configuration.SETTINGS_FILE), settings)
+            command = [program(), "-t", "--config", str(trial)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our dependency
+            if result.returncode != 0:
+                reason = (
+                    (result.stderr or result.stdout).strip().replace(f"{beside}/", "").removeprefix("nats-server: ")
+                )
+                raise BadUsage(f"nats-server refuses the settings ({reason}); correct the file of --settings")
 
     def _refuse_another_kind(self, told: Told) -> None:
         """A lone server that joins a cluster forgets its streams: the cluster does not know them."""
@@ -112,42 +140,6 @@ class Place:
                 f"the server in {self.folder} is of no cluster ({error.strerror}: {self._password})"
             ) from error
 
-    def _configuration(self, told: Told, user: str, password: str) -> str:
-        # A single server syncs every write, as SQLite does; in a cluster others have it too.
-        stored = {"store_dir": str(self.folder)} | ({} if told.cluster else {"sync_interval": "always"})
-        lines: dict[str, Any] = {
-            "server_name": told.called,
-            "listen": f"{_bracketed(told.host)}:{told.port}",
-            "http": f"127.0.0.1:{told.http_port}",
-            "pid_file": str(self.pid_file),
-            "jetstream": stored,
-        }
-        if told.cluster:
-            lines |= self._clustered(told, user, password)
-        elif user:
-            lines["authorization"] = {"user": user, "password": password}
-        return "".join(f"{name}: {json.dumps(value)}\n" for name, value in lines.items())
-
-    def _clustered(self, told: Told, user: str, password: str) -> dict[str, Any]:
-        working = {"user": user or "tsuzuki", "password": password or "tsuzuki"}
-        system = {"user": SYSTEM_USER, "password": self.system_password()}
-        there = told.routes or (f"{_bracketed(told.reached)}:{told.cluster_port}",)  # JetStream wants one: itself
-        known = f"{user}:{password}@" if user else ""
-        cluster: dict[str, Any] = {
-            "name": told.cluster,
-            "listen": f"{_bracketed(told.host)}:{told.cluster_port}",
-            "routes": [f"nats://{known}{route}" for route in there],
-        }
-        advertised: dict[str, Any] = {}
-        if told.host not in _ANYWHERE:  # otherwise others are told the address from which it happens to connect
-            cluster["advertise"] = cluster["listen"]
-            advertised["client_advertise"] = f"{_bracketed(told.host)}:{told.port}"
-        if user:
-            cluster["authorization"] = {"user": user, "password": password}
-        accounts = {_WORKING: {"jetstream": "enabled", "users": [working]}, _SYSTEM: {"users": [system]}}
-        open_door = {} if user else {"no_auth_user": working["user"]}
-        return {"cluster": cluster, "accounts": accounts, "system_account": _SYSTEM, **open_door, **advertised}
-
 
 def program() -> str:
     """Finds the server: beside this Python, where its wheel puts it, or on the path."""
@@ -160,10 +152,6 @@ def program() -> str:
 
 def _kind(told: Told) -> str:
     return f"of the cluster {told.cluster}" if told.cluster else "that is alone"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -19,7 +19,8 @@ from typing import Any, Final
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.listening import bound
-from tsuzuki.servers.place import Place, Told, program
+from tsuzuki.servers.configuration import Told
+from tsuzuki.servers.place import Place, program
 
 CLOCK: Final = SystemClock()
 _PROCESSES: Final = Path("/proc")
@@ -67,11 +68,18 @@ def start(place: Place, told: Told, seconds: float) -> int:
         )
     try:
         _until_ready(place, told, process, seconds)
+        refuse_differences(place, told)
     except BaseException:
         process.terminate()
         process.wait()
         raise
     return process.pid
+
+
+def refuse_differences(place: Place, told: Told) -> None:
+    """Refuse a server that is not what it was told to be, whatever the reason."""
+    if different := place.differences(told, monitor(told, "varz")):
+        raise BadUsage(f"the server was ended again: {'; '.join(different)}; correct its settings (--settings FILE)")
 
 
 def refuse_taken(told: Told) -> None:
@@ -106,7 +114,7 @@ def _doubt(told: Told) -> str:
 def _ready(told: Told) -> bool:
     """A server is ready when it is healthy; the first of a cluster waits for a second one, and is when it answers."""
     if told.cluster and not told.routes:
-        return _greets(told)
+        return _greets(told) and bool(monitor(told, "varz"))
     return monitor(told, "healthz").get("status") == "ok" and (not told.cluster or bool(leader(told)))
 
 

@@ -17,7 +17,8 @@ from tsuzuki.cli import servers
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run
-from tsuzuki.servers.place import Place, Told
+from tsuzuki.servers.configuration import Told
+from tsuzuki.servers.place import Place
 from tsuzuki.testing import builders as b
 
 pytestmark = pytest.mark.timeout(240)

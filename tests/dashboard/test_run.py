@@ -12,6 +12,13 @@ from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
 from tests.nats_server import NatsServer, free_port
 
+SCROLLBAR = "() => { document.querySelector('.fall-calls').style.borderRight = '15px solid' }"
+"""Takes as much room as a scrollbar does on most machines; a browser without a screen has none."""
+EDGES = """(selector) => [...document.querySelectorAll(selector)].map((element) => {
+  const { left, right } = element.getBoundingClientRect();
+  return [Math.round(left), Math.round(right)];
+})"""
+
 
 @pytest.fixture(scope="session")
 def crawled(scene: Scene) -> int:
@@ -43,6 +50,21 @@ def test_steps_are_a_waterfall_and_a_map_has_a_strip(window: Window, crawled: in
     expect(window.find(".fall-call")).to_have_count(40)
     row.locator("a", has_text="5 failed").click()
     window.is_at("status=failed&step=fetch")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_bars_of_opened_calls_line_up_with_the_time_axis(
+    opened: Open, scene: Scene, crawled: int, width: int
+) -> None:
+    window = opened(scene.url, viewport={"width": width, "height": 900})
+    window.go(f"/runs/{crawled}")
+    window.find('.fall-row[data-task="fetch"]').get_by_role("button").click()
+    expect(window.find(".fall-call")).to_have_count(40)
+    window.page.evaluate(SCROLLBAR)
+    [axis] = window.page.evaluate(EDGES, ".axis")
+    lanes = window.page.evaluate(EDGES, ".fall-lane")
+    assert len(lanes) == 43
+    assert {tuple(edges) for edges in lanes} == {tuple(axis)}
 
 
 def test_the_graph_of_a_yaml_flow_shows_states(window: Window, scene: Scene) -> None:

@@ -30,7 +30,7 @@ from tsuzuki.spending import usage
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
 _ENDS: Final = ("done", "failed", "skipped")
 _PAGE: Final = 200
-_STATUSES: Final = (*Status, render.INTERRUPTED)
+_STATUSES: Final = (*Status, render.WITH_FAILURES, render.INTERRUPTED)
 
 
 # ---------------------------------------------------------------------------------------------------------------- list
@@ -90,10 +90,12 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
 
 async def _fitting(runs: Runs, query: Query, words: frozenset[str], gone: frozenset[str]) -> list[Run]:
     """Gives the rows with one of these statuses; `interrupted` is none that a store knows, so it is looked for here."""
-    known = tuple(status for status in Status if status in words)
+    whole = frozenset(status for status in Status if status in words)
+    known = whole | ({Status.COMPLETED} if render.WITH_FAILURES in words else set())
+    query = msgspec.structs.replace(query, status=tuple(known), failures=Status.COMPLETED in known - whole)
     if render.INTERRUPTED not in words:
-        return [row async for row in pages(runs, msgspec.structs.replace(query, status=known))]
-    rows, wanted = list[Run](), tuple(status for status in Status if status in ACTIVE or status in words)
+        return [row async for row in pages(runs, query)]
+    rows, wanted = list[Run](), tuple(ACTIVE | known)
     every = msgspec.structs.replace(query, status=wanted, private=None if known else True, limit=sys.maxsize)
     async with aclosing(pages(runs, every)) as found:
         async for row in found:
@@ -217,7 +219,7 @@ def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
         return f"{row.status}, waits until {render.local(row.not_before)} in {process_of(waiter)}"
     if interrupted(row, gone):
         return f"{row.status}, interrupted: nobody executes it; `tsuzuki resume {row.number}` goes on"
-    return f"{row.status}" + (f" (executed by {row.holder})" if row.holder else "")
+    return render.status_text(row.status, row.failed) + (f" (executed by {row.holder})" if row.holder else "")
 
 
 # ---------------------------------------------------------------------------------------------------------------- logs

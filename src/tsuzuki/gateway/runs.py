@@ -23,7 +23,7 @@ from tsuzuki.gateway.models import Accepted, BatchAnswer, Removed, RunPage, RunS
 from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplaced, no_word
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
-from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.lifecycle import WITH_FAILURES, Run, RunUpdateResult, Status
 from tsuzuki.outages import for_moments
 from tsuzuki.runs import Runs
 
@@ -54,7 +54,9 @@ Include = Annotated[
         "run all params, however large. Repeatable."
     ),
 ]
-StatusWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [status.value for status in Status]})]
+StatusWord = Annotated[
+    str, WithJsonSchema({"type": "string", "enum": [*(status.value for status in Status), WITH_FAILURES]})
+]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -181,7 +183,11 @@ async def list_runs(
     *,
     session: InSession,
     status: Annotated[
-        list[StatusWord] | None, Query(description="A status of runs, whatever its case; may be repeated.")
+        list[StatusWord] | None,
+        Query(
+            description="A status of runs, whatever its case; may be repeated. "
+            f"`{WITH_FAILURES}` finds completed runs with failed items."
+        ),
     ] = None,
     flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
     tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
@@ -214,7 +220,7 @@ async def list_runs(
     rows = await _found(
         session,
         RunQuery(
-            status=_statuses(status),
+            **by_status(status),
             flow=flow or None,
             tag=tag or None,
             label=label or None,
@@ -248,12 +254,14 @@ async def _found(session: Session, query: RunQuery, *, first: bool) -> list[Run]
     return [*(numbered if first else ()), *(row for row in others if row.id not in known)]
 
 
-def _statuses(words: list[str] | None) -> tuple[Status, ...]:
+def by_status(words: list[str] | None) -> dict[str, Any]:
+    """Return the fields of a query that filter runs by the words of `status`."""
     wanted = [word.strip().upper() for text in words or () for word in text.split(",") if word.strip()]
     for word in wanted:
-        if word not in Status.__members__:
-            raise no_word(BadListQuery, "status", word, Status)
-    return tuple(Status(word) for word in wanted)
+        if word not in {*Status.__members__, WITH_FAILURES}:
+            raise no_word(BadListQuery, "status", word, [*Status, WITH_FAILURES])
+    known = dict.fromkeys(Status.COMPLETED if word == WITH_FAILURES else Status(word) for word in wanted)
+    return {"status": tuple(known), "failures": WITH_FAILURES in wanted and Status.COMPLETED not in wanted}
 
 
 async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Sequence[Any]:

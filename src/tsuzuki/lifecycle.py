@@ -50,6 +50,9 @@ class RunUpdateResult(StrEnum):
     ALREADY_TERMINAL = "terminal"
 
 
+WITH_FAILURES: Final = "COMPLETED_WITH_FAILURES"
+"""The word by which lists filter completed runs with failed items; their status is COMPLETED."""
+
 TERMINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 ACTIVE: Final = frozenset(Status) - TERMINAL
 

@@ -44,6 +44,28 @@ def test_the_list_can_be_filtered(terminal: Terminal) -> None:
         assert [row["number"] for row in json.loads(shown.stdout)] == numbers, filters
 
 
+def test_a_completed_run_with_failures_is_shown_and_found_as_one(terminal: Terminal) -> None:
+    terminal.bad("b")
+    terminal.tsuzuki("run", "flows.py:gated")
+    terminal.tsuzuki("run", "flows.py:partly", "-p", 'names=["a","b","c"]', code=6)
+    terminal.tsuzuki("run", "flows.py:strict", "-p", 'names=["b"]', code=5)
+    assert terminal.tsuzuki("list", "--flow", "partly").stdout.split("\n")[1].split()[1:5] == [
+        "partly",
+        "COMPLETED",
+        "2",
+        "1",
+    ]
+    assert "COMPLETED, 1 failed" in terminal.tsuzuki("get", "2").stdout
+    assert terminal.json("get", "2")["status"] == "COMPLETED"
+    for filters, numbers in {
+        "--status completed_with_failures": [2],
+        "--status completed_with_failures --status failed": [3, 2],
+        "--status completed_with_failures --status completed": [2, 1],
+        "--status completed_with_failures --status interrupted": [2],
+    }.items():
+        assert [row["number"] for row in terminal.json("list", *filters.split())] == numbers, filters
+
+
 def test_a_long_list_is_read_page_by_page(terminal: Terminal) -> None:
     script = (
         "import asyncio\nfrom tsuzuki import Runs\n"

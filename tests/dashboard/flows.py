@@ -117,6 +117,11 @@ async def waits(name: str = "gate") -> str:
     return await gate(name)
 
 
+@flow(tag="gpu")
+async def paint() -> None:
+    """Needs a worker with a graphics card."""
+
+
 @task
 async def one(number: int) -> int:
     return number

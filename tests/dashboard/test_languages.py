@@ -19,6 +19,16 @@ from tsuzuki.settings import dashboard_language, effective
 ENTRY = re.compile(r'^  ("[^"]+"): (".*"),$', re.MULTILINE)
 HOLE = re.compile(r"\{(\w+)(?:\|[^}]*)?\}")
 NO_WORDS = {"settings.language.ja", "settings.language.en", "settings.times.utc", "fact.id"}
+COMPETING = {
+    r"キャンセル": "中止",
+    r"フォルダ(?!ー)": "フォルダー",
+    r"アイテム": "項目",
+    r"待機中": "実行待ち",
+    r"やめる": "戻る, or what is ended",
+    r"[ぁ-んァ-ー一-龠] ?wheel\b": "ホイール",
+    r"ワーカー(?:が|は)いません": "ワーカーはありません",
+}
+"""Japanese terms that were used beside another one for the same thing."""
 SCREENS = (
     "/runs",
     "/start",
@@ -86,6 +96,21 @@ def test_every_reason_of_a_dead_letter_has_words() -> None:
     reasons = set(re.findall(r'reason(?:: str)? ?= ?"(\w+)"', said)) | set(re.findall(r'_failed\(.*, "(\w+)"\)', said))
     assert reasons >= {"execution_error", "flow_not_found", "invalid_job", "max_claims"}
     assert {f"reason.{reason}" for reason in reasons} <= words("en").keys()
+
+
+def test_japanese_has_one_word_for_one_thing() -> None:
+    root = Path(__file__).parents[2]
+    pages = [*FOLDER.glob("words/*ja.js"), root / "README.ja.md"]
+    texts = {path: path.read_text(encoding="utf-8") for path in [*pages, *root.glob("src/tsuzuki/apps/**/*.js")]}
+    texts |= {path: path.read_text(encoding="utf-8") for path in root.glob("src/tsuzuki/apps/**/*.py")}
+    competing = {term: [path.name for path, text in texts.items() if re.search(term, text)] for term in COMPETING}
+    assert not {f"{term}, not {COMPETING[term]}": found for term, found in competing.items() if found}
+    counted = [
+        match[0]
+        for path in pages
+        for match in re.finditer(r"[一二三四五六七八九十]+(?:つ|台|行|回|分|秒)", texts[path])
+    ]
+    assert not counted, "numbers are written with digits"
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])

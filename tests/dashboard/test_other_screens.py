@@ -1,7 +1,9 @@
 """Workers, dead letters, metrics, settings, and the doors: keys, other languages, nothing there."""
 
+import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.browsing import Held, Window
@@ -109,6 +111,22 @@ def test_metrics_are_figures_and_charts(window: Window, scene: Scene) -> None:
     assert card == legend != "0"
     window.page.get_by_role("button", name="7 days").click()
     window.page.wait_for_url("**/#/metrics?span=7d")
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_metrics_below_a_second_are_shown_and_no_card_breaks(opened: Open, scene: Scene, language: str) -> None:
+    scene.ended(scene.submit("report", name="short"))
+    window = opened(scene.url, locale=language, viewport={"width": 1440, "height": 900})
+    window.go("/metrics?span=24h")
+    expect(window.find(".chart canvas")).to_have_count(4)
+    took = window.find(".legend").nth(1)
+    expect(took).to_contain_text(re.compile(r"\d ?(ms|ミリ秒)"))
+    lines = "[...document.querySelectorAll('.figure-card dt, .figure-card dd')].map((e) => e.getClientRects().length)"
+    heights = "[...document.querySelectorAll('.figure-card')].map((e) => e.offsetHeight)"
+    tall = "[...document.querySelectorAll('.figure-card dt')].map((e) => e.offsetHeight)"
+    assert set(window.page.evaluate(lines)) == {1}
+    assert len(set(window.page.evaluate(heights))) == len(set(window.page.evaluate(tall))) == 1
+    assert max(window.page.evaluate(tall)) < 30  # one line
 
 
 def test_applications_keep_their_order_whichever_comes_first(window: Window) -> None:

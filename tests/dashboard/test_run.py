@@ -1,16 +1,25 @@
 """One run: its header, its tabs, its actions; live, and live again after the gateway was away."""
 
+import json
 import re
 import signal
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.dashboard.browsing import Window
 from tests.dashboard.conftest import Open
 from tests.dashboard.scenes import Scene
 from tests.nats_server import NatsServer, free_port
+
+SCROLLBAR = "() => { document.querySelector('.fall-calls').style.borderRight = '15px solid' }"
+"""Takes as much room as a scrollbar does on most machines; a browser without a screen has none."""
+EDGES = """(selector) => [...document.querySelectorAll(selector)].map((element) => {
+  const { left, right } = element.getBoundingClientRect();
+  return [Math.round(left), Math.round(right)];
+})"""
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +36,8 @@ def test_the_header_says_what_a_run_is(window: Window, crawled: int) -> None:
     header = window.find(".facts")
     for text in ("Attempt", "Worker", "worker-", "35 done", "5 failed", "docs"):
         expect(header).to_contain_text(text)
-    expect(window.find("h1 .status")).to_have_text("Completed")
+    expect(window.find("h1 .status")).to_have_text("Completed with failures")
+    expect(window.find('[data-task="fetch"] [title]').first).to_have_attribute("title", "Completed with failures")
     window.find(".facts button").click()
     window.until(lambda: len(window.copied) == 36, "the id is copied")
 
@@ -43,6 +53,19 @@ def test_steps_are_a_waterfall_and_a_map_has_a_strip(window: Window, crawled: in
     expect(window.find(".fall-call")).to_have_count(40)
     row.locator("a", has_text="5 failed").click()
     window.is_at("status=failed&step=fetch")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_bars_of_opened_calls_line_up_with_the_time_axis(opened: Open, scene: Scene, crawled: int, width: int) -> None:
+    window = opened(scene.url, viewport={"width": width, "height": 900})
+    window.go(f"/runs/{crawled}")
+    window.find('.fall-row[data-task="fetch"]').get_by_role("button").click()
+    expect(window.find(".fall-call")).to_have_count(40)
+    window.page.evaluate(SCROLLBAR)
+    [axis] = window.page.evaluate(EDGES, ".axis")
+    lanes = window.page.evaluate(EDGES, ".fall-lane")
+    assert len(lanes) == 43
+    assert {tuple(edges) for edges in lanes} == {tuple(axis)}
 
 
 def test_the_graph_of_a_yaml_flow_shows_states(window: Window, scene: Scene) -> None:
@@ -188,20 +211,22 @@ def test_a_run_is_cancelled_resumed_and_deleted(window: Window, scene: Scene) ->
     expect(dialog).to_have_count(0)  # it was asked of a page that is left
     window.page.go_back()
     window.find('[data-act="cancel"]').click()
+    expect(dialog.get_by_role("heading", level=2)).to_have_text(f"Cancel run #{number} of waits?")
+    expect(dialog.locator("h3, .preview")).to_have_count(0)  # of one run there is nothing to list
     expect(dialog.locator("code")).to_have_text(f"tsuzuki cancel {number} --server {scene.url}")
-    dialog.get_by_role("button", name="Cancel 1 run").click()
+    dialog.get_by_role("button", name="Cancel run").click()
     expect(window.find("h1 .status")).to_have_text("Cancelled")
     expect(window.find("[data-cut]")).to_contain_text("1 interrupted")
     window.find('[data-act="resume"]').click()
     dialog.get_by_label("Also try again what failed").uncheck()
     expect(dialog.locator("code")).to_contain_text(f"tsuzuki resume {number} --keep-failed")
-    dialog.get_by_role("button", name="Resume 1 run").click()
+    dialog.get_by_role("button", name="Resume run").click()
     expect(window.find("h1 .status")).to_have_text("Running")
     scene.open_gate("acts")
     expect(window.find("h1 .status")).to_have_text("Completed")
     window.find('[data-act="remove"]').click()
     expect(dialog.locator("code")).to_have_text(f"tsuzuki delete {number} --yes --server {scene.url}")
-    dialog.get_by_role("button", name="Delete 1 run").click()
+    dialog.get_by_role("button", name="Delete run").click()
     window.page.wait_for_url("**/#/runs")
     assert scene.client.get(f"/runs/{number}").status_code == 404
 
@@ -214,6 +239,68 @@ def test_failed_items_are_tried_again(window: Window, scene: Scene) -> None:
     window.find("dialog").get_by_role("button", name="Retry 1 item").click()
     expect(window.find(".fact", "Attempt")).to_contain_text("2")
     scene.is_in(number, "COMPLETED")
+
+
+def test_an_unknown_flow_is_told_of_in_a_sentence(window: Window, scene: Scene) -> None:
+    number = scene.submit("misspelt")
+    assert scene.ended(number) == "FAILED"
+    window.go(f"/runs/{number}")
+    expect(window.find(".trouble")).to_contain_text("No worker with the tag default has a flow named misspelt.")
+    expect(window.find(".tab-body")).to_contain_text("The run ended before its first step.")
+    window.go("/runs?flow=misspelt")
+    expect(window.row(number)).to_contain_text("No worker with the tag default has a flow named misspelt.")
+    assert "flow_not_found" not in window.page.inner_text("main")
+
+
+def test_a_long_key_is_cut_in_the_middle(window: Window, scene: Scene) -> None:
+    key = "https://docs.example.com/" + "section/" * 40 + "page-17"
+    number = scene.submit("nasty", texts=[key])
+    scene.ended(number)
+
+    def both_ends_are_seen_in(frame: str) -> None:
+        parts = window.find(f"{frame} .middle > span")
+        expect(parts).to_have_count(2)
+        assert "".join(parts.all_inner_texts()) == key
+        assert parts.first.evaluate("(e) => e.scrollWidth > e.clientWidth")
+        right = "(e) => e.getBoundingClientRect().right"
+        assert parts.last.evaluate(right) <= window.find(frame).first.evaluate(right)
+
+    window.go(f"/runs/{number}")
+    window.find('[data-task="speak"]').get_by_role("button").click()
+    both_ends_are_seen_in(".fall-call .fall-name")
+    window.go(f"/runs/{number}/items?step=speak")
+    both_ends_are_seen_in(".long-space .long-row [role=cell]")
+
+
+def test_a_run_that_waits_says_until_when_and_why_and_can_be_woken(window: Window, scene: Scene) -> None:
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    body = {"flow_name": "report", "params": {"name": "waits"}, "not_before": later.isoformat()}
+    number = scene.post("/runs", body)["number"]
+    waits = {"waiting_reason": "waiting for the approval of Ms Sato", "waiting_until": later.timestamp()}
+
+    def listed(route: Route) -> None:
+        answer = route.fetch()
+        page = answer.json()
+        route.fulfill(response=answer, json={**page, "items": [run | waits for run in page["items"]]})
+
+    def watched(route: Route) -> None:
+        told = json.dumps({"run_id": "", "snapshot": scene.run(number) | waits, "ts": later.timestamp()})
+        route.fulfill(content_type="text/event-stream", body=f"event: snapshot\ndata: {told}\n\n")
+
+    window.page.route("**/runs?*", listed)
+    window.page.route("**/watch?*", watched)
+    window.go(f"/runs?text=%23{number}")
+    expect(window.row(number)).to_contain_text("waiting for the approval of Ms Sato · Resumes in")
+    window.row(number).get_by_role("button", name=f"Run now #{number}").wait_for()
+    window.find(".run-name").click()
+    expect(window.find(".fact", "Resumes")).to_contain_text(re.compile(r"in (59|60) min"))
+    expect(window.find(".fact", "Waits because")).to_contain_text("waiting for the approval of Ms Sato")
+    window.find('[data-act="wake"]').click()
+    expect(window.find("dialog code")).to_have_text(f"tsuzuki resume {number} --server {scene.url}")
+    with window.page.expect_request(lambda request: request.method == "POST") as sent:
+        window.find("dialog").get_by_role("button", name="Run now").click()
+    assert sent.value.url.endswith("/resume")
+    expect(window.find("dialog")).to_have_count(0)
 
 
 def test_what_is_not_there_is_told_of(window: Window, scene: Scene, crawled: int) -> None:
@@ -273,11 +360,11 @@ def test_on_nats_runs_are_listed_followed_and_acted_on(
     window.find(".run-name").click()
     window.sees('.connection[data-link="live"]')
     window.find('[data-act="cancel"]').click()
-    window.find("dialog").get_by_role("button", name="Cancel 1 run").click()
+    window.find("dialog").get_by_role("button", name="Cancel run").click()
     expect(window.find("h1 .status")).to_have_text("Cancelled")
     crawl = scene.submit("crawl", site="nats")
     window.go(f"/runs/{crawl}")
-    expect(window.find("h1 .status")).to_have_text("Completed")
+    expect(window.find("h1 .status")).to_have_text("Completed with failures")
     expect(window.find('.fall-row[data-task="fetch"]')).to_contain_text("40 / 40")
     window.find('[data-tab="items"]').click()
     window.find('[data-item-status="failed"]').click()

@@ -48,6 +48,39 @@ def test_counts_of_states_are_the_way_to_them(window: Window, scene: Scene) -> N
     window.until(lambda: figure.inner_text() == str(scene.get("/overview")["runs"]["FAILED"]), "they are counted")
 
 
+def test_completed_runs_with_failures_are_told_apart_and_filtered(window: Window, scene: Scene) -> None:
+    tags = ["partly"]
+    partly, whole = scene.submit("crawl", tags=tags, site="x", pages=10), scene.submit("report", tags=tags, name="x")
+    failed = scene.submit("nightly", tags=tags)
+    for number in (partly, whole, failed):
+        scene.ended(number)
+    window.go("/runs?label=partly")
+    state = window.row(partly).locator(".status")
+    expect(state).to_have_text("Completed with failures")
+    expect(state).to_have_class(re.compile("tone-warn"))
+    expect(window.row(whole).locator(".status")).to_have_text("Completed")
+    chip = window.find('.states [data-status="COMPLETED_WITH_FAILURES"]')
+    expect(chip.locator("b")).to_have_text("1")
+    expect(window.find('.states [data-status="COMPLETED"] b')).to_have_text("2")
+    expect(window.find('.states [data-status="ALL"] b')).to_have_text("3")
+    chip.click()
+    expect(window.find(".table tbody tr")).to_have_count(1)
+    expect(window.row(partly)).to_be_visible()
+    expect(window.find(".total")).to_have_text("1 of 1 shown")
+    late = scene.submit("crawl", tags=tags, site="late", pages=10)
+    scene.ended(late)
+    expect(window.row(late)).to_be_visible()  # it comes by itself
+
+
+def test_counts_of_states_never_read_zero_or_more(window: Window) -> None:
+    runs = {"PENDING": 0, "RUNNING": 0, "CANCELLING": 0, "COMPLETED": 1000, "FAILED": 0, "CANCELLED": 0}
+    window.page.route("**/runs/counts?*", lambda route: route.fulfill(json={"runs": runs, "at_least": True}))
+    window.go("/runs?flow=many")
+    expect(window.find('.states [data-status="COMPLETED"] b')).to_have_text("1,000+")
+    expect(window.find('.states [data-status="FAILED"] b')).to_have_text("·")
+    assert "0+" not in window.find(".states").inner_text().replace("1,000+", "")
+
+
 def test_filters_are_kept_in_the_address(window: Window, scene: Scene) -> None:
     wanted = scene.submit("report", tags=["blue", "june"], name="wanted")
     other = scene.submit("report", tags=["red"], name="other")
@@ -147,6 +180,23 @@ def test_a_run_is_started_from_a_form_of_its_parameters(window: Window, scene: S
     run = scene.run(number)
     assert run["params"] == {"site": "example", "pages": 5, "mode": "thorough", "skip": ["a", "b c"]}
     assert run["tags"] == ["form", "test"]
+
+
+def test_a_flow_whose_tag_no_worker_serves_says_so_before_it_is_started(window: Window) -> None:
+    window.go("/start")
+    expect(window.find(".flow", "paint")).to_contain_text("no worker for gpu")
+    expect(window.find(".flow", "nightly")).not_to_contain_text("no worker")
+    window.find(".flow", "paint").click()
+    expect(window.find(".card-head .label")).to_have_text("gpu")
+    told = window.find("[data-unserved]")
+    expect(told).to_contain_text("No worker serves the tag gpu.")
+    expect(told.locator("code")).to_contain_text("tsuzuki worker --flows FILE.py --tags gpu")
+    window.page.get_by_text("Routing, labels, key, priority").click()
+    tag = window.page.get_by_label("Tag", exact=True)
+    assert tag.input_value() == "gpu"
+    tag.fill("default")
+    expect(told).to_have_count(0)
+    expect(window.find(".card-head .label")).to_have_text("default")
 
 
 def test_a_key_that_is_held_is_told_of_with_the_run_that_holds_it(window: Window, scene: Scene) -> None:

@@ -32,7 +32,7 @@ def test_a_run_whose_process_was_killed_is_interrupted_and_can_be_resumed(
     expect(window.find("[data-standing] code")).to_contain_text(f"tsuzuki resume {number}")
     assert scene.run(number)["interrupted"]
     window.find('[data-act="resume"]').click()
-    button = window.find("dialog").get_by_role("button", name="Resume 1 run")
+    button = window.find("dialog").get_by_role("button", name="Resume run")
     button.click()
     window.sees("dialog .notice .detail")  # nobody is there to take it
     scene.room.worker()

@@ -268,6 +268,28 @@ async def test_lists_have_two_shapes(house: House) -> None:
     assert (await house.get("/runs", include="full"))[0]["task_records"] == {}
 
 
+async def test_completed_runs_with_failures_are_listed_and_counted(house: House) -> None:
+    await house.work()
+    whole, partly = await house.submit("sums"), await house.submit("many", tags=["red"])
+    failed = await house.submit("fails")
+    await house.ended(whole)
+    await house.ended(partly)
+    await house.ended(failed, "FAILED")
+
+    async def found(**query: Any) -> set[str]:
+        return {run["run_id"] for run in await house.get("/runs", **query)}
+
+    assert await found(status="completed_with_failures") == {partly}
+    assert await found(status="COMPLETED_WITH_FAILURES,FAILED") == {partly, failed}
+    assert await found(status=["COMPLETED_WITH_FAILURES", "COMPLETED"]) == {whole, partly}
+    assert await found(status="COMPLETED") == {whole, partly}
+    assert (await house.get(f"/runs/{partly}"))["status"] == "COMPLETED"
+    counted = await house.get("/runs/counts", status="COMPLETED_WITH_FAILURES")
+    assert (counted["runs"]["COMPLETED"], counted["runs"]["FAILED"]) == (1, 0)
+    assert (await house.get("/runs/counts", status="COMPLETED_WITH_FAILURES", label="blue"))["runs"]["COMPLETED"] == 0
+    assert (await house.get("/runs/counts"))["runs"]["COMPLETED"] == 2
+
+
 async def test_following_cursors_visits_every_run_once(house: House) -> None:
     ids = {await house.submit("sums") for _ in range(25)}
     seen: list[str] = []

@@ -148,6 +148,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     holder: str | None = None
     spent: bool | None = None
     """Whether they have spent something on models."""
+    failures: bool = False
+    """Of completed runs, only those with failed items."""
     finished_before: str | None = None
     updated_after: float | None = None
     before: tuple[float, str] | None = None

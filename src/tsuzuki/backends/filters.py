@@ -28,6 +28,7 @@ def filters(query: Query) -> dict[str, Any]:
     """Gives what a row is compared with, by the names that SQL has for it; None does not filter."""
     return {
         **{name: getattr(query, name) for name in _COMPARED},
+        "failures": query.failures,
         "prefix": query.id_prefix or None,
         "text": None if query.text is None else query.text.lower(),
         "finished_before": query.finished_before,

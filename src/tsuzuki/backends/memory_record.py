@@ -10,7 +10,7 @@ import msgspec
 from tsuzuki import facts as f
 from tsuzuki.backends import Entry, Line, Mark, Query
 from tsuzuki.backends.bell import Bell
-from tsuzuki.lifecycle import Run
+from tsuzuki.lifecycle import Run, Status
 
 MOST_LINES: Final = 20_000
 """How many log lines a run keeps."""
@@ -83,6 +83,7 @@ def matches(run: Run, query: Query) -> bool:
             for wanted in (getattr(query, name),)
         )
         and (not query.status or run.status in query.status)
+        and (not query.failures or run.status is not Status.COMPLETED or run.failed > 0)
         and (query.spent is None or bool(run.spent) is query.spent)
         and (query.label is None or query.label in run.tags)
         and run.id.startswith(query.id_prefix or "")

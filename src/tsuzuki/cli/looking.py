@@ -29,7 +29,7 @@ from tsuzuki.spending import usage
 _LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "STARTED", "TOOK", "ID")
 _ENDS: Final = ("done", "failed", "skipped")
 _PAGE: Final = 200
-_STATUSES: Final = (*Status, render.INTERRUPTED)
+_STATUSES: Final = (*Status, render.WITH_FAILURES, render.INTERRUPTED)
 
 
 # ---------------------------------------------------------------------------------------------------------------- list
@@ -88,10 +88,12 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
 
 
 async def _fitting(runs: Runs, query: Query, words: frozenset[str]) -> list[Run]:
-    known = msgspec.structs.replace(query, status=tuple(status for status in Status if status in words))
+    whole = frozenset(status for status in Status if status in words)
+    known = whole | ({Status.COMPLETED} if render.WITH_FAILURES in words else set())
+    query = msgspec.structs.replace(query, status=tuple(known), failures=Status.COMPLETED in known - whole)
     if render.INTERRUPTED in words:
-        return await runs.holders.with_interrupted(known)
-    return [row async for row in pages(runs, known)]
+        return await runs.holders.with_interrupted(query)
+    return [row async for row in pages(runs, query)]
 
 
 async def pages(runs: Runs, query: Query) -> AsyncGenerator[Run]:
@@ -208,7 +210,7 @@ def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
         return f"{row.status}, waits until {render.local(row.not_before)} in {process_of(waiter)}"
     if interrupted(row, gone):
         return f"{row.status}, interrupted: nobody executes it; `tsuzuki resume {row.number}` goes on"
-    return f"{row.status}" + (f" (executed by {row.holder})" if row.holder else "")
+    return render.status_text(row.status, row.failed) + (f" (executed by {row.holder})" if row.holder else "")
 
 
 # ---------------------------------------------------------------------------------------------------------------- logs

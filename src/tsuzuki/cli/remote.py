@@ -203,7 +203,8 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     """Gives what people are told of one run."""
     yield "run", f"{snapshot.get('number', '')} ({snapshot['run_id']})"
     yield "flow", snapshot["flow_name"]
-    yield "status", snapshot["status"] + (f" (worker {snapshot['worker_id']})" if snapshot.get("worker_id") else "")
+    status = render.status_text(snapshot["status"], (snapshot.get("counts") or {}).get("failed", 0))
+    yield "status", status + (f" (worker {snapshot['worker_id']})" if snapshot.get("worker_id") else "")
     ways = f"`tsuzuki get {snapshot.get('number', snapshot['run_id'])} --json`"
     params = msgspec.json.encode(snapshot["params"])
     yield "params", render.truncate(render.shown_json(params), len(params), ways)

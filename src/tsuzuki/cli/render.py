@@ -15,7 +15,7 @@ from unicodedata import category
 import click
 import msgspec
 
-from tsuzuki import settings
+from tsuzuki import lifecycle, settings
 from tsuzuki.backends import Line, amount
 from tsuzuki.cli.narrow import columns, squeezed, width_of
 from tsuzuki.holders import interrupted
@@ -27,6 +27,7 @@ NARROW: Final = 100
 """A JSON value that fits into so many columns is shown on one line."""
 _OURS: Final = f'  File "{Path(__file__).parents[1]}{os.sep}'
 INTERRUPTED: Final = "interrupted"
+WITH_FAILURES: Final = lifecycle.WITH_FAILURES.lower()
 """The word for a run that was stopped on the way; no status of the store."""
 _TINY: Final = 0.1
 _SAMPLE: Final = 200
@@ -133,6 +134,11 @@ def took(run: Run) -> str:
 def status_word(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> str:
     """Gives the status of a run for people."""
     return INTERRUPTED if interrupted(run, gone, waited_for) else run.status.value
+
+
+def status_text(status: str, failed: int) -> str:
+    """Return the status of one run, and how many of its items failed if it completed all the same."""
+    return f"{status}, {failed:,} failed" if status == Status.COMPLETED and failed else str(status)
 
 
 def record(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> dict[str, Any]:

@@ -159,6 +159,7 @@ class FlowView(TypedDict):
     name: str
     doc: str
     params: dict[str, Any] | None
+    tag: str
     tags: list[str]
     workers: list[str]
 

@@ -108,6 +108,7 @@ FLOW: Final[dict[str, Any]] = {
     "name": "crawl",
     "doc": "Fetches the pages of a site.",
     "params": {"type": "object", "properties": {"site": {"type": "string"}}, "required": ["site"]},
+    "tag": "default",
     "tags": ["default"],
     "workers": ["worker-1"],
 }

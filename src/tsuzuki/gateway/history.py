@@ -15,8 +15,9 @@ from starlette.responses import Response
 from tsuzuki.backends import Query as RunQuery
 from tsuzuki.gateway import cursors, examples
 from tsuzuki.gateway.answers import answer, problems
+from tsuzuki.gateway.runs import INTERRUPTED, StatusWord, by_status, status_words
 from tsuzuki.gateway.session import InSession, Session
-from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, Status
+from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, Status, stamp
 
 router: Final = APIRouter(tags=["overview"])
 
@@ -64,6 +65,9 @@ class History(BaseModel):
 async def counts(
     *,
     session: InSession,
+    status: Annotated[
+        list[StatusWord] | None, Query(description="Count only runs with one of these statuses, as in a list.")
+    ] = None,
     flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
     tag: Annotated[str | None, Query(max_length=128, description="The tag that routes runs.")] = None,
     label: Annotated[str | None, Query(max_length=256, description="One of a run's `tags`.")] = None,
@@ -75,8 +79,10 @@ async def counts(
         float | None, Query(allow_inf_nan=False, description="Only runs that did not change since (Unix seconds).")
     ] = None,
 ) -> Response:
-    """Counts the runs that fit the same filters as a list, whatever their status."""
+    """Counts the runs that fit the same filters as a list."""
+    words = status_words(status)
     wanted = RunQuery(
+        **by_status(words),
         flow=flow or None,
         tag=tag or None,
         label=label or None,
@@ -87,7 +93,8 @@ async def counts(
         limit=MOST_COUNTED + 1,
         params=False,
     )
-    rows = await session.runs.list(wanted)
+    search = session.runs.holders.with_interrupted if INTERRUPTED in words else session.runs.list
+    rows = await search(wanted)
     found = Counter(row.status.value for row in rows[:MOST_COUNTED])
     counted = {status.value: found.get(status.value, 0) for status in Status}
     return answer({"runs": counted, "at_least": len(rows) > MOST_COUNTED})
@@ -109,7 +116,7 @@ async def history(
         {
             "start": edges[place],
             "ended": _by_status(rows) if ended is None else ended[place],
-            "took": _spread([_between(row.started_at, row.finished_at) for row in rows]),
+            "took": _spread([_took(row) for row in rows]),
             "waited": _spread([_between(row.created_at, row.started_at) for row in rows if row.attempt == 1]),
             "queue_age": ages[place],
         }
@@ -178,6 +185,13 @@ def _moment(at: str | None, otherwise: float = 0.0) -> float:
 def _by_status(rows: Sequence[Run]) -> dict[str, int]:
     counted = Counter(row.status.value for row in rows)
     return {status.value: counted.get(status.value, 0) for status in Status if status in TERMINAL}
+
+
+def _took(row: Run) -> float | None:
+    """Return how long a run took: exactly if its first claim was its last, else in whole seconds."""
+    if row.heartbeat_at is not None and stamp(row.heartbeat_at) == row.started_at:
+        return max(row.updated_at - row.heartbeat_at, 0.0)
+    return _between(row.started_at, row.finished_at)
 
 
 def _between(start: str | None, end: str | None) -> float | None:

@@ -194,6 +194,7 @@ MEANS: Final = {
     "doc": "What the flow does, in its own words.",
     "workers": "The live workers that know it.",
     "FlowView.name": "The name of the flow.",
+    "FlowView.tag": "The tag of its runs that name none.",
     "FlowView.tags": "The tags of the workers that know it.",
     # the rest
     "id": "The id of the dead letter.",

@@ -23,7 +23,7 @@ from tsuzuki.gateway.models import Accepted, BatchAnswer, Removed, RunPage, RunS
 from tsuzuki.gateway.problems import Invalid, answer_of, invalid_fields, misplaced, no_word
 from tsuzuki.gateway.session import InSession, Session
 from tsuzuki.gateway.snapshots import summary
-from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+from tsuzuki.lifecycle import WITH_FAILURES, Run, RunUpdateResult, Status
 from tsuzuki.outages import for_moments
 from tsuzuki.runs import Runs
 
@@ -56,7 +56,7 @@ Include = Annotated[
 ]
 INTERRUPTED: Final = "INTERRUPTED"
 """What `status` may ask for beside the statuses: runs that were stopped on the way and wait to be resumed."""
-STATUS_WORDS: Final = (*(status.value for status in Status), INTERRUPTED)
+STATUS_WORDS: Final = (*(status.value for status in Status), WITH_FAILURES, INTERRUPTED)
 StatusWord = Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATUS_WORDS)})]
 IdempotencyKey = Annotated[
     str | None,
@@ -186,8 +186,8 @@ async def list_runs(
     status: Annotated[
         list[StatusWord] | None,
         Query(
-            description="A status of runs, whatever its case, or `INTERRUPTED`: runs of scripts that were stopped on "
-            "the way and wait to be resumed. May be repeated."
+            description=f"A status of runs, whatever its case; may be repeated. `{WITH_FAILURES}` finds completed runs "
+            f"with failed items, `{INTERRUPTED}` runs of scripts that were stopped on the way and wait to be resumed."
         ),
     ] = None,
     flow: Annotated[str | None, Query(max_length=512, description="The name of a flow.")] = None,
@@ -214,14 +214,14 @@ async def list_runs(
 
     An array; with `updated_after`, `cursor` (even empty) or `workflow_yaml_sha256` a page with a cursor.
     """
-    words, wanted = included(include), _statuses(status)
+    words, wanted = included(include), status_words(status)
     place = cursors.run_place(cursor or "")
     if updated_before is not None and (place is None or place[0] > updated_before):
         place = cursors.until(updated_before)
     rows = await _found(
         session,
         RunQuery(
-            status=tuple(Status(word) for word in wanted if word != INTERRUPTED),
+            **by_status(wanted),
             flow=flow or None,
             tag=tag or None,
             label=label or None,
@@ -257,12 +257,22 @@ async def _found(session: Session, query: RunQuery, *, first: bool, interrupted:
     return [*(numbered if first else ()), *(row for row in others if row.id not in known)]
 
 
-def _statuses(words: list[str] | None) -> list[str]:
+def status_words(words: list[str] | None) -> list[str]:
+    """Return the words of `status` in capitals; refuse one that is none."""
     wanted = [word.strip().upper() for text in words or () for word in text.split(",") if word.strip()]
     for word in wanted:
         if word not in STATUS_WORDS:
             raise no_word(BadListQuery, "status", word, STATUS_WORDS)
     return wanted
+
+
+def by_status(words: list[str]) -> dict[str, Any]:
+    """Return the fields of a query that filter runs by the words of `status`."""
+    stored = [Status.COMPLETED if word == WITH_FAILURES else Status(word) for word in words if word != INTERRUPTED]
+    return {
+        "status": tuple(dict.fromkeys(stored)),
+        "failures": WITH_FAILURES in words and Status.COMPLETED not in words,
+    }
 
 
 async def _shown(session: Session, rows: list[Run], words: frozenset[str]) -> Sequence[Any]:

@@ -72,5 +72,6 @@ class FlowView(BaseModel):
     name: str
     doc: str
     params: Annotated[dict[str, Any] | None, Field(description="The JSON schema of its parameters.")]
+    tag: str
     tags: list[str]
     workers: list[str]

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
+from tsuzuki import settings
 from tsuzuki.backends import WorkerState
 from tsuzuki.crew import ALIVE, SeenWorker
 from tsuzuki.errors import BadWorkersRequest
@@ -109,5 +110,7 @@ async def list_flows(session: InSession) -> Response:
     for name, flow in (await session.gateway.catalogue.flows()).items():
         tags = sorted({tag for worker in flow.workers for tag in worker.tags})
         workers = [worker.id for worker in flow.workers]
-        shown.append({"doc": "", "params": None, **flow.record, "name": name, "tags": tags, "workers": workers})
+        tag = flow.tag or settings.default_tag()
+        known = {"doc": "", "params": None, **flow.record}
+        shown.append({**known, "name": name, "tag": tag, "tags": tags, "workers": workers})
     return answer(shown)

@@ -192,7 +192,7 @@ async def test_a_vault_that_cannot_be_one_is_refused_at_once(house: House, tmp_p
     (tmp_path / "gone-link").symlink_to(tmp_path / "nowhere")
     vault = named.format(file=tmp_path / "file", folder=tmp_path)
     answer = await house.client.post(f"{API}/sessions", json={"export": export(tmp_path, 1), "vault": vault})
-    assert (answer.status_code, "フォルダではありません" in answer.text) == (422, True)
+    assert (answer.status_code, "フォルダーではありません" in answer.text) == (422, True)
     assert await house.get(f"{API}/sessions") == []
 
 

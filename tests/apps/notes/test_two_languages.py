@@ -41,7 +41,7 @@ def not_utf8(folder: Path) -> Path:
 
 
 CASES: list[tuple[Callable[[Path], Path], list[str]]] = [
-    (lambda folder: zipped(folder / "x.zip", {"../evil.json": "[]"}), ["x.zip", "../evil.json", "外のフォルダ"]),
+    (lambda folder: zipped(folder / "x.zip", {"../evil.json": "[]"}), ["x.zip", "../evil.json", "外のフォルダー"]),
     (lambda folder: zipped(folder / "x.zip", {"a\x07b": "[]"}), ["x.zip", r"a\x07b", "不正な名前"]),
     (encrypted, ["x.zip", "conversations.json", "暗号化"]),
     (half_a_zip, ["x.zip", "壊れた ZIP"]),

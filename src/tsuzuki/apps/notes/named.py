@@ -36,7 +36,7 @@ def path_of(text: str) -> Path:
     if not path.is_absolute():
         raise BadUsage(
             both(
-                f"{text!r} は絶対パスではありません。ゲートウェイは別のフォルダで動いている場合があります",
+                f"{text!r} は絶対パスではありません。ゲートウェイは別のフォルダーで動いている場合があります",
                 f"{text!r} is no absolute path: the gateway may be in another folder than you",
             )
         )
@@ -50,7 +50,7 @@ def vault_of(text: str) -> Path:
     if os.path.lexists(there) and not there.is_dir():
         raise BadUsage(
             both(
-                f"{there} はフォルダではありません。ノートを書き込むフォルダを指定してください",
+                f"{there} はフォルダーではありません。ノートを書き込むフォルダーを指定してください",
                 f"{there} is no folder: name one into which the notes go",
             )
         )

@@ -109,7 +109,7 @@ class InTheWay(BadUsage):
 
     def __init__(self, path: Path, error: OSError | None = None) -> None:
         why = "is a folder" if path.is_dir() else f"cannot be opened ({error.strerror})" if error else "is no file"
-        reason = "フォルダです" if path.is_dir() else error.strerror if error else "ファイルではありません"
+        reason = "フォルダーです" if path.is_dir() else error.strerror if error else "ファイルではありません"
         super().__init__(
             both(
                 f"{path} を読み書きできません（{reason}）。別の場所に移すか、権限を直してから、もう一度実行して"

@@ -296,7 +296,7 @@ class Sessions:
         privacy.make_folder(self.root)
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise BadUsage(
-                f"{folder} は空ではありません。--session-dir にはこのセッション専用のフォルダを指定してください / "
+                f"{folder} は空ではありません。--session-dir にはこのセッション専用のフォルダーを指定してください / "
                 f"{folder} is not empty: --session-dir names a folder for this session alone"
             )
         for later in range(_MOST_TRIES):

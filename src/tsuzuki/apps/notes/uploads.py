@@ -34,7 +34,7 @@ class Uploads:
         if not name.strip(". ") or _BAD.search(name) or len(name.encode()) > _LONGEST_NAME:
             raise BadUsage(
                 both(
-                    f"{name[:80]!r} はファイル名として使えません。フォルダを含まない 200 バイト以内の名前にして"
+                    f"{name[:80]!r} はファイル名として使えません。フォルダーを含まない 200 バイト以内の名前にして"
                     "ください",
                     f"{name[:80]!r} is no name of a file: it has no folder in it, and at most 200 bytes",
                 )

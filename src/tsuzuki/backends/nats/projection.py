@@ -333,6 +333,8 @@ class Projection:
             return "list_unclaimed"
         leading = next((name for name in _SELECTIVE if values[name] is not None), None)
         leading = leading or ("spent" if query.spent else None)
+        if leading is None and query.failures and query.status == (Status.COMPLETED,):
+            leading = "failures"
         if leading is None and query.status and self._with_status(query.status) <= FEW:
             leading = "status"
         elif leading is None and query.label is not None:

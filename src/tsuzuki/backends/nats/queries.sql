@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS runs (
     workflow    TEXT    NOT NULL,
     error       TEXT,
     spent       INTEGER NOT NULL,
+    failures    INTEGER NOT NULL,
     row         BLOB    NOT NULL
 );
 CREATE INDEX IF NOT EXISTS runs_held ON runs (holder, updated_at DESC) WHERE holder IS NOT NULL;
@@ -86,7 +87,7 @@ DELETE FROM labels
     WHERE label IN (SELECT value FROM json_each(old.tags)) AND updated_at = old.updated_at AND id = old.id
 
 -- layout: The version of this layout; a file with another one is built anew.
-2
+3
 
 -- layout_found: Tells the layout of a file.
 PRAGMA user_version;
@@ -102,6 +103,7 @@ CREATE INDEX IF NOT EXISTS runs_by_flow_and_tag ON runs (flow, tag, updated_at D
 CREATE INDEX IF NOT EXISTS runs_by_digest ON runs (digest, updated_at DESC) WHERE digest <> '';
 CREATE INDEX IF NOT EXISTS runs_by_key ON runs (key, updated_at DESC) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_by_spent ON runs (updated_at DESC) WHERE spent;
+CREATE INDEX IF NOT EXISTS runs_by_failures ON runs (updated_at DESC) WHERE failures;
 CREATE INDEX IF NOT EXISTS runs_by_workflow ON runs (workflow, updated_at DESC) WHERE workflow <> '';
 COMMIT;
 
@@ -133,11 +135,11 @@ SELECT created, seq, mark, at, latest FROM about;
 UPDATE about SET seq = :seq, mark = :mark, at = :at, latest = max(latest, :latest) WHERE seq <= :seq;
 
 -- put: Sets the row of a run, unless a newer one is known.
-INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
     private = excluded.private, holder = excluded.holder, not_before = excluded.not_before,
     finished_at = excluded.finished_at, updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
-    spent = excluded.spent, row = excluded.row
+    spent = excluded.spent, failures = excluded.failures, row = excluded.row
 WHERE excluded.seq > runs.seq;
 
 -- known: Tells which message of a chain is known, and the status in it.
@@ -213,6 +215,7 @@ INSERT OR REPLACE INTO params VALUES (?, ?);
     AND (:prefix IS NULL OR substr(runs.id, 1, length(:prefix)) = :prefix)
     AND (:workflow IS NULL OR runs.workflow = :workflow)
     AND (:spent IS NULL OR runs.spent = :spent)
+    AND (NOT :failures OR runs.status <> 'COMPLETED' OR runs.failures)
     AND (:text IS NULL OR instr(lower(runs.id), :text) OR instr(lower(runs.flow), :text)
         OR instr(lower(coalesce(runs.error, '')), :text))
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE value = :label))
@@ -263,6 +266,9 @@ SELECT {listed} FROM {joined} WHERE runs.tag = :tag {rest};
 
 -- list_by_spent: Lists runs that have spent something.
 SELECT {listed} FROM {joined} WHERE runs.spent {rest};
+
+-- list_by_failures: Lists completed runs with failed items.
+SELECT {listed} FROM {joined} WHERE runs.failures {rest};
 
 -- list_by_prefix: Lists runs by the beginning of their id.
 SELECT {listed} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};

@@ -58,6 +58,8 @@ def _found(execute: Execute, query: Query, values: dict[str, Any]) -> list[tuple
         return execute(SQL["list_by_workflow"], values).fetchall()
     if query.spent:
         return execute(SQL["list_spent"], values).fetchall()
+    if query.failures and query.status == (Status.COMPLETED,):
+        return execute(SQL["list_with_failures"], values).fetchall()
     if query.digest and execute(SQL["digests"], (query.digest, _FEW + 1)).fetchall()[0][0] <= _FEW:
         return execute(SQL["list_by_digest"], values).fetchall()
     found = execute(SQL["list_held"], values).fetchall()

@@ -253,6 +253,7 @@ ORDER BY heartbeat_at DESC, id;
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
     AND (:workflow IS NULL OR workflow = :workflow)
     AND (:spent IS NULL OR (spent <> '') = :spent)
+    AND (NOT :failures OR status <> 'COMPLETED' OR failed > 0)
     {said}
     AND (:label IS NULL OR EXISTS (SELECT 1 FROM labels WHERE labels.run = runs.number AND labels.label = :label))
 
@@ -310,6 +311,11 @@ SELECT updated_at, number FROM runs INDEXED BY runs_spent
 WHERE spent <> '' AND status IN (SELECT value FROM json_each(:statuses)) {rest}
 ORDER BY updated_at DESC LIMIT :limit;
 
+-- list_with_failures: Lists completed runs with failed items.
+SELECT updated_at, number FROM runs INDEXED BY runs_completed_with_failures
+WHERE status = 'COMPLETED' AND failed > 0 {rest}
+ORDER BY updated_at DESC LIMIT :limit;
+
 -- digests: Counts the runs of one flow with the same params, as far as it matters.
 SELECT count(*) FROM (SELECT 1 FROM runs WHERE digest = ? AND digest <> '' LIMIT ?);
 
@@ -332,6 +338,7 @@ WHERE holder IS NULL AND label = :label AND status IN (SELECT value FROM json_ea
     AND (:prefix IS NULL OR substr(id, 1, length(:prefix)) = :prefix)
     AND (:workflow IS NULL OR workflow = :workflow)
     AND (:spent IS NULL OR (spent <> '') = :spent)
+    AND (NOT :failures OR status <> 'COMPLETED' OR failed > 0)
     {said}
 ORDER BY labels.updated_at DESC LIMIT :limit;
 

@@ -81,6 +81,17 @@ class IndexContract:
         assert await backend.search(Query(status=(Status.PENDING, Status.FAILED))) == [failed, pending]
         assert await backend.search(Query(status=(Status.CANCELLED,))) == []
 
+    async def test_completed_runs_with_failed_items_are_found(self, backend: Backend) -> None:
+        failed, whole = await b.ended(backend, Status.FAILED), await b.claimed(backend)
+        await backend.append(whole, [b.item("a"), b.ending(Status.COMPLETED)])
+        partly = await b.ended(backend, Status.COMPLETED, tags=("blue",), flow="picky")
+        assert await backend.search(Query(status=(Status.COMPLETED,), failures=True)) == [partly]
+        assert await backend.search(Query(status=(Status.COMPLETED, Status.FAILED), failures=True)) == [partly, failed]
+        for more in ({"flow": "picky"}, {"label": "blue"}, {"number": partly.number}):
+            assert await backend.search(Query(status=(Status.COMPLETED,), failures=True, **more)) == [partly]
+        assert await backend.search(Query(status=(Status.COMPLETED,), failures=True, flow="other")) == []
+        assert len(await backend.search(Query(status=(Status.COMPLETED,)))) == 2
+
     async def test_runs_are_found_by_holder(self, backend: Backend) -> None:
         claim = await b.claimed(backend, "w1")
         await b.claimed(backend, "w2")

@@ -65,7 +65,7 @@ export const words = {
     "glossary.said.active": "実行 #{n} が進行中です", "glossary.said.noDocuments": "文書がないため実行できません。先に文書を追加してください。", "glossary.said.noTerms": "用語がないため実行できません。先に用語抽出を実行してください。", "glossary.said.noProvisional": "暫定用語集がないため実行できません。先に定義を実行してください。",
     "glossary.said.reviewCancelled": "レビューを中止しました", "glossary.said.failed": "失敗しました: {why}", "glossary.said.tooLarge": "一度に送れる大きさを超えています。", "glossary.said.noProvider": "プロバイダー {name} はありません。",
     "glossary.document": "文書", "glossary.characters": "文字数", "glossary.added": "追加日時", "glossary.add": "文書を追加", "glossary.adding": "追加しています…",
-    "glossary.drop": "ここに文書をドロップ（.txt / .md、1件 3 MB まで）", "glossary.choose": "ファイルを選択", "glossary.chooseFolder": "フォルダを選択",
+    "glossary.drop": "ここに文書をドロップ（.txt / .md、1件 3 MB まで）", "glossary.choose": "ファイルを選択", "glossary.chooseFolder": "フォルダーを選択",
     "glossary.unread": "あとから追加された文書 {n} 件の用語がまだ抽出されていません。", "glossary.noFiles": "文書はまだありません", "glossary.noFilesText": "文書を追加すると、用語の抽出が自動で始まります。", "glossary.removeFile": "用語と定義は次の実行までそのまま残ります。",
     "glossary.addedFiles": "文書を {n} 件追加しました", "glossary.notLooked": "文書は追加しましたが、用語の抽出はまだ始まっていません:", "glossary.leftOut": "追加しませんでした: {what}", "glossary.leftWhy": "{names}（{why}）",
     "glossary.leftMore": "ほか {n} 件", "glossary.left.noText": "UTF-8 のテキストではありません", "glossary.left.kind": ".txt と .md だけを追加できます", "glossary.left.there": "同じ名前の文書があります", "glossary.left.large": "3 MB を超えています",

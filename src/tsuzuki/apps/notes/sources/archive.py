@@ -158,7 +158,7 @@ def _checked(member: zipfile.ZipInfo, label: str) -> zipfile.ZipInfo:
     name = PurePosixPath(raw.replace("\\", "/"))
     shown = ascii(raw[:60])
     if name.is_absolute() or ".." in name.parts or _DRIVE.match(raw):
-        raise _refused(label, f"{shown} という名前は外のフォルダを指しています", f"the name {shown} leads out of it")
+        raise _refused(label, f"{shown} という名前は外のフォルダーを指しています", f"the name {shown} leads out of it")
     if not raw or len(raw) > LONGEST_NAME or _ABSURD.search(raw):
         raise _refused(label, f"不正な名前 {shown} のファイルがあります", f"it has a file with the absurd name {shown}")
     if stat.S_ISLNK(member.external_attr >> 16):

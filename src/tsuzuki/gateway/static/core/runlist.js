@@ -3,6 +3,7 @@ import { batch, signal } from "./view.js";
 import { Problem, ask } from "./api.js";
 import { paged } from "./place.js";
 import { keep, recall, repeat } from "./live.js";
+import { stateOf } from "./shapes.js";
 
 /** @typedef {import("./types.js").RunSummary} RunSummary */
 /** @typedef {{status: string[], flow: string, tag: string, label: string, text: string, since: number, from: number, to: number}} Filters */
@@ -121,7 +122,7 @@ export class RunList {
   merge(changed) {
     const wanted = new Set(this.filters.status);
     const { to } = this.filters;
-    const fits = (/** @type {Api.RunSummary} */ run) => (!wanted.size || wanted.has(run.status)) && (!to || run.updated_at <= to);
+    const fits = (/** @type {Api.RunSummary} */ run) => (!wanted.size || wanted.has(run.status) || wanted.has(stateOf(run))) && (!to || run.updated_at <= to);
     const stay = this.rows.value.map((run) => {
       const newer = changed.get(run.run_id) ?? run;
       changed.delete(run.run_id);

@@ -6,9 +6,13 @@ import { stringify } from "./exact.js";
 /** @type {import("./types.js").Status[]} */
 export const STATUSES = ["PENDING", "RUNNING", "CANCELLING", "COMPLETED", "FAILED", "CANCELLED"];
 export const ACTIVE = new Set(["PENDING", "RUNNING", "CANCELLING"]);
+/** The filter for completed runs with failed items; their status is COMPLETED. */
+export const WITH_FAILURES = "COMPLETED_WITH_FAILURES";
 
-/** How a run stands, for people: one whose process was stopped is not under way. @param {Api.RunSummary} run */
-export const stateOf = (run) => (run.interrupted ? "INTERRUPTED" : run.status);
+/** The state of a run as people see it: whether its process was stopped, and whether items failed. @param {Api.RunSummary} run */
+export const stateOf = (run) => (run.interrupted ? "INTERRUPTED" : run.status === "COMPLETED" && run.counts.failed > 0 ? WITH_FAILURES : run.status);
+/** Whether a run waits until a time that it chose itself. @param {Api.RunSummary} run */
+export const waits = (run) => run.status === "PENDING" && Boolean(run.waiting_until);
 /** Whether somebody works on a run, so that its time goes on. @param {Api.RunSummary} run */
 export const underWay = (run) => (run.status === "RUNNING" || run.status === "CANCELLING") && !run.interrupted && !run.worker_lost;
 /** When the time of a run stood still; null: it goes on. @param {Api.RunSummary} run */

@@ -54,13 +54,14 @@ export function preciseTime(at) {
 
 /** @param {number} value @param {string} unit @param {number} [digits] */
 const unit = (value, unit, digits = 0) =>
-  number(value, { style: "unit", unit, unitDisplay: language.value === "ja" && unit !== "millisecond" ? "short" : "narrow", maximumFractionDigits: digits, minimumFractionDigits: 0 });
+  number(value, { style: "unit", unit, unitDisplay: language.value === "ja" ? "short" : "narrow", maximumFractionDigits: digits, minimumFractionDigits: 0 });
 
-/** Gives a duration in its two largest units. @param {number|null|undefined} value seconds */
-export function duration(value) {
+/** Return a duration in its two largest units. @param {number|null|undefined} value seconds @param {number|null} [scale] the longest on the same axis: below a minute all have one unit */
+export function duration(value, scale = value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  const length = Math.max(value, 0);
-  if (length === 0) return unit(0, "second");
+  const length = Math.max(value, 0), most = Math.max(scale ?? 0, length);
+  if (length === 0) return unit(0, most > 0 && most < 1 ? "millisecond" : "second");
+  if (length < 1 && most >= 1) return unit(length, "second", 2);
   if (length < 1) return unit(length * 1000, "millisecond", length < 0.01 ? 1 : 0);
   if (length < 60) return unit(length, "second", length < 10 ? 1 : 0);
   const whole = Math.round(length);

@@ -6,7 +6,7 @@ export type Counts = {done: number, failed: number, skipped: number, steps: numb
 
 export type StepProgress = {step: string, name: string, total?: number|null, done?: number, failed?: number, skipped?: number, running?: number, eta?: number|null, text?: string};
 
-export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[], interrupted: boolean, worker_lost: boolean, usage: Usage|null, cost: number|null};
+export type RunSummary = {run_id: string, number: number, flow_name: string, tag: string, tags: string[], tenant_id: string|null, api_key_id: string|null,  status: Status, updated_at: number, heartbeat_at: number, error: string|null, worker_id: string|null, created_at: string,  started_at: string|null, finished_at: string|null, counts: Counts, attempt: number, progress: StepProgress[], interrupted: boolean, worker_lost: boolean, usage: Usage|null, cost: number|null, waiting_reason?: string|null, waiting_until?: string|number|null};
 
 export type Strip = {start: number, width: number, done: number[], failed: number[]};
 
@@ -31,7 +31,7 @@ export type WheelEvent = {event_id: string, occurred_at: number, action: string,
 
 export type Letter = {id: string, timestamp: number, reason: string, error: string|null, run_id: string, number: number, flow_name: string, tag: string, tags: string[], worker_id: string|null, num_delivered: number};
 
-export type FlowView = {name: string, doc: string, params: any, tags: string[], workers: string[]};
+export type FlowView = {name: string, doc: string, params: any, tag: string, tags: string[], workers: string[]};
 
 export type Glance = {runs: Record<Status, number>, at_least: boolean, workers_alive: number, dead_letters: number, queue_age: number, tenant: string|null, now: number};
 

@@ -3,14 +3,14 @@ import { html, signal, useEffect, useState } from "../core/view.js";
 import { Problem, ask } from "../core/api.js";
 import { commands } from "../core/commands.js";
 import { place } from "../core/router.js";
-import { cancellable, removable, resumable, stateOf } from "../core/shapes.js";
+import { cancellable, removable, resumable, stateOf, waits } from "../core/shapes.js";
 import { number, t } from "../core/words.js";
 import { CommandLine, Copy } from "./command.js";
 import { Confirm, tell } from "./dialog.js";
 import { Bar } from "./progress.js";
 import { Status } from "./status.js";
 
-/** @typedef {"cancel"|"resume"|"remove"} Verb */
+/** @typedef {"cancel"|"resume"|"wake"|"remove"} Verb */
 
 const AT_ONCE = 6; // requests under way at a time
 const LISTED = 12;
@@ -26,6 +26,11 @@ const VERBS = {
     may: resumable,
     command: (run, how) => commands.resume(run.number, how.failed),
     send: (run, how) => ask(`/runs/${run.run_id}/resume`, { method: "POST", body: { failed: how.failed } }),
+  },
+  wake: {
+    may: waits,
+    command: (run) => commands.resume(run.number),
+    send: (run) => ask(`/runs/${run.run_id}/resume`, { method: "POST", body: {} }),
   },
   remove: {
     may: removable,
@@ -72,12 +77,13 @@ function Preview({ verb, runs, done, close }) {
     }
   };
   const items = retries(verb, fit);
-  const title = items ? t("retry.title", { n: items }) : t(`${verb}.title`, { n: runs.length });
-  const button = items ? t("retry.button", { n: items }) : t(`${verb}.button`, { n: fit.length });
+  const [one] = runs.length === 1 && fit.length === 1 ? fit : []; // of one run there is nothing to list
+  const title = items ? t("retry.title", { n: items }) : one ? t(`${verb}.one`, { n: String(one.number), flow: one.flow_name }) : t(`${verb}.title`, { n: runs.length });
+  const button = items ? t("retry.button", { n: items }) : one ? t(`${verb}.button.one`) : t(`${verb}.button`, { n: fit.length });
   return html`<${Confirm} title=${title} button=${button}
-    danger=${verb !== "resume"} may=${fit.length > 0} send=${send} close=${close}>
+    danger=${verb === "cancel" || verb === "remove"} may=${fit.length > 0} send=${send} close=${close}>
     <p>${items ? t("retry.text") : t(`${verb}.text`, { n: fit.length })}</p>
-    ${fit.length > 0 && html`<h3>${t(`${verb}.will`, { n: fit.length })}</h3><${Runs} runs=${fit} />`}
+    ${!one && fit.length > 0 && html`<h3>${t(`${verb}.will`, { n: fit.length })}</h3><${Runs} runs=${fit} />`}
     ${rest.length > 0 && html`<h3>${t(`${verb}.wont`, { n: rest.length })}</h3><${Runs} runs=${rest} />`}
     ${verb === "cancel" && html`<div class="field"><label for="reason">${t("cancel.reason")}</label><input id="reason" type="text"
       maxlength="200" autocomplete="off" value=${how.reason}

@@ -6,16 +6,16 @@ import { theme, timeStyle } from "../core/preferences.js";
 /** @typedef {{label: string, tone: "active"|"good"|"bad"|"quiet"|"warn", values: (number|null)[], bars?: boolean, figure?: number}} Series */
 
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]; // what is counted has no halves
-const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800, 604_800, 2_419_200]; // marks that clocks have
+const SPANS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800, 604_800, 2_419_200]; // marks that clocks have
 
 /** @param {string} name */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
  * A chart with its figures as a table for those who do not see it.
- * @param {{title: string, times: number[], series: Series[], show?: (value: number) => string, whole?: boolean|"seconds", height?: number}} props times in Unix seconds; `whole`: there are no halves, and of seconds no tenths of minutes
+ * @param {{title: string, times: number[], series: Series[], show?: (value: number, scale?: number) => string, told?: (value: number) => string, whole?: boolean|"seconds"|"time", height?: number}} props times in Unix seconds; `told`: a value in the legend; `whole`: there are no halves, of seconds no tenths of minutes; `time` may be shorter than a second
  */
-export function Chart({ title, times, series, show = (value) => number(value), whole = series.some((one) => one.bars), height = 180 }) {
+export function Chart({ title, times, series, show = (value) => number(value), told = show, whole = series.some((one) => one.bars), height = 180 }) {
   const place = useRef(/** @type {HTMLDivElement|null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const shape = `${series.map((one) => one.label + one.tone).join()}|${theme.value}|${language.value}|${timeStyle.value}`;
@@ -44,12 +44,12 @@ export function Chart({ title, times, series, show = (value) => number(value), w
     <figcaption><b>${title}</b><span class="legend">${series.map((one, number) => html`<span key=${one.label}
       class=${`legend-entry tone-${one.tone}`}><i class=${one.bars ? "block" : `dash${number}`}></i>
       ${one.label}${last[number] !== undefined && last[number] !== null ? html` <em>
-      ${show(/** @type {number} */ (last[number]))}</em>` : ""}</span>`)}</span></figcaption>
+      ${told(/** @type {number} */ (last[number]))}</em>` : ""}</span>`)}</span></figcaption>
     <div class="chart-place" ref=${place} role="img" aria-label=${t("chart.label", { title })}></div>
   </figure>`;
 }
 
-/** @param {any} Plot @param {number} width @param {number} height @param {Series[]} series @param {(value: number) => string} show @param {boolean|"seconds"} whole @returns {any} */
+/** @param {any} Plot @param {number} width @param {number} height @param {Series[]} series @param {(value: number, scale?: number) => string} show @param {boolean|"seconds"|"time"} whole @returns {any} */
 function options(Plot, width, height, series, show, whole) {
   const line = colour("--line"), ink = colour("--ink-quiet");
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
@@ -65,7 +65,7 @@ function options(Plot, width, height, series, show, whole) {
     width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     // A single moment would be drawn years wide.
     scales: { x: { range: reachOf }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
-    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: roomFor, incrs: whole === "seconds" ? SPANS : whole ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(show) }],
+    axes: [{ ...axis, size: 32, values: dates }, { ...axis, size: roomFor, incrs: whole === "time" ? SPANS : whole === "seconds" ? SPANS.filter((span) => span >= 1) : whole ? WHOLE : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map((mark) => show(mark, marks.at(-1))) }],
     series: [{}, ...series.map((one, number) => drawn(Plot, one, number))],
   };
 }

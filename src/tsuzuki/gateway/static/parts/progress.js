@@ -1,7 +1,7 @@
 // How far something is: a bar with what is done, failed and left, and when it may end.
 import { html } from "../core/view.js";
 import { number, t } from "../core/words.js";
-import { duration } from "../core/times.js";
+import { Time, duration } from "../core/times.js";
 import { ACTIVE, underWay } from "../core/shapes.js";
 
 /**
@@ -49,6 +49,11 @@ export function RunProgress({ run }) {
       ${line}${sum.failed > 0 && html` · <b class="tone-bad">${t("progress.failed", { n: sum.failed })}</b>`}${left && ` · ${left}`}
     </span>
   </div>`;
+}
+
+/** Until when a run waits, and why. @param {{run: Api.RunSummary}} props */
+export function WaitLine({ run }) {
+  return html`<span class="wait-line">${run.waiting_reason && html`<span class="wordy">${run.waiting_reason}</span> · `}${t("fact.waitsUntil")} <${Time} at=${run.waiting_until} /></span>`;
 }
 
 /** What a run has done. @param {{counts: Api.Counts}} props */

@@ -29,6 +29,9 @@ function problemText(problem) {
 /** What the gateway itself says, where that says more. @param {Problem} problem */
 const detailOf = (problem) => (problem.status && problemText(problem) !== problem.message ? problem.message : "");
 
+/** What a run failed of, in words: an unknown flow is a sentence instead of its code. @param {{error: string|null, flow_name: string, tag: string}} run */
+export const errorText = (run) => (run.error?.startsWith("flow_not_found") ? t("trouble.flow", { flow: run.flow_name, tag: run.tag }) : run.error ?? "");
+
 /** What went wrong and what to do, and below it what the gateway says. @param {{problem: Problem, listed?: boolean, children?: any}} props `listed`: the children say it, one by one */
 export function Explained({ problem, listed = false, children }) {
   return html`<div class="notice tone-bad" role="alert"><${Icon} name="warn" /><div>

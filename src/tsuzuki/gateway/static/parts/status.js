@@ -5,7 +5,7 @@ import { t } from "../core/words.js";
 import { Shape } from "./icons.js";
 
 const TONES = {
-  PENDING: "quiet", RUNNING: "active", CANCELLING: "warn", COMPLETED: "good", FAILED: "bad", CANCELLED: "quiet",
+  PENDING: "quiet", RUNNING: "active", CANCELLING: "warn", COMPLETED: "good", COMPLETED_WITH_FAILURES: "warn", FAILED: "bad", CANCELLED: "quiet",
   SUCCEEDED: "good", done: "good", failed: "bad", skipped: "quiet", IDLE: "good", STOPPED_GRACEFUL: "quiet", DISCONNECTED: "bad", INTERRUPTED: "warn", LOST: "bad",
 };
 
@@ -16,6 +16,14 @@ export const tone = (state) => /** @type {Record<string, string>} */ (TONES)[sta
 export function Status({ state, large = false }) {
   return html`<span class=${`status tone-${tone(state)}${large ? " large" : ""}`} data-state=${state}><${Shape} state=${state} />
     ${t(`state.${state}`)}</span>`;
+}
+
+const TAIL = 14; // letters at the end of a key, where keys differ
+
+/** A text on one line that is cut in the middle where there is no room. @param {{text: string}} props */
+export function Middle({ text }) {
+  if (text.length < 2 * TAIL) return text;
+  return html`<span class="middle"><span>${text.slice(0, -TAIL)}</span><span>${text.slice(-TAIL)}</span></span>`;
 }
 
 /** Where a run goes, and its labels; each leads to the runs that have it. @param {{run: {tag: string, tags: string[]}, all?: boolean}} props `all`: also the usual tag */

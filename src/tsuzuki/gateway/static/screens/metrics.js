@@ -40,8 +40,8 @@ function Figures({ seen, past, span }) {
     ["state.RUNNING", number(runs.RUNNING + runs.CANCELLING)], ["state.PENDING", number(runs.PENDING)], ["metrics.age", duration(seen.queue_age)],
     ["nav.workers", number(seen.workers_alive)], ["nav.letters", number(seen.dead_letters)], ["state.COMPLETED", ended(past, "COMPLETED"), span], ["state.FAILED", ended(past, "FAILED"), span],
   ];
-  return html`<dl class="figures">${entries.map(([name, value, time]) => html`<div key=${name} class="figure-card"><dt>${t(name)}${time ? ` · ${t(`metrics.span.${time}`)}` : ""}</dt>
-    <dd data-figure=${name}>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="figures">${entries.map(([name, value, time]) => html`<div key=${name} class="figure-card"><dt>${t(name)}</dt>
+    <dd><span data-figure=${name}>${value}</span>${time && html` <small>${t(`metrics.span.${time}`)}</small>`}</dd></div>`)}</dl>`;
 }
 
 /** @param {{past: Api.History}} props */
@@ -62,13 +62,15 @@ function Charts({ past }) {
   ];
   return html`<div class="charts">
     <${Card}><${Chart} title=${t("metrics.throughput")} times=${times} series=${columns} /><//>
-    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${roundly} whole="seconds" series=${spread("took")} /><//>
-    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} whole="seconds" series=${spread("waited")} /><//>
-    <${Card}><${Chart} title=${t("metrics.age")} times=${times} show=${roundly} whole="seconds"
+    <${Card}><${Chart} title=${t("metrics.durations")} times=${times} show=${duration} whole="time" series=${spread("took")} /><//>
+    <${Card}><${Chart} title=${t("metrics.waited")} times=${times} show=${roundly} told=${roughly} whole="seconds" series=${spread("waited")} /><//>
+    <${Card}><${Chart} title=${t("metrics.age")} times=${times} show=${duration} whole="time"
       series=${[{ label: t("metrics.age"), tone: "active", values: bars.map((bar) => bar.queue_age) }]} /><//>
   </div>
   <p class="hint">${t(past.at_least ? "metrics.most" : "metrics.sample")}</p>`;
 }
 
-/** Times of runs are whole seconds. @param {number} value */
+/** How long runs waited is known in whole seconds. @param {number} value */
 const roundly = (value) => duration(Math.round(value));
+/** @param {number} value */
+const roughly = (value) => (value < 1 ? t("time.moment") : roundly(value));

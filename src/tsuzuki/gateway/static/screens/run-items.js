@@ -14,7 +14,7 @@ import { LateInput } from "../parts/lateinput.js";
 import { Icon } from "../parts/icons.js";
 import { Fact } from "../parts/layout.js";
 import { Empty, Stale, Waiting } from "../parts/states.js";
-import { Status } from "../parts/status.js";
+import { Middle, Status } from "../parts/status.js";
 import { LongTable } from "../parts/table.js";
 import { Value } from "../parts/value.js";
 import { dollars } from "./llm.js";
@@ -103,7 +103,7 @@ function ItemFilters({ run, status, step, error, itemKey, set }) {
 
 const columns = () => [
   { name: "key", title: t("column.key"), width: "minmax(90px, 1.2fr)", cell: (/** @type {Api.Item} */ row) =>
-    html`<span class="clip mono" title=${row.key || given(row)}>${row.key || html`<span class="none">${given(row) || t("items.call", { n: number(row.position) })}</span>`}</span>` },
+    html`<span class="clip mono" title=${row.key || given(row)}>${row.key ? html`<${Middle} text=${row.key} />` : html`<span class="none">${given(row) || t("items.call", { n: number(row.position) })}</span>`}</span>` },
   { name: "task", title: t("column.task"), width: "minmax(80px, 0.8fr)", class: "wide-only", cell: (/** @type {Api.Item} */ row) =>
     html`<span class="clip">${row.task}</span>` },
   { name: "status", title: t("column.status"), width: "108px", cell: (/** @type {Api.Item} */ row) => html`<${Status} state=${row.status} />` },

@@ -3,6 +3,7 @@ import { html } from "../core/view.js";
 import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { now } from "../core/times.js";
+import { waits } from "../core/shapes.js";
 import { t } from "../core/words.js";
 import { CommandLine } from "../parts/command.js";
 import { Icon } from "../parts/icons.js";
@@ -12,7 +13,7 @@ import { WorkerLine } from "../parts/workerline.js";
 export function Standing({ run }) {
   if (run.interrupted) return html`<${Told} text=${t("standing.interrupted")}><${CommandLine} line=${commands.resume(run.number)} /><//>`;
   if (run.worker_lost) return html`<${Told} text=${t("standing.lost", { worker: run.worker_id ?? "" })}><${WorkerLine} tag=${run.tag} /><//>`;
-  if (run.status === "PENDING" && !(run.not_before && run.not_before > now.value)) return html`<${Unserved} run=${run} />`;
+  if (run.status === "PENDING" && !waits(run) && !(run.not_before && run.not_before > now.value)) return html`<${Unserved} run=${run} />`;
   if (run.status === "CANCELLED") return html`<${Cut} run=${run} />`;
   return null;
 }

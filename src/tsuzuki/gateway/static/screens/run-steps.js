@@ -2,14 +2,14 @@
 import { html, useState } from "../core/view.js";
 import { useAsked } from "../core/live.js";
 import { link } from "../core/router.js";
-import { ACTIVE, given, stateOf, underWay } from "../core/shapes.js";
+import { ACTIVE, WITH_FAILURES, given, stateOf, underWay } from "../core/shapes.js";
 import { duration, now, seconds } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { commands } from "../core/commands.js";
 import { CommandLine } from "../parts/command.js";
 import { Icon, Shape } from "../parts/icons.js";
 import { Empty, Waiting } from "../parts/states.js";
-import { tone } from "../parts/status.js";
+import { Middle, tone } from "../parts/status.js";
 
 /** @typedef {{from: number, to: number}} Scale */
 
@@ -18,8 +18,7 @@ const CALLS = 200;
 /** @param {{run: Api.RunSnapshot}} props */
 export function StepsTab({ run }) {
   const names = Object.keys(run.tasks);
-  if (!names.length) return html`<${Empty} title=${t(run.status === "PENDING" ? "steps.waiting" : "steps.none")}
-    text=${t(run.status === "PENDING" ? "steps.waiting.text" : "steps.none.text")} icon="runs" />`;
+  if (!names.length) return html`<${NoSteps} run=${run} />`;
   const records = run.task_records ?? {};
   const scale = scaleOf(run, Object.values(records));
   return html`<div class="waterfall" role="table" aria-label=${t("tab.steps")}>
@@ -31,11 +30,18 @@ export function StepsTab({ run }) {
   <${CommandLine} line=${commands.get(run.number)} />`;
 }
 
+/** Why there are no steps to show. @param {{run: Api.RunSnapshot}} props */
+function NoSteps({ run }) {
+  if (run.status === "PENDING") return html`<${Empty} title=${t("steps.waiting")} text=${t("steps.waiting.text")} icon="runs" />`;
+  return html`<${Empty} title=${t("steps.none")} text=${t(run.status === "FAILED" || run.status === "CANCELLED" ? "steps.none.early" : "steps.none.text")} icon="runs" />`;
+}
+
 /** A map of which an item failed goes on all the same. @param {Api.RunSnapshot} run @param {string} name */
 export function taskState(run, name) {
   const record = run.task_records?.[name];
   if (run.tasks[name] === "RUNNING" && !underWay(run)) return run.interrupted ? "INTERRUPTED" : run.worker_lost ? "LOST" : "RUNNING";
   const open = record && (record.total ?? 0) > record.done + record.failed + record.skipped;
+  if (run.tasks[name] === "FAILED" && run.status === "COMPLETED" && record && record.done + record.skipped > 0) return WITH_FAILURES;
   if (run.tasks[name] !== "FAILED" || !open) return run.tasks[name];
   return underWay(run) ? "RUNNING" : ACTIVE.has(run.status) ? stateOf(run) : run.status === "CANCELLED" ? "CANCELLED" : "FAILED";
 }
@@ -55,7 +61,7 @@ function scaleOf(run, records) {
 function Axis({ scale }) {
   const length = scale.to - scale.from;
   return html`<span role="columnheader" class="axis" aria-label=${t("column.time")}>
-    ${[0, 0.25, 0.5, 0.75].map((part) => html`<i key=${part} style=${{ left: `${part * 100}%` }}>${duration(length * part)}</i>`)}
+    ${[0, 0.25, 0.5, 0.75].map((part) => html`<i key=${part} style=${{ left: `${part * 100}%` }}>${duration(length * part, length)}</i>`)}
     <i class="axis-end">${duration(length)}</i>
   </span>`;
 }
@@ -134,7 +140,7 @@ function Calls({ name, record, scale, run }) {
       const left = share(end - item.took, scale), right = share(end, scale);
       return html`<a key=${item.position} class="fall-row fall-call" href=${link(`/runs/${run.number}/items`, { step: name, item: item.position })}>
         <span class="fall-name"><span class=${`tone-${tone(item.status)}`}><${Shape} state=${item.status} /></span>
-          <span title=${item.key || given(item)}>${item.key || (given(item) ? html`<small class="mono">${given(item)}</small>` : t("steps.call", { n: place + 1 }))}</span></span>
+          <span title=${item.key || given(item)}>${item.key ? html`<${Middle} text=${item.key} />` : (given(item) ? html`<small class="mono">${given(item)}</small>` : t("steps.call", { n: place + 1 }))}</span></span>
         <span class="fall-count">${duration(item.took)}</span>
         <span class="fall-lane"><span class=${`fall-bar thin tone-${tone(item.status)}`}
           style=${{ left: `${left * 100}%`, width: `max(${(right - left) * 100}%, 3px)` }}></span></span>

@@ -4,7 +4,7 @@ import { commands } from "../core/commands.js";
 import { useAsked } from "../core/live.js";
 import { go, link } from "../core/router.js";
 import { useRun } from "../core/runwatch.js";
-import { ACTIVE, stateOf, stoodStill, underWay } from "../core/shapes.js";
+import { ACTIVE, stateOf, stoodStill, underWay, waits } from "../core/shapes.js";
 import { Elapsed, Time } from "../core/times.js";
 import { number, t } from "../core/words.js";
 import { askFor, mayBe } from "../parts/actions.js";
@@ -13,7 +13,7 @@ import { Icon } from "../parts/icons.js";
 import { Fact, Page, RunLink, Tabs } from "../parts/layout.js";
 import { Bar, Tally, leftText } from "../parts/progress.js";
 import { RunLog } from "../parts/runlog.js";
-import { Empty, Failure, Waiting } from "../parts/states.js";
+import { Empty, Failure, Waiting, errorText } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
 import { EventsTab } from "./run-events.js";
 import { GraphTab } from "./run-graph.js";
@@ -84,6 +84,8 @@ function Actions({ run }) {
   return html`
     ${mayBe("cancel", run) && html`<button class="button" data-act="cancel" onClick=${() => askFor("cancel", [run])}>
       <${Icon} name="stop" />${t("action.cancel")}</button>`}
+    ${mayBe("wake", run) && html`<button class="button primary" data-act="wake" onClick=${() => askFor("wake", [run])}>
+      <${Icon} name="play" />${t("action.wake")}</button>`}
     ${mayBe("resume", run) && html`<button class="button primary" data-act="resume" onClick=${() => askFor("resume", [run])}>
       <${Icon} name="play" />${run.status === "COMPLETED" ? t("action.retry", { n: run.counts.failed }) : t("action.resume")}</button>`}
     <a class="button" data-act="like" href=${link("/start", { like: run.number })}><${Icon} name="copies" />${t("action.like")}</a>
@@ -103,7 +105,9 @@ function Header({ run }) {
       ${run.worker_id}</a>` : html`<span class="none">–</span>`}<//>
     <${Fact} name=${t("column.done")}><${Tally} counts=${countsOf(run)} /><//>
     ${run.usage && html`<${Fact} name=${t("fact.cost")}><a href=${link(`/runs/${run.number}/llm`)}>${dollars(run.cost)}</a><//>`}
-    ${run.not_before && run.status === "PENDING" && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
+    ${waits(run) && html`<${Fact} name=${t("fact.waitsUntil")}><${Time} at=${run.waiting_until} /><//>`}
+    ${waits(run) && run.waiting_reason && html`<${Fact} name=${t("fact.waitsFor")}><span class="wordy">${run.waiting_reason}</span><//>`}
+    ${run.not_before && run.status === "PENDING" && !waits(run) && html`<${Fact} name=${t("fact.notBefore")}><${Time} at=${run.not_before} /><//>`}
     ${run.key && html`<${Fact} name=${t("column.key")}><code>${run.key}</code><//>`}
     ${run.continues && html`<${Fact} name=${t("fact.continues")}><${RunLink} run=${run.continues}>${run.continues.slice(0, 8)}<//><//>`}
     <${Fact} name=${t("column.tags")}><${Labels} run=${run} /><//>
@@ -128,7 +132,7 @@ function Trouble({ run, tab }) {
   const last = useAsked(failed || run.status !== "FAILED" ? null : `/runs/${run.run_id}/facts`, { query: { after: run.position - 1, limit: 1 } });
   const [name, trace] = failed ? [failed[0], failed[1].traceback] : [run.flow_name, last.value?.items[0]?.error?.traceback];
   return html`<section class="trouble" role="alert">
-    <p><${Icon} name="warn" /><${Long} text=${run.error ?? ""} /></p>
+    <p><${Icon} name="warn" /><${Long} text=${errorText(run)} /></p>
     <div class="trouble-ways">
       ${run.counts.failed > 0 && html`<a class="button small" href=${link(`/runs/${run.number}/items`, { status: "failed" })}>
         ${t("trouble.items")}</a>`}

@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from "../core/view.js";
 import { MOST_CHOSEN, RunList } from "../core/runlist.js";
 import { apiKey } from "../core/preferences.js";
 import { go, link, place } from "../core/router.js";
-import { STATUSES, stateOf, stoodStill } from "../core/shapes.js";
+import { STATUSES, WITH_FAILURES, stateOf, stoodStill, waits } from "../core/shapes.js";
 import { Elapsed, Time, seconds } from "../core/times.js";
 import { glance } from "../core/glance.js";
 import { useAsked } from "../core/live.js";
@@ -12,18 +12,20 @@ import { askFor, mayBe } from "../parts/actions.js";
 import { LateInput } from "../parts/lateinput.js";
 import { Icon, Shape } from "../parts/icons.js";
 import { Page } from "../parts/layout.js";
-import { RunProgress } from "../parts/progress.js";
-import { Empty, Stale, Waiting } from "../parts/states.js";
+import { RunProgress, WaitLine } from "../parts/progress.js";
+import { Empty, Stale, Waiting, errorText } from "../parts/states.js";
 import { Labels, Status } from "../parts/status.js";
 import { Table } from "../parts/table.js";
 import { CommandLine } from "../parts/command.js";
 import { commands } from "../core/commands.js";
 
+/** What one can filter by, in the order in which it is shown. */
+const STATES = STATUSES.flatMap((status) => (status === "COMPLETED" ? [status, WITH_FAILURES] : [status]));
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": 3600, "24h": 86_400, "7d": 604_800 });
 
 /** @param {Record<string, string>} query @returns {import("../core/runlist.js").Filters} */
 function filtersOf({ status = "", flow = "", tag = "", label = "", text = "", since = "", from = "", to = "" }) {
-  const statuses = status.split(",").filter((word) => STATUSES.includes(/** @type {any} */ (word)));
+  const statuses = status.split(",").filter((word) => STATES.includes(word));
   const moment = (/** @type {string} */ at) => (since === "custom" ? seconds(at) ?? 0 : 0);
   return { status: statuses, flow, tag, label, text, since: SPANS[since] ?? 0, from: moment(from), to: moment(to) };
 }
@@ -35,55 +37,66 @@ export function RunsScreen() {
   const list = useMemo(() => new RunList(filters), [name]);
   const key = apiKey.value;
   useEffect(() => list.open(), [list, key]);
-  const [counted, recount] = useCounts(filters, query);
+  const [count, recount] = useCounts(filters, query);
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   useEffect(() => setChosen(new Set()), [list]);
   const rows = list.rows.value;
   const picked = rows.filter((run) => chosen.has(run.run_id));
   const start = html`<a class="button primary" href=${link("/start")}><${Icon} name="plus" />${t("start.open")}</a>`;
-  const whole = filters.status.length ? filters.status.reduce((sum, one) => sum + (counted?.runs[one] ?? 0), 0) : counted ? sumOf(counted.runs) : null;
+  const counts = (filters.status.length ? filters.status : [""]).map(count);
+  const whole = counts.some((one) => !one) ? null : counts.reduce((sum, one) => sum + (one?.n ?? 0), 0);
+  const more = counts.some((one) => one?.more);
   const everything = async () => {
     await list.all();
     setChosen(new Set(list.rows.value.slice(0, MOST_CHOSEN).map((run) => run.run_id)));
   };
   return html`<${Page} title=${t("nav.runs")} actions=${start}>
-    <${StateNav} counted=${counted} query=${query} />
+    <${StateNav} count=${count} query=${query} />
     <${Filters} query=${query} />
     <${Stale} problem=${rows.length ? list.problem.value : null} />
     ${picked.length > 0 && html`<${Bulk} runs=${picked} list=${list} clear=${() => setChosen(new Set())} whole=${list.cursor.value === null ? null : whole}
-      more=${counted?.at_least ?? false} everything=${everything} recount=${recount} />`}
+      more=${more} everything=${everything} recount=${recount} />`}
     <${Rows} list=${list} rows=${rows} chosen=${chosen} setChosen=${setChosen} filtered=${Object.keys(query).length > 0} />
-    ${rows.length > 0 && html`<p class="hint total" role="status">${t("runs.total", { n: rows.length, total: `${number(Math.max(whole ?? 0, rows.length))}${counted?.at_least ? "+" : ""}` })}</p>`}
+    ${rows.length > 0 && html`<p class="hint total" role="status">${t("runs.total", { n: rows.length, total: `${number(Math.max(whole ?? 0, rows.length))}${more ? "+" : ""}` })}</p>`}
   <//>`;
 }
 
 /** @param {Record<string, number>} counts */
 const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** How many runs of each status there are where the filters hold. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {[{runs: Record<string, number>, at_least: boolean}|null, () => void]} and what counts anew */
+/** @typedef {{runs: Record<string, number>, at_least: boolean}|null} Counted */
+/** @typedef {{n: number, more: boolean}|null} Count how many, and whether there may be more; null: not known yet */
+
+/** Return how many runs there are of a state (empty: of any) where the filters hold, and what counts again. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {[(state: string) => Count, () => void]} */
 function useCounts(filters, query) {
   const filtered = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
   const { flow, tag, label, text, since, from, to } = filters;
   // To the minute: a filter that moves with the clock is not another question every second.
   const after = since ? Math.floor((Date.now() / 1000 - since) / 60) * 60 : from;
-  const asked = useAsked(filtered ? "/runs/counts" : null, { every: text ? 15 : 4, query: { flow, tag, label, text, updated_after: after || undefined, updated_before: to || undefined } });
-  return [filtered ? /** @type {any} */ (asked.value) : glance.value.value, asked.again];
+  const every = text ? 15 : 4, wanted = { flow, tag, label, text, updated_after: after || undefined, updated_before: to || undefined };
+  const asked = useAsked(filtered ? "/runs/counts" : null, { every, query: wanted });
+  const partly = useAsked("/runs/counts", { every, query: { ...wanted, status: WITH_FAILURES } });
+  const count = (/** @type {string} */ state) => {
+    const counted = /** @type {Counted} */ (state === WITH_FAILURES ? partly.value : filtered ? asked.value : glance.value.value);
+    if (!counted) return null;
+    const n = state ? counted.runs[state === WITH_FAILURES ? "COMPLETED" : state] : sumOf(counted.runs);
+    return { n, more: counted.at_least };
+  };
+  return [count, () => (asked.again(), partly.again())];
 }
 
-/** @param {{counted: {runs: Record<string, number>, at_least: boolean}|null, query: Record<string, string>}} props */
-function StateNav({ counted, query }) {
-  const all = counted ? sumOf(counted.runs) : null;
-  /** @param {number|null|undefined} count */
-  const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${counted?.at_least ? "+" : ""}</b>`;
-  const entry = (/** @type {string} */ status, /** @type {any} */ mark, /** @type {number|null|undefined} */ count) => html`
-    <a key=${status} href=${link("/runs", { ...query, status })}
-      aria-current=${(query.status ?? "") === status ? "true" : undefined} data-status=${status || "ALL"}
-      class=${status && !count ? "zero" : ""}>
-      ${mark}<span>${t(status ? `state.${status}` : "runs.all")}</span>${figure(count)}
+/** How many there are, as far as that is known: of none among those that were counted there may still be some. @param {Count} count */
+const figure = (count) => (!count || (count.more && !count.n) ? "·" : `${number(count.n)}${count.more ? "+" : ""}`);
+
+/** @param {{count: (state: string) => Count, query: Record<string, string>}} props */
+function StateNav({ count, query }) {
+  const entry = (/** @type {string} */ state) => html`
+    <a key=${state} href=${link("/runs", { ...query, status: state })} title=${state === WITH_FAILURES ? t(`state.${state}`) : undefined}
+      aria-current=${(query.status ?? "") === state ? "true" : undefined} data-status=${state || "ALL"}
+      class=${state && !count(state)?.n ? "zero" : ""}>
+      ${state && html`<${Shape} state=${state} />`}<span>${state === WITH_FAILURES ? t("runs.failures") : t(state ? `state.${state}` : "runs.all")}</span><b>${figure(count(state))}</b>
     </a>`;
-  return html`<nav class="states" aria-label=${t("runs.states")}>
-    ${entry("", null, all)} ${STATUSES.map((status) => entry(status, html`<${Shape} state=${status} />`, counted?.runs[status]))}
-  </nav>`;
+  return html`<nav class="states" aria-label=${t("runs.states")}>${["", ...STATES].map(entry)}</nav>`;
 }
 
 /** @param {{query: Record<string, string>}} props */
@@ -167,7 +180,8 @@ const columns = () => [
   { name: "status", title: t("column.status"), class: "cell-status", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Status} state=${stateOf(run)} />${run.worker_lost && !run.interrupted && html`<${Status} state="LOST" />`}` },
   { name: "progress", title: t("column.progress"), class: "cell-progress", cell: (/** @type {Api.RunSummary} */ run) => (run.error
-    ? html`<span class="error-line" title=${run.error}>${run.error}</span>` : html`<${RunProgress} run=${run} />`) },
+    ? html`<span class="error-line" title=${run.error}>${errorText(run)}</span>`
+    : waits(run) ? html`<${WaitLine} run=${run} />` : html`<${RunProgress} run=${run} />`) },
   { name: "changed", title: t("column.changed"), class: "cell-time", cell: (/** @type {Api.RunSummary} */ run) =>
     html`<${Time} at=${run.updated_at} />` },
   { name: "took", title: t("column.took"), class: "cell-took", cell: (/** @type {Api.RunSummary} */ run) =>
@@ -183,6 +197,7 @@ function RowActions({ run }) {
     return html`<button class="button bare" aria-label=${label} title=${label} onClick=${() => askFor(verb, [run])}>
       <${Icon} name=${icon} /></button>`;
   };
+  if (mayBe("wake", run)) return act("wake", "play");
   if (mayBe("resume", run)) return act("resume", "play");
   if (mayBe("cancel", run)) return act("cancel", "stop");
   const label = `${t("action.like")} #${run.number}`;

@@ -50,18 +50,29 @@ function Chosen({ flows, name, model }) {
   const found = flows.find((flow) => flow.name === name);
   if (!flows.length && !model) return html`<${NoFlows} />`;
   if (!name) return html`<${FlowList} flows=${flows} />`;
-  const unknown = { name, doc: "", params: paramsSchema(model), tags: [], workers: [] };
-  return html`${!found && html`<${Unknown} name=${name} tag=${model?.tag ?? "default"} />`}
-    <${StartForm} key=${`${name}|${model?.run_id}|${Boolean(found)}`} flow=${found ?? unknown} model=${model?.flow_name === name ? model : null} />`;
+  const unknown = { name, doc: "", params: paramsSchema(model), tag: model?.tag ?? "default", tags: [], workers: [] };
+  return html`<${StartForm} key=${`${name}|${model?.run_id}|${Boolean(found)}`} flow=${found ?? unknown} model=${model?.flow_name === name ? model : null} />`;
 }
 
-/** What becomes of a run of a flow that nobody has published. @param {{name: string, tag: string}} props */
-function Unknown({ name, tag }) {
+/** The tag of a flow's runs: its own, else one that its workers serve. @param {Api.FlowView} flow */
+const tagOf = (flow) => (flow.tag !== "default" || flow.tags.includes("default") ? flow.tag : flow.tags[0] ?? "default");
+
+/** Warn that no worker with the tag of a run would take it. @param {{flow: Api.FlowView, tag: string}} props */
+function Unserved({ flow, tag }) {
   /** @type {Api.Asked<Api.Worker[]>} */
   const workers = useAsked("/workers", { every: 5, query: { include_hidden: "true" } });
-  const served = workers.value?.some((worker) => worker.tags.includes(tag));
-  return html`<p class="notice tone-warn" role="status"><${Icon} name="warn" /><span>
-    ${t(served ? "start.unknown.served" : "start.unknown", { flow: name, tag })}</span></p>`;
+  if (flow.tags.includes(tag) || !workers.value) return null;
+  const served = workers.value.some((worker) => worker.tags.includes(tag));
+  const text = served ? "start.unknown.served" : flow.workers.length ? "start.unserved" : "start.unknown";
+  return html`<section class="notice tone-warn" role="status" data-unserved><${Icon} name="warn" /><div><p>
+    ${t(text, { flow: flow.name, tag })}</p>${!served && html`<${WorkerLine} tag=${tag} />`}</div></section>`;
+}
+
+/** The tag of a flow's runs, and a warning where no worker serves it. @param {{flow: Api.FlowView}} props */
+function FlowTag({ flow }) {
+  const tag = tagOf(flow);
+  return html`<span class="flow-tag"><span class="label tag" title=${t("filter.tag")}>${tag}</span>
+    ${!flow.tags.includes(tag) && html`<span class="flow-warn"><${Icon} name="warn" />${t("start.noworker", { tag })}</span>`}</span>`;
 }
 
 /** The fields of a flow that nobody has published: those of the run that is its model. @param {Api.RunSnapshot|null} model */
@@ -91,7 +102,7 @@ function FlowList({ flows }) {
     <ul class="flows">
       ${found.map((flow) => html`<li key=${flow.name}><a class="flow" href=${link("/start", { flow: flow.name })}>
         <b>${flow.name}</b><span>${docOf(flow) || t("start.nodoc")}</span><small>
-          ${t("start.workers", { n: flow.workers.length })}${flow.tags.length ? ` · ${flow.tags.join(", ")}` : ""}</small>
+          ${t("start.workers", { n: flow.workers.length })} <${FlowTag} flow=${flow} /></small>
       </a></li>`)}
     </ul>`;
 }
@@ -99,9 +110,8 @@ function FlowList({ flows }) {
 /** @param {{flow: Api.FlowView, model: Api.RunSnapshot|null}} props */
 function StartForm({ flow, model }) {
   const form = useMemo(() => new FormState(flow.params, model?.params), []);
-  const first = flow.tags.includes("default") || !flow.tags.length ? "" : flow.tags[0];
   const [more, setMore] = useState({
-    tag: model ? model.tag : first,
+    tag: model ? model.tag : tagOf(flow) === "default" ? "" : tagOf(flow),
     tags: (model?.tags ?? []).filter((tag) => tag !== model?.tag).join(", "),
     key: "",
     priority: model?.priority ? String(model.priority) : "",
@@ -158,8 +168,10 @@ function StartForm({ flow, model }) {
     autocomplete="off" ...${extra} value=${more[name]} onInput=${change(name)} /><p class="hint">
     ${t(`start.${name}.text`)}</p>${refused[name] && html`<p class="wrong-text" role="alert">${refused[name]}</p>`}</div>`;
 
+  const tag = more.tag.trim() || flow.tag;
   return html`<form class="start" onSubmit=${submit} novalidate>
-    <${Card} title=${flow.name} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
+    <${Unserved} flow=${flow} tag=${tag} />
+    <${Card} title=${html`${flow.name} <span class="label tag" title=${t("filter.tag")}>${tag}</span>`} actions=${html`<a class="button bare" href=${link("/start")}>${t("start.other")}</a>`}>
       ${docOf(flow) && html`<p class="lead lines">${docOf(flow).replace(/^[ \t]+/gm, "")}</p>`}
       <${SchemaFields} form=${form} />
       <details class="fold" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}><summary>${t("start.more")}</summary><div class="fields two">

@@ -1,7 +1,8 @@
-"""A flow whose calls take values of the classes and functions that this file defines; `last` fails until `go` exists."""
+"""A flow whose calls take values of the classes and functions of this file; `last` fails until `go` exists."""
 
 import enum
 import functools
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,4 +107,4 @@ def arguments() -> str:
 
 
 if __name__ == "__main__":
-    print(arguments.run().result)
+    sys.stdout.write(f"{arguments.run().result}\n")

@@ -35,9 +35,12 @@ def digested(data: bytes) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Names a thing by its definition; an address in memory would differ in the next process."""
-    named = value if has_name(value) else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+    """Return the qualified name of a function or a class, or of the class of anything else.
+
+    The module is left out: it is `__main__` in a script, and another name in every other process that may execute
+    the same call (`tsuzuki resume`, a worker, a wheel).
+    """
+    return str((value if has_name(value) else type(value)).__qualname__)
 
 
 def has_name(value: Any) -> bool:
@@ -99,11 +102,11 @@ class Content:
         """Gives JSON for what JSON cannot say: models by their fields, paths, names, else a digest of the content."""
         dump = getattr(value, "model_dump", None)
         if dump is not None and not isinstance(value, type):
-            return [kind_of(value), dump()]
+            return dump()
         if hasattr(value, "__fspath__"):
             return str(value)
         said, kind = self.of(value), kind_of(value)
-        return said if said == kind else [kind.rpartition(".")[2], said]
+        return said if said == kind else [kind, said]
 
     def _once(self, value: Any) -> str:
         """Says a value that has parts: once, however often it occurs, and not again inside itself."""
@@ -186,7 +189,7 @@ class Content:
             return digest("method", kind_of(value), self.of(owner))
         dump = getattr(value, "model_dump", None)
         if dump is not None:
-            return digest("model", kind_of(value), self.of(dump()))
+            return digest("model", self.of(dump()))
         if hasattr(value, "__fspath__"):
             return digest("path", str(value))
         if isinstance(value, ModuleType):
@@ -200,7 +203,7 @@ class Content:
         state, listed, pairs = (*more, None, None, None)[:3]
         return digest(
             "object",
-            made.__qualname__,  # without its module: that is __main__ in a script, and another name elsewhere
+            kind_of(made),
             *map(self.of, (args, state, list(listed or ()), dict(pairs or ()))),
         )
 

@@ -7,7 +7,7 @@ the functions themselves, so that unit tests need nothing of ours.
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ OnError: TypeAlias = Literal["fail", "collect"]
 _LONG_KEY: Final = 120
 Duplicates: TypeAlias = Literal["error", "skip"]
 Given: TypeAlias = Iterable[Any] | AsyncIterator[Any]
+AsyncFunction: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class Callee(Protocol):
@@ -116,6 +117,8 @@ class Frame(Protocol):
     def call(self, task: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None) -> Any: ...
     def map(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any: ...
     def stream(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any: ...
+    def later(self, name: str, function: AsyncFunction, *args: Any) -> Any: ...
+    def then(self, call: Awaitable[Any], change: Callable[[Any], Any]) -> Any: ...
     def spend(self, spent: Spent) -> None: ...
     def staying(self) -> AbstractContextManager[None]: ...
     def resting(self) -> AbstractContextManager[None]: ...
@@ -176,6 +179,15 @@ class Loose:
         if not isinstance(items, Iterable):
             raise BadUsage(f"{task.name}.stream: an async iterable needs an async flow")
         return (_attempt(task, item, shared, how) for item in items)
+
+    def later(self, name: str, function: AsyncFunction, *args: Any) -> Any:
+        """Return the coroutine of an async function."""
+        del name
+        return function(*args)
+
+    def then(self, call: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
+        """Return a coroutine that awaits a call and changes its value."""
+        return changed(call, change)
 
     def spend(self, spent: Spent) -> None:
         """Has nobody to tell."""
@@ -322,6 +334,11 @@ async def later(function: Callable[..., Any], args: Iterable[Any], kwargs: Mappi
     """Calls a function, sync or async, when it is awaited."""
     value = function(*args, **kwargs)
     return await value if isinstance(value, Awaitable) else value
+
+
+async def changed(call: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
+    """Await a call and change its value."""
+    return change(await call)
 
 
 def sayable(text: str) -> str:

@@ -8,6 +8,7 @@ TsuzukiError
 │   ├── NotJSON           a value cannot be recorded as JSON
 │   ├── ValueChanged      a recorded value no longer fits its annotation
 │   ├── NameTaken         two different tasks in one run share a name
+│   ├── NotAwaited        async code called a task without awaiting it
 │   ├── BadWorkflow       a YAML flow says something that it may not say
 │   │   └── WorkflowTooLarge  it has too many bytes
 │   ├── BadCallable       a YAML flow names a function that is not there, or not allowed here
@@ -110,6 +111,12 @@ class NameTaken(BadRequest):
     """Two different tasks in one run share a name."""
 
     error_id = "ERR-TSUZUKI-0104"
+
+
+class NotAwaited(BadRequest):
+    """Async code called a task without awaiting it, so the task did not run."""
+
+    error_id = "ERR-TSUZUKI-0109"
 
 
 class BadWorkflow(BadRequest):

@@ -3,7 +3,17 @@
 import inspect
 import math
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from copy import copy
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
@@ -135,9 +145,9 @@ class Task(Generic[P, R]):
         twin.retry, twin.timeout = retry or self.retry, timeout or self.timeout
         return twin
 
-    def step(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+    def step(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, object, R]:
         """The call as something to await, for typed async code; at run time the same call."""
-        result: Awaitable[R] = FRAME.get().call(self, args, kwargs, None)
+        result: Coroutine[object, object, R] = FRAME.get().call(self, args, kwargs, None)
         return result
 
     def keyed(self, key: str) -> Callable[P, R]:
@@ -238,16 +248,19 @@ def _iterable(task: str, items: Any) -> Iterable[Any] | AsyncIterator[Any]:
 
 
 class AsyncTask(Task[P, R]):
-    """A task whose function is async: typed so that calls of it are awaited."""
+    """A task whose function is async: typed so that type checkers report a call that is not awaited.
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:  # type: ignore[override] # see the class
-        result: Awaitable[R] = FRAME.get().call(self, args, kwargs, None)
+    Not `Coroutine[Any, Any, R]`: with it mypy takes the result of `asyncio.gather` over several such calls for Any.
+    """
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, object, R]:  # type: ignore[override] # see the class
+        result: Coroutine[object, object, R] = FRAME.get().call(self, args, kwargs, None)
         return result
 
-    def keyed(self, key: str) -> Callable[P, Awaitable[R]]:  # type: ignore[override] # see the class
+    def keyed(self, key: str) -> Callable[P, Coroutine[object, object, R]]:  # type: ignore[override] # see the class
         """Gives the task under an explicit key; see `Task.keyed`."""
         result: Any = super().keyed(key)
-        return cast("Callable[P, Awaitable[R]]", result)
+        return cast("Callable[P, Coroutine[object, object, R]]", result)
 
     @overload  # type: ignore[override] # see the class
     def map(
@@ -261,17 +274,21 @@ class AsyncTask(Task[P, R]):
         duplicates: Duplicates = "error",
         name: str = "",
         **shared: Any,
-    ) -> Awaitable[list[R]]: ...
+    ) -> Coroutine[object, object, list[R]]: ...
     @overload
     def map(
         self, items: Items, *, on_error: Literal["collect"], keep_results: Literal[True] = True, **options: Any
-    ) -> Awaitable[Collected[R]]: ...
+    ) -> Coroutine[object, object, Collected[R]]: ...
     @overload
-    def map(self, items: Items, *, keep_results: Literal[False], **options: Any) -> Awaitable[Counts]: ...
+    def map(
+        self, items: Items, *, keep_results: Literal[False], **options: Any
+    ) -> Coroutine[object, object, Counts]: ...
     @overload
     def map(
         self, items: Items, *, keep_results: bool, on_error: OnError = "fail", **options: Any
-    ) -> Awaitable[list[R]] | Awaitable[Collected[R]] | Awaitable[Counts]: ...
+    ) -> (
+        Coroutine[object, object, list[R]] | Coroutine[object, object, Collected[R]] | Coroutine[object, object, Counts]
+    ): ...
     def map(self, items: Items, **options: Any) -> Any:
         """Calls the task for each item; see `Task.map`."""
         return super().map(items, **options)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -15,12 +15,12 @@ from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
 from tsuzuki.cautions import warn_of_unsaid
 from tsuzuki.content import digest
-from tsuzuki.context import Callee, MapOptions, in_async_code, sayable
+from tsuzuki.context import AsyncFunction, Callee, MapOptions, changed, in_async_code, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
 from tsuzuki.identity import Unsaid, arguments, in_few_bytes, plainly, spelled_out, step_id, unchangeable
-from tsuzuki.invoking import Call, refuse_when_stopping
+from tsuzuki.invoking import Call, Named, Unawaited, refuse_when_stopping
 from tsuzuki.maps import Map, MapCall, run_map, stream_map
 from tsuzuki.runcontext import RunContext, trace_of
 from tsuzuki.runlog import filled
@@ -63,6 +63,7 @@ class RunFrame(msgspec.Struct, eq=False):
     progress: str = ""
     """What its progress is called in the log of the run, where it has told any."""
     owner: asyncio.Task[Any] | None = None
+    unawaited: Unawaited | None = None
     _made: dict[tuple[str | bytes, ...], int] | None = None
     _unnamed: dict[tuple[str, str], asyncio.Task[Any]] | None = None
     _branches: WeakKeyDictionary[asyncio.Task[Any], str] | None = None
@@ -81,8 +82,27 @@ class RunFrame(msgspec.Struct, eq=False):
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], is_async: bool
     ) -> Any:
         """Calls the function of another flow as a part of this one."""
-        del is_async
+        if is_async:
+            return self.later(getattr(function, "__name__", "flow"), partial(function, **kwargs), *args)
         return function(*args, **kwargs)
+
+    def later(self, name: str, function: AsyncFunction, *args: Any) -> Any:
+        """Return the coroutine of an async function, which is missed when it is not awaited."""
+        if self.unawaited is None:
+            self.unawaited = {}
+        named = Named(name)
+        work = self.unawaited[named] = _begun(self.unawaited, named, function, args)
+        return work
+
+    def then(self, call: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
+        """Return a coroutine that awaits a call and changes its value; it is missed in the place of that call."""
+        work = changed(call, change)
+        unawaited = self.unawaited or {}
+        for named in reversed(unawaited):  # the last one, as a rule
+            if unawaited[named] is call:
+                unawaited[named] = work
+                break
+        return work
 
     def spend(self, spent: f.Spent) -> None:
         """Takes note of what the call has used that is paid for: it becomes a part of its outcome."""
@@ -208,7 +228,12 @@ class RunFrame(msgspec.Struct, eq=False):
         work = call(self.run, known, Call(known, frame, args, kwargs, seen, said), self)
         if frame.depth % _DEEP == 0:
             work = _apart(work)
-        return Bridge(self.run).wait(work) if blocks else work
+        if blocks:
+            return Bridge(self.run).wait(work)
+        if self.unawaited is None:
+            self.unawaited = {}
+        self.unawaited[frame] = work
+        return work
 
     def _content(
         self, task: Task[..., Any], said: bytes | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -231,8 +256,9 @@ class RunFrame(msgspec.Struct, eq=False):
         bridge = Bridge(self.run) if self.blocks() else None
         make = self._map(task, items, shared, how, bridge)
         self._look_at(task, shared)
-        work = run_map(make, how)
-        return work if bridge is None else bridge.wait(work)
+        if bridge is None:
+            return self.later(f"{task.name}.map", run_map, make, how)
+        return bridge.wait(run_map(make, how))
 
     def stream(
         self, task: Callee, items: Iterable[Any] | AsyncIterator[Any], shared: Mapping[str, Any], how: MapOptions
@@ -313,6 +339,11 @@ async def _refusal(run: Execution) -> None:
 async def _apart(work: Coroutine[Any, Any, Any]) -> Any:
     """Awaits a call in an asyncio task of its own, on whose stack nothing else lies."""
     return await asyncio.create_task(work)
+
+
+async def _begun(unawaited: Unawaited, named: Named, function: AsyncFunction, args: tuple[Any, ...]) -> Any:
+    unawaited.pop(named, None)
+    return await function(*args)
 
 
 async def _nothing(run: Execution) -> AsyncIterator[Any]:

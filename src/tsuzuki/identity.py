@@ -29,7 +29,7 @@ def stand_in(value: Any) -> Any:
     """Encodes what msgspec does not know and a few words say: models by their fields, paths, names of definitions."""
     dump = getattr(value, "model_dump", None)
     if dump is not None and not isinstance(value, type):
-        return [kind_of(value), dump()]
+        return dump()
     if hasattr(value, "__fspath__"):
         return str(value)
     if has_name(value) and bound_to(value) is None and not is_local(value):

@@ -1,19 +1,33 @@
 """How the function of a call is called: async here, sync on a thread; what it raises, and what cuts it off."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from inspect import CORO_CREATED, getcoroutinestate
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from tsuzuki import facts as f
 from tsuzuki.context import FRAME, Frame, brief, in_async_code
+from tsuzuki.errors import NotAwaited
 from tsuzuki.execution import LANE, Abandoned, Execution
 from tsuzuki.flow import Flow, Task
 from tsuzuki.redact import problem
 from tsuzuki.threads import Work
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """What is awaited beside the calls of tasks: a map, a flow inside a flow, an artifact."""
+
+    name: str
+
+
+Unawaited: TypeAlias = dict[Any, Coroutine[Any, Any, Any]]
+"""What was called in a frame and has not begun, by its own frame or a `Named`: each takes itself out when it begins."""
 
 
 class CallFrame(Frame, Protocol):
@@ -30,6 +44,7 @@ class CallFrame(Frame, Protocol):
     tries: int
     item: bool
     inside: int
+    unawaited: Unawaited | None
 
     def begin(self, tries: int, since: int) -> bool:
         """Begins a try, or the same one once more; tells whether calls were made before."""
@@ -61,12 +76,15 @@ async def invoke(run: Execution, work: Call) -> Any:
     token = FRAME.set(frame)
     try:
         if not task.is_async:
-            return await _on_thread(run, work)
-        if frame.owner is None:
-            frame.owner = asyncio.current_task()
-        if task.timeout is None:
-            return await task.function(*work.args, **work.kwargs)
-        return await _before(run, task.timeout, task.function(*work.args, **work.kwargs))
+            value = await _on_thread(run, work)
+        else:
+            if frame.owner is None:
+                frame.owner = asyncio.current_task()
+            called = task.function(*work.args, **work.kwargs)
+            value = await (called if task.timeout is None else _before(run, task.timeout, called))
+        if frame.unawaited:
+            _refuse_unawaited(run, frame.unawaited)
+        return value
     except SystemExit as error:  # it would end this whole process, and with it everybody else's work
         raise RuntimeError(f"{task.name} called sys.exit({error.code!r})") from error
     except (GeneratorExit, BaseExceptionGroup) as error:
@@ -75,14 +93,46 @@ async def invoke(run: Execution, work: Call) -> Any:
     except KeyboardInterrupt as error:
         raise interruption(run, task.name) from error
     except asyncio.CancelledError as error:
-        if frame.step and _nobody_cancelled(run):  # it comes from the function itself: a failure like any other
-            said = f": {kept}" if (kept := problem(error).message) else ""
-            raise RuntimeError(f"{task.name} raised CancelledError, though nobody had cancelled it{said}") from error
-        if task.is_async:
-            interrupted(run, frame)
+        _refuse_own_cancellation(run, work, error)
+        raise
+    except Exception as error:
+        _refuse_unawaited(run, frame.unawaited, error)
         raise
     finally:
         FRAME.reset(token)
+        if frame.unawaited:
+            _close_unawaited(run, frame.unawaited)
+
+
+def _refuse_own_cancellation(run: Execution, work: Call, error: asyncio.CancelledError) -> None:
+    """Raise where a cancellation comes from the function itself: that is a failure like any other."""
+    task, frame = work.task, work.frame
+    if frame.step and _nobody_cancelled(run):
+        said = f": {kept}" if (kept := problem(error).message) else ""
+        raise RuntimeError(f"{task.name} raised CancelledError, though nobody had cancelled it{said}") from error
+    if task.is_async:
+        interrupted(run, frame)
+
+
+def _refuse_unawaited(run: Execution, unawaited: Unawaited | None, error: Exception | None = None) -> None:
+    """Raise where calls were not awaited; after an error only where that came of using one of them as its result."""
+    used = "" if error is None else problem(error).said
+    if not unawaited or run.stopping is not None or (error is not None and "coroutine" not in used):
+        return
+    if names := sorted({call.name for call, work in unawaited.items() if getcoroutinestate(work) == CORO_CREATED}):
+        told = f"{' and '.join(f'{name}(…)' for name in names)} {'was' if len(names) == 1 else 'were'}"
+        result = f"and used as a result ({used})" if used else "and did nothing"
+        raise NotAwaited(f"{told} called but not awaited, {result}. Write `await {names[0]}(…)`.") from error
+
+
+def _close_unawaited(run: Execution, unawaited: Unawaited) -> None:
+    """Give up what was never awaited; a task that asyncio was about to start would find that the call is over."""
+    tasks = {task.get_coro(): task for task in asyncio.all_tasks(run.loop)}
+    for work in list(unawaited.values()):
+        if getcoroutinestate(work) == CORO_CREATED:
+            owner = tasks.get(work)
+            _ = work.close() if owner is None else owner.cancel()
+    unawaited.clear()
 
 
 def interruption(run: Execution, what: str) -> BaseException:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from tsuzuki.context import AsyncFunction
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import Execution
 from tsuzuki.facts import Artifact
@@ -26,6 +27,7 @@ class Place(Protocol):
     progress: str
 
     def blocks(self) -> bool: ...
+    def later(self, name: str, function: AsyncFunction, *args: Any) -> Any: ...
 
 
 class RunContext:
@@ -170,10 +172,9 @@ class StepArtifacts:
         if not name:
             raise BadUsage("an artifact needs a name")
         data = content.encode() if isinstance(content, str) else content
-        work = self._save(name, data)
         if not self._place.blocks():
-            return work
-        return asyncio.run_coroutine_threadsafe(work, self._run.loop).result()
+            return self._place.later("artifacts.save", self._save, name, data)
+        return asyncio.run_coroutine_threadsafe(self._save(name, data), self._run.loop).result()
 
     async def _save(self, name: str, data: bytes) -> None:
         blob = await self._run.backend.put_blob(self._run.run_id, data)

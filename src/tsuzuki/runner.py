@@ -10,7 +10,16 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.errors import BadCallable, BadParams, BadRequest, ClaimLost, FlowNotFound, StoreError, TsuzukiError
+from tsuzuki.errors import (
+    BadCallable,
+    BadParams,
+    BadRequest,
+    ClaimLost,
+    FlowNotFound,
+    NotAwaited,
+    StoreError,
+    TsuzukiError,
+)
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.frames import RunFrame, root_frame
@@ -144,6 +153,8 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         case Later():
             until = run.clock.now() + error.seconds
             return run.fact(f.Released, reason=error.reason or "later", not_before=until, worker=run.claim.worker)
+        case NotAwaited(__cause__=None):  # its traceback would show no line of the user
+            return _failed(run, f.Problem("NotAwaited", str(error)))
         case GiveUp():
             return _failed(run, f.Problem("GiveUp", error.reason))
         case StoreError() | ClaimLost():

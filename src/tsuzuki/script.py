@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
@@ -150,8 +150,8 @@ class ScriptFlow(Flow[P, R]):
 class AsyncScriptFlow(ScriptFlow[P, R]):
     """A flow whose function is async: typed so that calling it gives something to await."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:  # type: ignore[override] # see the class
-        result: Awaitable[R] = super().__call__(*args, **kwargs)  # type: ignore[assignment] # its function is async
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, object, R]:  # type: ignore[override] # see the class
+        result: Coroutine[object, object, R] = super().__call__(*args, **kwargs)  # type: ignore[assignment] # its function is async
         return result
 
 

@@ -45,6 +45,8 @@ class Failed(Exception):
 async def call(run: Execution, task: Task[..., Any], work: Call, outer: CallFrame) -> Any:
     """Answers a call of a task, made in a frame, from the journal, or performs and records it."""
     frame = work.frame
+    if outer.unawaited:
+        outer.unawaited.pop(frame, None)
     frame.step, found = run.replay.answer(frame.step, frame.key, frame.since)
     if found is not None:
         return await _replayed(run, task, frame, found.position, failed=found.failed)

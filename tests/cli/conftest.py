@@ -35,6 +35,10 @@ class Terminal:
         """Runs a script to its end, which must be the expected one."""
         return self.end(self._start("-c", script), code=code)
 
+    def interpreter(self, *arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """Runs `python …` to its end, which must be the expected one."""
+        return self.end(self._start(*arguments), code=code)
+
     def _start(self, *arguments: str, stdin: str | None = None) -> "subprocess.Popen[str]":
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TSUZUKI_")}
         process = subprocess.Popen(

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -425,3 +427,18 @@ def test_a_run_whose_file_is_gone_names_the_way_to_say_where_it_is(terminal: Ter
     ended = terminal.tsuzuki("resume", "1", code=1)
     assert "flows.py" in ended.stderr
     assert "--flow FILE.py:strict" in ended.stderr
+
+
+def test_whatever_starts_a_script_again_makes_no_call_twice(terminal: Terminal) -> None:
+    shutil.copy(Path(__file__).with_name("arguments.py"), terminal.folder)
+    terminal.interpreter("arguments.py", code=1)
+    calls = terminal.calls()
+    assert {"model", "function", "class", "client", "a", "d"} < set(calls)
+    terminal.interpreter("-m", "arguments", code=1)
+    assert terminal.calls() == calls
+    terminal.tsuzuki("run", "arguments.py", code=5)
+    assert terminal.calls() == calls
+    (terminal.folder / "go").touch()
+    assert terminal.tsuzuki("resume", "1").stdout == "done\n"
+    assert terminal.calls() == calls
+    assert terminal.row().attempt == 4

@@ -181,15 +181,15 @@ def test_another_process_says_the_same() -> None:
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        (threading.Lock(), "_thread.lock"),
-        (Tool(1), f"{__name__}.Tool with _thread.lock"),
-        ([Tool(1)], f"{__name__}.Tool with _thread.lock"),
-        ({1: Tool(1)}, f"{__name__}.Tool with _thread.lock"),
-        (Doc(Tool(1)), f"{__name__}.Doc with _thread.lock"),
-        ((number for number in [1]), "builtins.generator"),
-        (lambda: 1, f"{__name__}.<lambda>"),
-        (Doc(lambda: 1), f"{__name__}.<lambda>"),
-        ([lambda: 1, {1: 2}], f"{__name__}.<lambda>"),
+        (threading.Lock(), "lock"),
+        (Tool(1), "Tool with lock"),
+        ([Tool(1)], "Tool with lock"),
+        ({1: Tool(1)}, "Tool with lock"),
+        (Doc(Tool(1)), "Doc with lock"),
+        ((number for number in [1]), "generator"),
+        (lambda: 1, "<lambda>"),
+        (Doc(lambda: 1), "<lambda>"),
+        ([lambda: 1, {1: 2}], "<lambda>"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -210,10 +210,10 @@ def test_what_is_nested_too_deeply_is_known_by_its_kind() -> None:
         value = Doc(value)
     unsaid: Unsaid = []
     arguments((value,), {}, unsaid)
-    assert unsaid == [(0, f"{__name__}.Doc with too many levels")]
+    assert unsaid == [(0, "Doc with too many levels")]
 
 
-SAID_SINCE_THE_FIRST_JOURNALS: list[tuple[Any, bytes]] = [
+SAID: list[tuple[Any, bytes]] = [
     (None, b"null"),
     (1.0, b"1.0"),
     ("a", b'"a"'),
@@ -221,22 +221,22 @@ SAID_SINCE_THE_FIRST_JOURNALS: list[tuple[Any, bytes]] = [
     ([1, (2, None)], b"[1,[2,null]]"),
     ({"b": 1, "a": {2, 1}}, b'{"a":[1,2],"b":1}'),
     (Page("a", 1.5), b'{"url":"a","size":1.5}'),
-    (Model(name="a"), b'["tests.core.test_identity.Model",{"name":"a","size":1.5}]'),
+    (Model(name="a"), b'{"name":"a","size":1.5}'),
     (Colour.RED, b'"red"'),
     (Path("a/b"), b'"a/b"'),
     (decimal.Decimal("1.10"), b'"1.10"'),
     (uuid.UUID(int=1), b'"00000000-0000-0000-0000-000000000001"'),
     (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), b'"2024-01-01T00:00:00Z"'),
-    (work, b'"tests.core.test_identity.work"'),
-    (Doc, b'"tests.core.test_identity.Doc"'),
-    (threading.Lock(), b'"_thread.lock"'),
-    (Tool(1), b'"tests.core.test_identity.Tool"'),
-    (lambda: 1, b'"tests.core.test_identity.<lambda>"'),
+    (work, b'"work"'),
+    (Doc, b'"Doc"'),
+    (threading.Lock(), b'"lock"'),
+    (Tool(1), b'"Tool"'),
+    (lambda: 1, b'"<lambda>"'),
 ]
 
 
-@pytest.mark.parametrize(("value", "said"), SAID_SINCE_THE_FIRST_JOURNALS, ids=lambda value: type(value).__name__)
-def test_what_could_always_be_said_is_said_as_ever(value: Any, said: bytes) -> None:
+@pytest.mark.parametrize(("value", "said"), SAID, ids=lambda value: type(value).__name__)
+def test_what_arguments_say_names_no_module(value: Any, said: bytes) -> None:
     assert arguments((value,), {"a": value}) == b"[[" + said + b'],{"a":' + said + b"}]"
 
 

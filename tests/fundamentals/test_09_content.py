@@ -106,7 +106,7 @@ async def test_an_argument_that_cannot_be_compared_is_told_of_once_by_task_and_n
     [line] = [line async for line in runs.log(ended.id)]
     assert (line.level, line.name) == ("warning", "fetch")
     assert "the argument client of fetch is known by its name only" in line.text
-    assert "Client with _thread.lock" in line.text
+    assert "Client with lock" in line.text
     assert 'fetch.keyed("…")' in line.text
 
     broken = False

@@ -144,3 +144,21 @@ async def test_workers_take_what_their_tags_say_and_what_fails_fails_alone(site:
     assert (mended["last_error"], len(mended["installed_wheels"])) == (None, 3)
     folders = {path.name for path in (site.folder / ".tsuzuki").glob("wheels*")}
     assert folders == {"wheels", "wheels-2"}, "each worker has a folder of its own"
+
+
+async def test_a_run_that_goes_on_from_a_wheel_makes_no_call_twice(site: Site) -> None:
+    source = (Path(__file__).parents[1] / "cli" / "arguments.py").read_text()
+    (site.folder / "arguments.py").write_text(source)
+    site.worker("from-a-file", "--flows", "arguments.py")
+    run_id = await site.house.submit("arguments")
+    await site.house.ended(run_id, "FAILED")
+    calls = (site.folder / "calls.txt").read_text()
+    await asyncio.to_thread(site.processes.pop().kill)
+    files = {"parcel/__init__.py": "", "parcel/moved.py": source}
+    await site.upload(make_wheel(site.made, "parcel", "1.0", files, entries=["arguments = parcel.moved"]))
+    (site.folder / "go").touch()
+    site.worker("from-a-wheel")
+    await site.sync("from-a-wheel", lambda sync: sync["installed_wheels"])
+    await site.house.post(f"/runs/{run_id}/resume")
+    assert (await site.house.ended(run_id))["result"] == "done"
+    assert (site.folder / "calls.txt").read_text() == calls

@@ -1,6 +1,7 @@
 """The decorators keep parameters and results typed: `make check` reads this file, pytest runs it."""
 
-from collections.abc import AsyncIterator, Awaitable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 from typing import assert_type
 
@@ -87,28 +88,43 @@ async def look(urls: list[str]) -> list[bytes]:
 
 def calls_keep_their_types() -> None:
     assert_type(length("a"), int)
-    assert_type(length.step("a"), Awaitable[int])
-    assert_type(fetch("u", retries=2), Awaitable[bytes])
-    assert_type(fetch.step("u", retries=2), Awaitable[bytes])
-    assert_type(fetch.keyed("k")("u"), Awaitable[bytes])
+    _ = assert_type(length.step("a"), Coroutine[object, object, int])
+    _ = assert_type(fetch("u", retries=2), Coroutine[object, object, bytes])
+    _ = assert_type(fetch.step("u", retries=2), Coroutine[object, object, bytes])
+    _ = assert_type(fetch.keyed("k")("u"), Coroutine[object, object, bytes])
     assert_type(measure("a"), int)
-    assert_type(crawl("a", urls=[]), Awaitable[dict[str, int]])
+    _ = assert_type(crawl("a", urls=[]), Coroutine[object, object, dict[str, int]])
+    fetch("u")  # type: ignore[unused-coroutine] # a forgotten await is an error
+    fetch.map(["u"])  # type: ignore[unused-coroutine] # of a map too
+    crawl("a", urls=[])  # type: ignore[unused-coroutine] # and of a flow inside a flow
     length(3)  # type: ignore[arg-type] # a wrong argument is an error
-    length.step(3)  # type: ignore[arg-type] # there as well
-    fetch("u", tries=3)  # type: ignore[call-arg] # an unknown one too
+    _ = length.step(3)  # type: ignore[arg-type] # there as well
+    _ = fetch("u", tries=3)  # type: ignore[call-arg] # an unknown one too
+
+
+async def gathered_calls_keep_their_types() -> None:
+    assert_type(await asyncio.gather(fetch("u"), fetch.map(["u"])), tuple[bytes, list[bytes]])
+    assert_type(await asyncio.create_task(fetch("u")), bytes)
 
 
 def maps_keep_their_types(keep: bool, on_error: OnError) -> None:
-    assert_type(fetch.map(["u"]), Awaitable[list[bytes]])
-    assert_type(fetch.map(["u"], on_error="fail", keep_results=True, retries=2), Awaitable[list[bytes]])
-    assert_type(fetch.map(["u"], on_error="collect", concurrency=2), Awaitable[Collected[bytes]])
-    assert_type(fetch.map(["u"], keep_results=False), Awaitable[Counts])
-    assert_type(fetch.map(["u"], keep_results=False, on_error="collect"), Awaitable[Counts])
+    _ = assert_type(fetch.map(["u"]), Coroutine[object, object, list[bytes]])
+    _ = assert_type(
+        fetch.map(["u"], on_error="fail", keep_results=True, retries=2), Coroutine[object, object, list[bytes]]
+    )
+    _ = assert_type(fetch.map(["u"], on_error="collect", concurrency=2), Coroutine[object, object, Collected[bytes]])
+    _ = assert_type(fetch.map(["u"], keep_results=False), Coroutine[object, object, Counts])
+    _ = assert_type(fetch.map(["u"], keep_results=False, on_error="collect"), Coroutine[object, object, Counts])
     assert_type(
         fetch.map(["u"], keep_results=keep),
-        Awaitable[list[bytes]] | Awaitable[Collected[bytes]] | Awaitable[Counts],
+        Coroutine[object, object, list[bytes]]
+        | Coroutine[object, object, Collected[bytes]]
+        | Coroutine[object, object, Counts],
     )
-    assert_type(fetch.map(["u"], on_error=on_error), Awaitable[list[bytes]] | Awaitable[Collected[bytes]])
+    assert_type(
+        fetch.map(["u"], on_error=on_error),
+        Coroutine[object, object, list[bytes]] | Coroutine[object, object, Collected[bytes]],
+    )
     fetch.map(["u"], concurrency="8")  # type: ignore[call-overload] # options are typed
     fetch.map(["u"], on_error="ignore")  # type: ignore[call-overload] # and so are their words
 

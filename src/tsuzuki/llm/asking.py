@@ -116,7 +116,10 @@ def ask_all(
         _check(process, asked)
         how |= {"process": process.name}
     # A sync flow cannot await: there the whole is one step, which blocks. In an async flow answers are kept once only.
-    work: Any = _replies(questions, at, how, process) if in_async_code() else all_step(plain(questions), at, how)
+    if in_async_code():
+        work = FRAME.get().later("llm.ask_all", _replies, questions, at, how, process)
+    else:
+        work = all_step(plain(questions), at, how)
     return _then(work, lambda replies: _answers(replies, asked))  # type: ignore[no-any-return] # awaited, or in a sync flow the value
 
 
@@ -225,7 +228,4 @@ def _tell(replies: Sequence[dict[str, Any]]) -> None:
 def _then(outcome: Any, made: Callable[[Any], Given]) -> Any:
     """Makes something of an outcome: when it is awaited, or at once in a sync flow."""
 
-    async def later() -> Given:
-        return made(await outcome)
-
-    return later() if isinstance(outcome, Awaitable) else made(outcome)
+    return FRAME.get().then(outcome, made) if isinstance(outcome, Awaitable) else made(outcome)

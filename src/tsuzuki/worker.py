@@ -356,6 +356,7 @@ class Worker:
     # Showing that it lives, and seeing who does not
 
     async def _beat(self, stopped: str = "") -> set[str]:
+        self._presence.renew()
         self._badge.note(**self.stock.state())
         record = await self._badge.record(self._backend, self._held.current, stopped)
         running = list(self._running.values())

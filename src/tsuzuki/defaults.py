@@ -238,7 +238,7 @@ NATS: Final = (
     Setting(
         "TSUZUKI_CONSUMER_MAX_DELIVER",
         "20",
-        "how often a run may be claimed without one new outcome before it is FAILED",
+        "how often a run may be claimed without one new outcome before it is FAILED; a shared run has at most 5",
         counted,
         option="max_deliver",
     ),

@@ -7,6 +7,7 @@ from tsuzuki import facts as f
 from tsuzuki.backends import Claim
 from tsuzuki.errors import ClaimLost, StepFailure, StoreError
 from tsuzuki.execution import Execution
+from tsuzuki.lifecycle import executed_alone
 from tsuzuki.stumbles import Stumbles
 
 logger: Final = logging.getLogger("tsuzuki.worker")
@@ -22,8 +23,9 @@ def suspect(claim: Claim) -> None:
     row = claim.run
     if row.barren > 1:
         about = {"run_id": row.id, "flow_name": row.flow, "tag": row.tag, "worker_id": claim.worker}
-        text = "run %s of %s was claimed %s times in a row without a new outcome: perhaps it ends its workers"
-        logger.warning(text, row.number, row.flow, row.barren, extra=about)
+        text = "run %s of %s was claimed %s times in a row without a new outcome: perhaps it ends its workers%s"
+        alone = ". No other run is executed beside it" if executed_alone(row) else ""
+        logger.warning(text, row.number, row.flow, row.barren, alone, extra=about)
 
 
 def tell(run: Execution, error: BaseException | None, stumbles: Stumbles) -> None:

@@ -81,6 +81,8 @@ class Claimed(Fact, frozen=True, kw_only=True):
     fingerprint: str = ""
     wheels: dict[str, str] = {}
     """The digests of the wheels that the worker had installed, by name."""
+    alone: bool = False
+    """Whether the worker executed no other run beside it."""
 
 
 class Released(Fact, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.context import EXECUTING
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.execution import Execution
-from tsuzuki.lifecycle import Status
+from tsuzuki.lifecycle import Status, executed_alone
 from tsuzuki.probing import try_writing
 from tsuzuki.stumbles import Stumbles
 from tsuzuki.winding import wind_down
@@ -189,9 +189,13 @@ class Held:
         return not self._unwritable
 
     def take(self, claims: Sequence[Claim]) -> None:
-        """Takes claims into the queue."""
+        """Takes claims into the queue, first one that must be executed alone."""
         if claims:
-            self.queue.extend(claims)
+            for claim in claims:
+                if executed_alone(claim.run):
+                    self.queue.appendleft(claim)
+                else:
+                    self.queue.append(claim)
             self.taken_at = self._clock.monotonic()
 
     async def release_queued(self, reason: str = "the worker stopped before it began") -> None:

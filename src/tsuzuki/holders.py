@@ -87,7 +87,10 @@ class Holders:
         return [run for name in names for run in await self._backend.search(Query(holder=name))]
 
     def _gone_of(self, records: Sequence[WorkerRecord]) -> frozenset[str]:
-        return frozenset(r.id for r in records if r.stopped or is_gone(r, one_machine=self._backend.one_machine))
+        return frozenset(r.id for r in records if r.stopped or self._is_gone(r))
+
+    def _is_gone(self, record: WorkerRecord) -> bool:
+        return is_gone(record, one_machine=self._backend.one_machine, now=self._backend.clock.now())
 
     async def takers(self, row: Run) -> list[str]:
         """Gives the living workers that would take a run."""
@@ -100,10 +103,9 @@ class Holders:
         if not row.private or row.status is not Status.PENDING or not row.not_before:
             return None
         released = [e.fact for e in await self._backend.fetch(row.id, [row.position]) if isinstance(e.fact, f.Released)]
-        one_machine = self._backend.one_machine
         for record in await self._backend.workers() if released else ():
             if record.id == released[0].worker and not record.stopped:
-                return None if is_gone(record, one_machine=one_machine) else record
+                return None if self._is_gone(record) else record
         return None
 
     async def waited_for(self, rows: Sequence[Run]) -> frozenset[str]:

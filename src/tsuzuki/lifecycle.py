@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
-from math import floor
-from typing import Final
+from math import floor, log2
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,11 +19,14 @@ from tsuzuki.spending import added
 
 MOST_CLAIMS: Final = 20
 """A run that was claimed so often without one new outcome kills its workers, and is failed."""
-LONGEST_REST: Final = 10.0
+MAX_CLAIMS_ALONE: Final = 3
+"""Claims without an outcome after which a shared run is failed, counting those with no other run beside it."""
 _SUSPICIOUS: Final = 2
-"""After more claims than that without an outcome a run is left alone for a while, up to so many seconds."""
+"""After so many claims without an outcome a shared run is a suspect: workers execute it with no other run beside it."""
 
 _POISON: Final = "PoisonRun"
+
+Candidate = TypeVar("Candidate")
 
 
 class Status(StrEnum):
@@ -142,6 +145,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     spent: tuple[f.Spent, ...] = ()
     """What it used that is paid for, added up by model."""
     barren: int = 0
+    """Claims since the last outcome or release. From the third on only those count that were alone."""
     fingerprint: str = ""
     error: f.Problem | None = None
     result: msgspec.Raw | None = None
@@ -195,7 +199,7 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
                 holder=None,
                 attempt=run.attempt + 1,
                 not_before=fact.not_before,
-                barren=max(run.barren - 1, 0),
+                barren=0,
             )
         case f.CancelAsked():
             return msgspec.structs.replace(
@@ -265,7 +269,7 @@ def _claimed(run: Run, fact: f.Claimed) -> Run:
         holder=fact.worker,
         worker=fact.worker,
         attempt=fact.attempt,
-        barren=run.barren + 1,
+        barren=run.barren + (fact.alone or run.barren < _SUSPICIOUS),
         started_at=run.started_at or stamp(fact.at),
         heartbeat_at=fact.at,
         fingerprint=fact.fingerprint or run.fingerprint,
@@ -306,16 +310,73 @@ def claim_facts(
     *,
     wheels: Mapping[str, str] | None = None,
     most: int = MOST_CLAIMS,
+    alone: bool = False,
 ) -> list[f.Fact]:
-    """Says what a claim appends: `Claimed`, or the end of a run that only kills its workers."""
+    """Says what a claim appends: `Claimed`, or the end of a run that only kills its workers.
+
+    `alone` says that the worker executes no other run beside it.
+    """
     attempt = run.attempt if run.holder is None else run.attempt + 1
-    if run.barren >= most:
+    if run.barren >= _most_claims(run, most):
         message = (
-            f"claimed {run.barren} times without one new outcome: it ends its workers. "
+            f"claimed {run.barren} times without one new outcome{_how_often_alone(run)}: it ends its workers. "
             "Look at its last log lines, mend the flow, then resume it"
         )
         return [f.RunFailed(at=at, attempt=attempt, error=f.Problem(_POISON, message), reason="max_claims")]
-    return [f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint, wheels=dict(wheels or {}))]
+    fact = f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint, alone=alone)
+    return [msgspec.structs.replace(fact, wheels=dict(wheels)) if wheels else fact]
+
+
+def _most_claims(run: Run, most: int) -> int:
+    """Return how many claims without an outcome end a run; a private one endangers no other run."""
+    return most if run.private else min(most, _SUSPICIOUS + MAX_CLAIMS_ALONE)
+
+
+def _how_often_alone(run: Run) -> str:
+    return f", {run.barren - _SUSPICIOUS} of them with no other run beside it" if executed_alone(run) else ""
+
+
+def must_be_alone(run: Run, most: int = MOST_CLAIMS) -> bool:
+    """Return whether a run may end its worker, so that workers execute no other run beside it.
+
+    After the last allowed claim any worker may record its failure, and one that is being cancelled only has to end.
+    """
+    harmless = run.private or run.status is Status.CANCELLING
+    return not harmless and _SUSPICIOUS <= run.barren < _most_claims(run, most)
+
+
+def executed_alone(run: Run) -> bool:
+    """Return whether the last claim of a run was alone, and it has recorded no outcome since."""
+    return run.barren > _SUSPICIOUS
+
+
+def holds_up(run: Run, at: float) -> bool:
+    """Return whether busy workers claim nothing behind a run that must be alone, so that one of them becomes idle.
+
+    They wait and go on in periods that double. So it gets its turn however long other runs take, and a worker that
+    executes a run of hours is not kept from all other work for as long.
+    """
+    waited = at - (run.heartbeat_at or 0.0)
+    return waited < 1 or floor(log2(waited)) % 2 == 0
+
+
+def choose(
+    candidates: Iterable[tuple[Candidate, Run | None]], at: float, *, alone: bool, most: int = MOST_CLAIMS
+) -> list[Candidate]:
+    """Choose what a worker claims of candidates in order: one run that must be alone, or several that need not be.
+
+    Each candidate comes with its row, or None where it waits and was handed back or never claimed. `alone` says that
+    the worker executes nothing: a busy one claims no run that must be alone.
+    """
+    chosen: list[Candidate] = []
+    for candidate, run in candidates:
+        if run is None or not must_be_alone(run, most):
+            chosen.append(candidate)
+        elif alone and not chosen:
+            return [candidate]
+        elif holds_up(run, at):
+            break
+    return chosen
 
 
 def poisoned(run: Run) -> bool:
@@ -348,12 +409,16 @@ def precedence(run: Run) -> tuple[int, int, int]:
 
 def turn(barren: int) -> int:
     """Says whether a run that has lost its worker comes first (0) or in its turn (1), after so many claims."""
-    return int(barren > _SUSPICIOUS)
+    return int(barren >= _SUSPICIOUS)
 
 
 def rest(barren: int) -> float:
-    """Says how long a run is left alone, after so many claims without an outcome, since its last one (seconds)."""
-    return 0.0 if barren <= _SUSPICIOUS else min(2.0 ** (barren - _SUSPICIOUS - 1), LONGEST_REST)
+    """Return how long a run waits after its worker died, after so many claims without an outcome (seconds).
+
+    After the last claim it only has to be failed, at once.
+    """
+    alone = barren - _SUSPICIOUS
+    return 2.0 ** (alone - 1) if 0 < alone < MAX_CLAIMS_ALONE else 0.0
 
 
 def holder_facts(run: Run, facts: Sequence[f.Fact]) -> Sequence[f.Fact]:

@@ -1,7 +1,8 @@
 """How a worker shows that it lives, and how others know that it does not.
 
 A worker holds a lock on a file of its own; the system frees it when the process ends, however it ends. On the
-same host a free lock means dead, at once; pids that come again and clocks that jump do not matter. Where the
+same host a free lock means dead, at once; pids that come again and clocks that jump do not matter. A file that is
+missing says nothing: somebody may have cleaned the folder, and the worker makes it anew with its next heartbeat. Where the
 store lives on one machine, a worker from before its last boot is dead too. Any other worker is dead when its
 count of heartbeats has stood still for a whole lease on our own monotonic clock: wall clocks are never
 compared, and time that this machine slept does not count.
@@ -20,6 +21,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from time import sleep
+from time import time as wall_time
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote
@@ -44,6 +46,10 @@ _LONGEST: Final = 180
 _TRIES: Final = 5
 _PAUSE: Final = 0.01
 """How often a lock that another has is tried, and how far apart (seconds)."""
+MISSING_SILENCE_S: Final = 60.0
+"""After so much silence a worker whose file is missing has ended: one that lives makes it anew with each heartbeat."""
+STALE_S: Final = 86_400.0
+"""Files that no heartbeat has touched for so long are removed, unless somebody holds their lock."""
 
 
 @cache
@@ -72,17 +78,34 @@ class Presence:
         if fcntl is None:
             return
         folder = Path(tempfile.gettempdir()) / f"tsuzuki-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.stat(follow_symlinks=False).st_uid != os.getuid():
+        if not _is_ours(folder):
             return  # whoever put it there could take our lock away: let heartbeats alone tell that we live
         self.path = str(folder / f"{_file_name(worker)}-{hashlib.sha256(store.encode()).hexdigest()[:8]}.alive")
         self._file = _locked(Path(self.path), fcntl)
         if self._file is None:
             raise Conflict(f"a worker called {worker!r} is at work here already; give every worker its own name")
+        self._sign()
+        keep_from_children(self)
+        _sweep(folder, fcntl)
+
+    def _sign(self) -> None:
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")  # for people: nobody decides by it
         self._file.flush()
-        keep_from_children(self)
+
+    def renew(self) -> None:
+        """Keep the file fresh for whatever cleans the folder by age, and make it anew if it was removed."""
+        if self._file is None or fcntl is None:
+            return
+        with contextlib.suppress(OSError):  # then heartbeats alone tell that we live
+            os.utime(self._file.fileno())
+            path = Path(self.path)
+            if _is_at(path, self._file) or not _is_ours(path.parent):
+                return
+            if (file := _locked(path, fcntl)) is not None:
+                self._file.close()
+                self._file = file
+                self._sign()
 
     def let_go(self) -> None:
         """Closes the lock in a child, which may live longer than we do."""
@@ -97,6 +120,12 @@ class Presence:
                 Path(self.path).unlink()
             self._file.close()
             self._file = None
+
+
+def _is_ours(folder: Path) -> bool:
+    """Make the folder of the locks, and return whether it belongs to this user."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder.stat(follow_symlinks=False).st_uid == os.getuid()
 
 
 def _locked(path: Path, locks: ModuleType) -> Any:
@@ -115,6 +144,19 @@ def _locked(path: Path, locks: ModuleType) -> Any:
     return None
 
 
+def _sweep(folder: Path, locks: ModuleType) -> None:
+    """Remove the files of workers that were killed long ago."""
+    now = wall_time()
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError):
+            if not entry.name.endswith(".alive") or now - entry.stat(follow_symlinks=False).st_mtime < STALE_S:
+                continue
+            with Path(entry.path).open(encoding="ascii") as file:
+                locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+                if _is_at(Path(entry.path), file):
+                    Path(entry.path).unlink()
+
+
 def _is_at(path: Path, file: Any) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
@@ -122,8 +164,11 @@ def _is_at(path: Path, file: Any) -> bool:
         return False
 
 
-def is_gone(record: WorkerRecord, *, one_machine: bool) -> bool:
-    """Tells whether a worker has ended for certain."""
+def is_gone(record: WorkerRecord, *, one_machine: bool, now: float | None = None) -> bool:
+    """Tells whether a worker has ended for certain.
+
+    Of one whose file is missing that is only known by its silence: give the time where nobody else watches for that.
+    """
     if record.host.partition("/")[0] != this_host().partition("/")[0]:
         return one_machine  # the machine has been started anew since
     if fcntl is None or not record.presence or record.host != this_host():
@@ -132,7 +177,7 @@ def is_gone(record: WorkerRecord, *, one_machine: bool) -> bool:
         with Path(record.presence).open(encoding="ascii") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
-        return True
+        return now is not None and now - record.heartbeat_at > MISSING_SILENCE_S
     except OSError:
         return False  # it is locked: the worker lives
     return True

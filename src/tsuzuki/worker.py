@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Self
 
@@ -23,7 +23,7 @@ from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.flowset import FlowSet, Resolver
 from tsuzuki.held import Held
-from tsuzuki.lifecycle import Run
+from tsuzuki.lifecycle import Run, executed_alone, holds_up, must_be_alone
 from tsuzuki.limits import Limits
 from tsuzuki.loops import kept_going
 from tsuzuki.presence import Badge, Presence, Watch, looking
@@ -79,6 +79,12 @@ class Worker:
         self._stopping = asyncio.Event()
         self._resting: asyncio.Task[None] | None = None
         self._looping = False
+        self._alone: str | None = None
+        """The run that no other is executed beside: it may end this worker."""
+        self._claiming_alone = False
+        """Whether nothing may begin, since a run that must be alone may be on its way here."""
+        self._held_up = False
+        """Whether nothing is claimed, since a run that must be alone waits for this worker to become idle."""
         self._loops: list[asyncio.Task[None]] = []
         self._opened: Backend | None = None
 
@@ -174,7 +180,8 @@ class Worker:
         await self.stock.flows.publish(self._backend)  # again, where the store was away when we came
         while not self._stopping.is_set():
             await self._renew()
-            room = self._appetite.room(len(self._running), len(self._queue))
+            blocked = self._held_up or self._alone is not None
+            room = 0 if blocked else self._appetite.room(len(self._running), len(self._queue))
             claims = await self._claim(room) if room > 0 else []
             self._held.take(claims)
             self._start_queued()
@@ -199,7 +206,7 @@ class Worker:
     async def carry_out(self, run_id: str, claim: Claim | None = None) -> Run:
         """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
         while True:
-            claims = [claim] if claim is not None else await self._claim_again(run_id, self._dead)
+            claims = [claim] if claim is not None else await self._claim_again(run_id, self._dead, self._idle)
             claim = None
             if claims:
                 await self._carry(claims[0])
@@ -238,37 +245,64 @@ class Worker:
 
     async def _claim(self, limit: int) -> list[Claim]:
         try:
-            return await self._backend.claim(
-                self.id,
-                tags=self.tags,
-                flows=self.stock.flows.claimable,
-                workflows=self.stock.workflows is not None,
-                limit=limit,
-                dead=self._dead,
-                fingerprints=self.stock.fingerprints,
-                wheels=self.stock.digests,
-            )
+            with self._if_idle() as alone:
+                return await self._backend.claim(
+                    self.id,
+                    tags=self.tags,
+                    flows=self.stock.flows.claimable,
+                    workflows=self.stock.workflows is not None,
+                    limit=limit,
+                    dead=self._dead,
+                    fingerprints=self.stock.fingerprints,
+                    wheels=self.stock.digests,
+                    alone=alone,
+                )
         except StoreError as error:
             logger.warning("cannot claim just now: %s", error)
             await self._clock.sleep(LOOK)
             return []
 
-    async def _claim_again(self, run_id: str, dead: frozenset[str]) -> list[Claim]:
+    async def _claim_again(self, run_id: str, dead: frozenset[str], alone: bool) -> list[Claim]:
         codes, wheels = self.stock.fingerprints, self.stock.digests
-        return await self._backend.claim(self.id, run_id=run_id, dead=dead, fingerprints=codes, wheels=wheels)
+        return await self._backend.claim(
+            self.id, run_id=run_id, dead=dead, fingerprints=codes, wheels=wheels, alone=alone
+        )
+
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing is executed here, nor about to be."""
+        return not self._running and not self._queue and not self._claiming_alone
+
+    @contextlib.contextmanager
+    def _if_idle(self) -> Iterator[bool]:
+        """Tell whether this worker is idle, and keep it idle until the answer to a claim is here."""
+        alone = self._idle
+        self._claiming_alone |= alone
+        try:
+            yield alone
+        finally:
+            self._claiming_alone &= not alone
 
     def _start_queued(self) -> None:
-        room = not self._stopping.is_set() and not self.stock.renewing
-        while room and self._queue and len(self._running) < self._concurrency:
+        blocked = self._stopping.is_set() or self.stock.renewing or self._claiming_alone
+        while (
+            not blocked and self._queue and len(self._running) < self._concurrency and self._may_begin(self._queue[0])
+        ):
             claim = self._queue.popleft()
             suspect(claim)
             self._start(claim, self._ended)
+
+    def _may_begin(self, claim: Claim) -> bool:
+        """Return whether a run may begin beside those that are executed: one that must be alone waits for them."""
+        return self._alone is None and not (self._running and executed_alone(claim.run))
 
     def _start(self, claim: Claim, ended: Callable[[Execution, BaseException | None], None]) -> None:
         self._tallies.claims += 1
         threads, limits, grace, tallies = self._threads, self._limits, self._grace, self._tallies
         run = Execution(self._backend, claim, self._clock, threads, limits, ended, grace, tallies, loop=self._loop)
         self._running[claim.run.id] = run
+        if executed_alone(claim.run):
+            self._alone = claim.run.id
         self._held.begun.set()
         run.start(execute(run, self.stock.goods.flows.find(claim.run.flow), self.stock.goods.workflows))
 
@@ -281,6 +315,7 @@ class Worker:
     def _leave(self, run: Execution) -> None:
         if self._running.get(run_id := run.claim.run.id) is run:  # not another attempt at it, after this one was lost
             del self._running[run_id]
+            self._alone = None if self._alone == run_id else self._alone
             self._badge.ended = run_id
             self._tallies.ended(run.ending, self._clock.monotonic() - run.began)
         self._freed.set()
@@ -321,6 +356,7 @@ class Worker:
     # Showing that it lives, and seeing who does not
 
     async def _beat(self, stopped: str = "") -> set[str]:
+        self._presence.renew()
         self._badge.note(**self.stock.state())
         record = await self._badge.record(self._backend, self._held.current, stopped)
         running = list(self._running.values())
@@ -365,6 +401,7 @@ class Worker:
                         await self._beat()
                     if await self._held.release_stuck(LOOK):
                         self._appetite = Appetite(self._concurrency)  # what it has learned is not true any more
+                    await self._end_isolation()
                     await self._take_up_again()
                     await self._take_strays()
 
@@ -372,17 +409,39 @@ class Worker:
         """Goes on with what is ours and not under way: a fault has stopped it, or its claim got lost on its way."""
         await self._held.go_on(self.id)
         self._start_queued()
+        held_up = False
         for run_id in tuple(self._dropped):
             if self._stopping.is_set():
                 return  # others may have it as soon as we have left
-            claims = await self._claim_again(run_id, frozenset({self.id}))
-            self._dropped.discard(run_id)
-            for claim in claims:
-                if self.stock.executes(claim.run):
-                    self._queue.append(claim)
-                else:  # it was known to a worker of our name before us
-                    await self._held.release(claim, "its worker was killed, and does not know the flow any more")
-            self._start_queued()
+            row = await self._backend.get(run_id)
+            if row is not None and must_be_alone(row) and not self._idle:
+                held_up |= holds_up(row, self._clock.now())
+            else:
+                await self._take_dropped(run_id)
+        if self._held_up and not held_up:
+            self._freed.set()
+        self._held_up = held_up
+
+    async def _take_dropped(self, run_id: str) -> None:
+        """Claim and begin a run that is ours by the store's word; alone where nothing is executed."""
+        with self._if_idle() as alone:
+            claims = await self._claim_again(run_id, frozenset({self.id}), alone)
+        self._dropped.discard(run_id)
+        for claim in claims:
+            if self.stock.executes(claim.run):
+                self._held.take([claim])
+            else:  # it was known to a worker of our name before us
+                await self._held.release(claim, "its worker was killed, and does not know the flow any more")
+        self._start_queued()
+
+    async def _end_isolation(self) -> None:
+        """Let other runs begin beside one that had to be alone, once it has recorded an outcome."""
+        if self._alone is not None:
+            row = await self._backend.get(self._alone)
+            if row is None or not executed_alone(row):
+                self._alone = None
+                self._freed.set()
+                self._start_queued()
 
     async def _take_strays(self) -> None:
         """Claims runs of flows that no living worker of their tag knows: somebody has to say so."""

@@ -11,7 +11,6 @@ from tsuzuki import Run, Runs, Status
 from tsuzuki import facts as f
 from tsuzuki.backends import Query
 from tsuzuki.testing import builders
-from tsuzuki.testing.clock import ShiftedClock
 from tsuzuki.testing.stopwatch import Stopwatch
 
 LEASE = 1.0
@@ -135,26 +134,25 @@ async def test_a_worker_that_is_stopped_hands_back_what_it_had_claimed_ahead(tmp
             assert {row.status for row in await ended(runs, behind)} == {Status.COMPLETED}
 
 
-async def test_a_run_that_kills_its_workers_ends_after_twenty_claims(tmp_path: Path) -> None:
+async def test_a_run_that_kills_its_workers_fails_and_the_runs_beside_it_complete(tmp_path: Path) -> None:
     async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
-        run = await runs.submit(catalog.deadly)
-        for number in range(1, 4):
-            with started("work", folder=tmp_path) as victim:
-                assert victim.ended() == -signal.SIGKILL, victim.complained
-                assert made(tmp_path, "end") == number
-                named = f"run 1 of deadly was claimed {number} times in a row without a new" in victim.complained
-                assert named == (number > 1)
-        before = ShiftedClock()
-        before.jump(-60)  # it rests longer each time: those that follow were a minute ago
-        holder = (await runs.get(run.id)).holder or ""
-        async with Runs.open(data_dir=str(tmp_path / ".tsuzuki"), clock=before) as earlier:
-            for _ in range(4, 21):
-                assert await earlier.backend.claim(holder, run_id=run.id, dead=frozenset({holder}))
-        with started("work", folder=tmp_path) as last:
-            [row] = await ended(runs, [run])
-            assert row.status is Status.FAILED
-            assert row.error is not None
-            assert "20 times" in row.error.message
-            assert [letter.run_id for letter in await runs.backend.dead_letters()] == [run.id]
-            assert last.running()
-        await check_journal(runs.backend, run.id)
+        healthy = [await runs.submit(catalog.signed, {"number": number}) for number in range(3)]
+        deadly = await runs.submit(catalog.deadly)
+        url = runs.backend.url
+        with started("reborn", url, folder=tmp_path) as one, started("reborn", url, folder=tmp_path) as two:
+            await until(lambda: made(tmp_path, "end") >= 2, "two workers died with all their runs")
+            (tmp_path / "go").touch()
+            rows = await ended(runs, [*healthy, deadly])
+            for workers in (one, two):
+                workers.send(signal.SIGTERM)
+                assert workers.ended() == 0, workers.complained
+        assert [row.status for row in rows] == [*[Status.COMPLETED] * 3, Status.FAILED]
+        assert max(row.attempt for row in rows[:3]) <= 3
+        assert rows[3].error is not None
+        assert "claimed 5 times without one new outcome, 3 of them with no other run" in rows[3].error.message
+        assert made(tmp_path, "end") == 5
+        told = one.complained + two.complained
+        assert "perhaps it ends its workers. No other run is executed beside it" in told
+        assert [letter.run_id for letter in await runs.backend.dead_letters()] == [deadly.id]
+        for row in rows:
+            await check_journal(runs.backend, row.id)

@@ -22,8 +22,10 @@ from tsuzuki.lifecycle import (
     fold,
     fold_all,
     holder_facts,
+    holds_up,
     moment,
     move,
+    must_be_alone,
     only_outcomes,
     request_facts,
     resume_facts,
@@ -165,7 +167,7 @@ def test_a_claim_sets_the_holder_and_keeps_the_first_start() -> None:
 
 def test_a_release_frees_the_run_for_the_next_attempt() -> None:
     run = fold(running(barren=3), f.Released(at=AT, not_before=AT + 60))
-    assert (run.status, run.holder, run.attempt, run.not_before, run.barren) == (P, None, 2, AT + 60, 2)
+    assert (run.status, run.holder, run.attempt, run.not_before, run.barren) == (P, None, 2, AT + 60, 0)
 
 
 def test_handing_back_a_run_that_is_being_cancelled_cancels_it() -> None:
@@ -264,10 +266,32 @@ def test_a_claim_takes_a_new_attempt_from_a_dead_holder_only() -> None:
 
 
 def test_a_run_that_kills_its_workers_is_failed_instead_of_claimed() -> None:
-    assert isinstance(claim_facts(running(barren=MOST_CLAIMS - 1), "w", AT)[0], f.Claimed)
-    (fact,) = claim_facts(running(barren=MOST_CLAIMS, attempt=20), "w", AT)
+    assert isinstance(claim_facts(running(barren=4), "w", AT)[0], f.Claimed)
+    (fact,) = claim_facts(running(barren=5, attempt=20), "w", AT)
     assert isinstance(fact, f.RunFailed)
-    assert (fact.reason, fact.attempt, MOST_CLAIMS) == ("max_claims", 21, 20)
+    assert (fact.reason, fact.attempt) == ("max_claims", 21)
+    assert isinstance(claim_facts(running(barren=3), "w", AT, most=3)[0], f.RunFailed), "a lower limit is kept"
+
+
+def test_a_private_run_endangers_no_other_and_has_more_claims() -> None:
+    assert isinstance(claim_facts(running(private=True, barren=MOST_CLAIMS - 1), "w", AT)[0], f.Claimed)
+    (fact,) = claim_facts(running(private=True, barren=MOST_CLAIMS), "w", AT)
+    assert isinstance(fact, f.RunFailed)
+    assert not must_be_alone(running(private=True, barren=2))
+
+
+def test_only_claims_alone_count_after_the_second() -> None:
+    run = running(barren=1)
+    for alone, barren in ((False, 2), (False, 2), (True, 3), (False, 3), (True, 4)):
+        run = fold(run, f.Claimed(at=AT, worker="w", alone=alone))
+        assert run.barren == barren
+
+
+def test_a_suspect_holds_up_busy_workers_half_of_the_time_and_for_longer_each_time() -> None:
+    run = running(heartbeat_at=AT)
+    held_up = [second for second in range(70) if holds_up(run, AT + second)]
+    assert held_up == [*range(2), *range(4, 8), *range(16, 32), *range(64, 70)]
+    assert holds_up(run, AT - 3600), "the clock was set back"
 
 
 def test_a_cancel_is_settled_at_once_where_nobody_lives_to_see_it() -> None:

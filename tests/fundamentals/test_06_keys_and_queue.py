@@ -9,9 +9,9 @@ import pytest
 
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Runs, Status, Worker, flow, task
-from tsuzuki.backends import Query, WorkerRecord
+from tsuzuki.backends import Query, WorkerRecord, WorkerState
 from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunNotFound
-from tsuzuki.lifecycle import MOST_CLAIMS
+from tsuzuki.lifecycle import MAX_CLAIMS_ALONE
 from tsuzuki.presence import this_host
 from tsuzuki.testing.stopwatch import Stopwatch
 
@@ -129,13 +129,65 @@ async def test_an_unknown_flow_fails_clearly(runs: Runs) -> None:
 
 async def test_a_run_that_kills_its_workers_ends(runs: Runs) -> None:
     row = await runs.submit("deadly")
-    for number in range(MOST_CLAIMS + 1):
-        claims = await runs.backend.claim(f"w{number}", run_id=row.id, dead=frozenset({f"w{number - 1}"}))
-        assert len(claims) == (number < MOST_CLAIMS)
+    for number in range(2 + MAX_CLAIMS_ALONE + 1):
+        claims = await runs.backend.claim(f"w{number}", run_id=row.id, dead=frozenset({f"w{number - 1}"}), alone=True)
+        assert len(claims) == (number < 2 + MAX_CLAIMS_ALONE)
     row = await runs.get(row.id)
     assert row.status is Status.FAILED
     assert row.error is not None
-    assert "20 times without one new outcome" in row.error.message
+    assert "5 times without one new outcome" in row.error.message
+
+
+async def test_a_suspect_is_executed_alone_until_it_has_recorded_an_outcome(runs: Runs) -> None:
+    """Two workers died while they executed `first` and `second`; a third one takes both, and new runs."""
+    inside: set[int] = set()
+    together: list[set[int]] = []
+    gates = {number: asyncio.Event() for number in range(4)}
+
+    @task
+    async def pass_gate(number: int) -> int:
+        inside.add(number)
+        together.append(set(inside))
+        await gates[number].wait()
+        inside.discard(number)
+        return number
+
+    @task
+    async def note(number: int) -> int:
+        return number
+
+    @flow
+    async def gated(number: int) -> int:
+        if number == 1:
+            await note(number)
+        return await pass_gate(number)
+
+    async def entered(*numbers: int) -> None:
+        async with asyncio.timeout(30):
+            while inside != set(numbers):
+                await asyncio.sleep(0.01)
+
+    suspects = [await runs.submit(gated, {"number": number}) for number in range(2)]
+    for row in suspects:
+        for name, dead in (("w0", ""), ("w1", "w0")):
+            assert await runs.backend.claim(name, run_id=row.id, dead=frozenset({dead}))
+    await runs.backend.beat(WorkerRecord(id="w1", stopped_at=1.0, state=WorkerState.STOPPED_GRACEFUL))
+    others = [await runs.submit(gated, {"number": number}) for number in (2, 3)]
+    async with Worker(runs.backend, [gated]) as worker:
+        working = asyncio.create_task(worker.run())
+        await entered(0)
+        gates[0].set()
+        await runs.wait(suspects[0].id)
+        await entered(1, 2, 3)  # the second suspect has recorded an outcome: others begin beside it
+        for gate in gates.values():
+            gate.set()
+        ended = [await runs.wait(row.id) for row in (*suspects, *others)]
+        worker.stop()
+        await working
+    assert together[0] == {0}
+    assert together[1] == {1}
+    assert [row.status for row in ended] == [Status.COMPLETED] * 4
+    assert [row.attempt for row in ended] == [3, 3, 1, 1]
 
 
 async def test_a_worker_executes_several_runs_at_once(runs: Runs) -> None:

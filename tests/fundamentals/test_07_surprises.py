@@ -73,7 +73,7 @@ async def test_a_poisoned_run_is_not_started_again_by_itself(runs: Runs, run: Ru
 
     row = await runs.submit(harmless, private=True)
     for _ in range(MOST_CLAIMS):  # each holder dies without one outcome
-        assert await runs.backend.claim("w", run_id=row.id, dead=frozenset({"w"}))
+        assert await runs.backend.claim("w", run_id=row.id, dead=frozenset({"w"}), alone=True)
     [] = await runs.backend.claim("w", run_id=row.id, dead=frozenset({"w"}))
     assert (await runs.get(row.id)).status is Status.FAILED
     with pytest.raises(RunFailure, match=f"(?s)run {row.number} .*PoisonRun.*tsuzuki resume {row.number}.*--fresh"):

@@ -13,9 +13,10 @@ happen to a run of that status: it is refused, over HTTP with 409. Why it is so:
 [ADR 7](../adr/0007-cancel.md).
 """
 NOTES = """
-COMPLETED runs are resumed only where items failed: exactly those are tried again. A run that was claimed {most} times
-without one new outcome kills its workers: it is FAILED, and a dead letter. The attempt, which is the fencing number of
-a claim, grows when a run is handed back, taken from a dead holder, or resumed.
+COMPLETED runs are resumed only where items failed: exactly those are tried again. A shared run that was claimed twice
+without one new outcome is executed alone. After {alone} more claims without one it is FAILED, and a dead letter: it
+kills its workers. A private one has {most} claims. The attempt, which is the fencing number of a claim, grows when a
+run is handed back, taken from a dead holder, or resumed.
 """
 ANSWERS = {
     RunUpdateResult.UPDATED: "it was changed as asked",
@@ -31,7 +32,7 @@ def page() -> str:
             f"\n```mermaid\n{lifecycle.diagram()}\n```\n",
             "\n## From status to status\n\n",
             table(("from \\ to", *Status), [(f"**{status}**", *moves(status)) for status in Status]),
-            NOTES.format(most=lifecycle.MOST_CLAIMS),
+            NOTES.format(most=lifecycle.MOST_CLAIMS, alone=lifecycle.MAX_CLAIMS_ALONE),
             "\n## Facts\n\n",
             "Whatever happens to a run is one of these. ",
             "A kind that a version does not know is shown, and its run left to newer ones.\n\n",

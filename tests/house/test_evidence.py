@@ -23,7 +23,8 @@ LIMITS = [
     f"{redact._MOST:,} and {redact._MOST_TRACE:,} characters",  # noqa: SLF001 - compared, not used
     f"{parsing.MOST_BYTES:,} bytes, {graph.MOST_TASKS} tasks",
     f"| address and headers of a request | {server.MOST_HEADERS // 1024} KiB |",
-    f"| claims of a run without a new outcome | {lifecycle.MOST_CLAIMS} |",
+    f"of which {lifecycle.MAX_CLAIMS_ALONE} with no other run beside it",
+    f"{lifecycle.MOST_CLAIMS} for the run of a script",
 ]
 HELD_TO = (
     f"{server.MOST_HEADERS // 1024} KiB of them address and headers",

@@ -100,7 +100,7 @@ async def test_a_queue_whose_file_takes_nothing_more_leaves_nothing_behind(tmp_p
     with pytest.raises(sqlite3.OperationalError):
         await queue.close()
     assert "tsuzuki-llm_jobs" not in {thread.name for thread in threading.enumerate()}
-    assert is_gone(WorkerRecord(id=name, host=host, presence=presence), one_machine=True)
+    assert is_gone(WorkerRecord(id=name, host=host, presence=presence), one_machine=True, now=queue.clock.now())
 
 
 async def test_a_queue_that_cannot_be_made_says_why(tmp_path: Path) -> None:

@@ -268,13 +268,15 @@ class Backend(Protocol):
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
         wheels: Mapping[str, str] = NO_FINGERPRINTS,
+        alone: bool = False,
     ) -> list[Claim]:
         """Claims runs whose holder is dead, and those that wait by priority, then age (`lifecycle.precedence`).
 
         By tag it gives shared runs only: of `flows` where those are named, and with `workflows` those that bring their
         own workflow, whatever their flow is called; by id it also gives a private one.
         What `lifecycle.claim_facts` ends instead of claiming is not given. `fingerprints` tells, by flow, what the
-        worker's code is, and `wheels` the digests of those it has installed.
+        worker's code is, and `wheels` the digests of those it has installed. `alone` says that the worker executes
+        nothing: only then is it given a run that must be alone, and no other with it (`lifecycle.choose`).
         """
         ...
 

@@ -41,10 +41,12 @@ from tsuzuki.lifecycle import (
     Run,
     RunUpdateResult,
     Status,
+    choose,
     claim_facts,
     claimable,
     fold,
     holder_facts,
+    must_be_alone,
     precedence,
     refold,
     request_facts,
@@ -156,18 +158,26 @@ class MemoryBackend:
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
         wheels: Mapping[str, str] = NO_FINGERPRINTS,
+        alone: bool = False,
     ) -> list[Claim]:
         now = self.clock.now()
+
+        def suits(run: Run) -> bool:
+            known = workflows if run.workflow else flows is None or run.flow in flows
+            return claimable(run, now, dead, patient=run_id is None) and (known or run_id is not None)
+
+        found = [record for record in self._candidates(tags, run_id) if suits(record.row)]
+        if run_id is None:
+            found = choose([(record, record.row) for record in found], now, alone=alone)
         claims: list[Claim] = []
-        for record in self._candidates(tags, run_id):
+        for record in found:
             if len(claims) >= limit:
                 break
-            run = record.row
-            suits = workflows if run.workflow else flows is None or run.flow in flows
-            if claimable(run, now, dead, patient=run_id is None) and (suits or run_id is not None):
-                self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, ""), wheels=wheels))
-                if not record.row.status.terminal:
-                    claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
+            run, by_itself = record.row, alone and (run_id is not None or must_be_alone(record.row))
+            code = fingerprints.get(run.flow, "")
+            self._write(record, claim_facts(run, worker, now, code, wheels=wheels, alone=by_itself))
+            if not record.row.status.terminal:
+                claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
         return claims
 
     async def ask(

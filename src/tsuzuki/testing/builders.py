@@ -29,9 +29,11 @@ async def submitted(backend: Backend, *, claimed: f.Claimed | None = None, **fie
     return await backend.submit(run, fact, claimed=claimed)
 
 
-async def claim_of(backend: Backend, run_id: str, worker: str = "worker", *, dead: str = "") -> Claim:
+async def claim_of(
+    backend: Backend, run_id: str, worker: str = "worker", *, dead: str = "", alone: bool = False
+) -> Claim:
     """Claims one run by its id."""
-    claims = await backend.claim(worker, run_id=run_id, dead=frozenset({dead} - {""}))
+    claims = await backend.claim(worker, run_id=run_id, dead=frozenset({dead} - {""}), alone=alone)
     assert [claim.run.id for claim in claims] == [run_id], f"{worker} could not claim the run"
     return claims[0]
 

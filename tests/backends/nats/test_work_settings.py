@@ -42,7 +42,7 @@ async def test_names_and_limits_are_those_that_were_set(
     assert f"work_prefix={name}.jobs" in store.url
     run = await b.submitted(store)
     for at in range(3):
-        await b.claim_of(store, run.id, f"w{at}", dead=f"w{at - 1}")
+        await b.claim_of(store, run.id, f"w{at}", dead=f"w{at - 1}", alone=True)
     assert await store.claim("w3", run_id=run.id, dead=frozenset({"w2"})) == []
     good = await b.submitted(store)
     assert await given(store) == [good.id]

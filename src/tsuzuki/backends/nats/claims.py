@@ -27,7 +27,7 @@ from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate, Work, has_tickets
 from tsuzuki.clock import Clock
 from tsuzuki.errors import StoreUnavailable
-from tsuzuki.lifecycle import Run, Status, claim_facts, claimable
+from tsuzuki.lifecycle import Run, Status, claim_facts, claimable, executed_alone, must_be_alone
 
 WINDOW: Final = 8
 """Among how many times as many runs a worker chooses once others were quicker: so that not all want the same."""
@@ -48,6 +48,7 @@ class Wanted(msgspec.Struct, frozen=True):
     flows: Collection[str] | None = None
     workflows: bool = True
     wheels: Mapping[str, str] = NO_FINGERPRINTS
+    alone: bool = False
 
 
 class _Rounds:
@@ -88,6 +89,10 @@ class Claims:
         """Claims runs by tag; a run that only kills its workers is ended, and the next one taken instead."""
         claims, rounds = await self.resolved(wanted.worker), _Rounds()
         while len(claims) < wanted.limit:
+            if claims and wanted.alone:  # from now on it executes something, perhaps a run that must be alone
+                if executed_alone(claims[0].run):
+                    break
+                wanted = msgspec.structs.replace(wanted, alone=False)
             plan = self._plan(wanted, rounds, wanted.limit - len(claims))
             if not plan:
                 break
@@ -117,7 +122,10 @@ class Claims:
         wide = WINDOW if rounds.beaten or rounds.short else 1
         most = room * wide + len(avoided)
         found = self._projection.candidates(
-            wanted.tags, wanted.flows, self._clock.now(), wanted.dead, most, workflows=wanted.workflows
+            *(wanted.tags, wanted.flows, self._clock.now(), wanted.dead, most),
+            most=self._options.max_deliver,
+            workflows=wanted.workflows,
+            alone=wanted.alone,
         )
         plan = [c for c in found if c.id not in avoided and (c.group not in rounds.short or self._straight(c, rounds))]
         if rounds.beaten and len(plan) > room:
@@ -142,8 +150,11 @@ class Claims:
         now, attempts = self._clock.now(), list[Awaitable[Claim | None]]()
         for candidate in straight:
             tip = self._projection.tip(candidate.id)
-            if tip is not None and tip.run is not None and claimable(tip.run, now, wanted.dead, patient=True):
-                attempts.append(self._claim(tip, wanted))
+            if tip is None or tip.run is None or not claimable(tip.run, now, wanted.dead, patient=True):
+                continue
+            suspect = self._must_be_alone(tip.run)
+            if not suspect or (wanted.alone and len(plan) == 1):
+                attempts.append(self._claim(tip, wanted, alone=suspect))
         attempts += [self._claim_by_ticket(ticket, wanted) for ticket in dealt.tickets]
         return await asyncio.gather(*attempts, return_exceptions=True)
 
@@ -174,12 +185,12 @@ class Claims:
         run = None if tip is None else tip.run
         if run is None or run.status.terminal or run.private:
             await self._work.say(ticket, tickets.ACK)
-        elif claimable(run, now, wanted.dead, patient=True):
+        elif claimable(run, now, wanted.dead, patient=True) and not self._must_be_alone(run):
             return tip
         elif run.status is Status.PENDING and run.not_before > now:
             await self._work.postpone(ticket, run.not_before)
         elif not self._work.attach(run, ticket):
-            # Somebody holds it who was not dealt this ticket, or a newer Tsuzuki is needed for it.
+            # Somebody holds it who was not dealt this ticket, or it must be alone, or needs a newer Tsuzuki.
             await self._work.say(ticket, tickets.back(self._options.ack_wait))
         return None
 
@@ -193,21 +204,25 @@ class Claims:
             if tip is None or tip.run is None or not claimable(tip.run, self._clock.now(), wanted.dead):
                 return []
             try:
-                claim = await self._claim(tip, wanted)
+                claim = await self._claim(tip, wanted, alone=wanted.alone)
             except Passed:
                 continue
             return [] if claim is None else [claim]
         return resolved
 
-    async def _claim(self, tip: Tip, wanted: Wanted, ticket: Ticket | None = None) -> Claim | None:
+    def _must_be_alone(self, run: Run) -> bool:
+        return must_be_alone(run, self._options.max_deliver)
+
+    async def _claim(
+        self, tip: Tip, wanted: Wanted, ticket: Ticket | None = None, *, alone: bool = False
+    ) -> Claim | None:
         tip = await self._chain.whole(tip)
         run = tip.run
         if run is None:
             return None
         code = wanted.fingerprints.get(run.flow, "")
-        facts = claim_facts(
-            run, wanted.worker, self._clock.now(), code, wheels=wanted.wheels, most=self._options.max_deliver
-        )
+        most = self._options.max_deliver
+        facts = claim_facts(run, wanted.worker, self._clock.now(), code, wheels=wanted.wheels, most=most, alone=alone)
         frame, row = frames.extended(tip, run, facts, self._chain.mark(), self._projection.stamp())
         write = partial(self._chain.extend, run.id, tip, frame, row, patience=self._options.timeout)
         ends = row.status.terminal or row.cancel_asked_at is not None

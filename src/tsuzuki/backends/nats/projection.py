@@ -24,7 +24,7 @@ from tsuzuki.backends.nats.saving import Saving
 from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate
 from tsuzuki.clock import Clock
-from tsuzuki.lifecycle import Run, Status, precedence
+from tsuzuki.lifecycle import MOST_CLAIMS, Run, Status, choose, claimable, precedence
 
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
@@ -276,9 +276,14 @@ class Projection:
         dead: frozenset[str],
         limit: int,
         *,
+        most: int = MOST_CLAIMS,
         workflows: bool = True,
+        alone: bool = False,
     ) -> list[Candidate]:
-        """Finds the runs that may be claimed: those of dead holders, then by priority and age."""
+        """Finds the runs that may be claimed: those of dead holders, then by priority and age.
+
+        `most` is how many claims without an outcome end a run, `alone` says that the worker executes nothing.
+        """
         self.begin_to_claim()
         rows = self._claims()
         found: set[Candidate] = set()
@@ -287,12 +292,14 @@ class Projection:
         for tag in tags:
             for priority, number, run_id, of, flow, waits in rows.all("waiting", {**values, "tag": tag}):
                 found.add(Candidate(1, -priority, number, run_id, Group(of, priority, flow), bool(waits)))
+        orphans: dict[str, Run] = {}
         for holder in dead:
             for priority, _, run_id, of, flow, row in rows.all("orphaned", {**values, "holder": holder}):
-                if of in tags:
-                    order = precedence(frames.decode_row(row))
-                    found.add(Candidate(*order, run_id, Group(of, priority, flow), waits=False))
-        return sorted(found)[:limit]
+                if of in tags and claimable(run := self._recent.seen(frames.decode_row(row)), now, dead, patient=True):
+                    orphans[run_id] = run
+                    found.add(Candidate(*precedence(run), run_id, Group(of, priority, flow), waits=False))
+        ranked = [(candidate, orphans.get(candidate.id)) for candidate in sorted(found)]
+        return choose(ranked, now, alone=alone, most=most)[:limit]
 
     def due(self, now: float) -> float | None:
         """Tells when the next delayed run is due."""

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -96,17 +96,20 @@ class Recent:
 
     def shown(self, tip: Tip) -> Tip:
         """Adds to a row what is only heard of: its progress, and the heartbeat of its holder."""
-        run = tip.run
-        if run is None or run.status.terminal:
+        if tip.run is None or tip.run.status.terminal:
             return tip
-        changed: dict[str, Any] = {}
-        heartbeat_at = self._seen.get(run.holder) if run.holder is not None else None
-        if heartbeat_at is not None and heartbeat_at > (run.heartbeat_at or 0.0):
-            changed["heartbeat_at"] = heartbeat_at
+        run = self.seen(tip.run)
         if (progress := self._progress.get(run.id)) is not None:
-            changed["progress"] = msgspec.Raw(progress[1])
-            changed["updated_at"] = max(run.updated_at, progress[0])
-        return msgspec.structs.replace(tip, run=msgspec.structs.replace(run, **changed)) if changed else tip
+            at, told = progress
+            run = msgspec.structs.replace(run, progress=msgspec.Raw(told), updated_at=max(run.updated_at, at))
+        return tip if run is tip.run else msgspec.structs.replace(tip, run=run)
+
+    def seen(self, run: Run) -> Run:
+        """Return a row with the last heartbeat of its holder."""
+        heartbeat_at = self._seen.get(run.holder) if run.holder is not None else None
+        if heartbeat_at is None or heartbeat_at <= (run.heartbeat_at or 0.0):
+            return run
+        return msgspec.structs.replace(run, heartbeat_at=heartbeat_at)
 
 
 def _keep(known: OrderedDict[str, Known], name: str, what: Known, most: int = MOST) -> None:

@@ -168,8 +168,9 @@ class NatsBackend:
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
         wheels: Mapping[str, str] = NO_FINGERPRINTS,
+        alone: bool = False,
     ) -> list[Claim]:
-        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows, wheels)
+        wanted = Wanted(worker, tags, limit, dead, fingerprints, flows, workflows, wheels, alone)
         with self._faults():
             if run_id is not None:
                 claims = await self._parts.claims.claim_by_id(run_id, wanted)

@@ -202,9 +202,8 @@ WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now A
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 
--- orphaned: Finds the shared runs of a holder; one that seems to kill its workers comes in its turn, and rests for a while.
-SELECT barren > 2, -priority, number, flow, tag FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
-    AND (:now < heartbeat_at OR :now - coalesce(heartbeat_at, 0) >= iif(barren > 2, min(1 << (barren - 3), 10), 0)) -- `lifecycle.rest`, `turn`
+-- orphaned: Finds the shared runs of a holder, without their params.
+SELECT {first_columns}, '{}', {last_columns} FROM runs WHERE holder = :holder AND private = 0 AND version <= :version
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)));
 
 -- due: Tells when the next delayed run is due.

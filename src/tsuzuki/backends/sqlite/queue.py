@@ -26,7 +26,19 @@ from tsuzuki.backends.sqlite.rows import (
 )
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
-from tsuzuki.lifecycle import Run, RunUpdateResult, claim_facts, claimable, fold, fold_all, refold, request_facts
+from tsuzuki.lifecycle import (
+    Run,
+    RunUpdateResult,
+    choose,
+    claim_facts,
+    claimable,
+    fold,
+    fold_all,
+    must_be_alone,
+    precedence,
+    refold,
+    request_facts,
+)
 
 _ALL: Final = 2**62
 
@@ -89,6 +101,7 @@ class Wanted(msgspec.Struct, frozen=True):
     flows: Collection[str] | None
     workflows: bool
     wheels: Mapping[str, str]
+    alone: bool
 
 
 Candidate: TypeAlias = tuple[int, int, str]
@@ -102,12 +115,15 @@ def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: floa
     waiting = [row for tag in wanted.tags for row in execute(SQL["waiting"], {**values, "tag": tag}).fetchall()]
     if len(wanted.tags) == 1 and not wanted.dead:
         return waiting
-    found = {(1, *row) for row in waiting}  # several lists: put in order (`lifecycle.precedence`), each run once
+    rows: dict[int, Run] = {}
     for holder in wanted.dead:
-        for *orphan, tag in execute(SQL["orphaned"], {**values, "holder": holder}).fetchall():
-            if tag in wanted.tags:
-                found.add((*orphan,))
-    return [row[1:] for row in sorted(found)][:limit]
+        for row in map(run_from, execute(SQL["orphaned"], {**values, "holder": holder})):
+            if row.tag in wanted.tags and claimable(row, now, wanted.dead, patient=True):
+                rows[row.number] = row
+    # Several lists: put in order, each run once.
+    ranked = {(1, *candidate) for candidate in waiting} | {(*precedence(row), row.flow) for row in rows.values()}
+    found = [(candidate[1:], rows.get(candidate[2])) for candidate in sorted(ranked)]
+    return choose(found, now, alone=wanted.alone)[:limit]
 
 
 def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
@@ -128,6 +144,7 @@ def claim(transaction: Transaction, wanted: Wanted) -> list[Claim]:
         claims += taken
         if len(found) < room:
             break
+        wanted = msgspec.structs.replace(wanted, alone=wanted.alone and not claims)
     return claims
 
 
@@ -179,7 +196,8 @@ def _claim_again(transaction: Transaction, found: Iterable[Run], wanted: Wanted)
     for run in found:
         if claimable(run, transaction.now, wanted.dead):
             fingerprint = wanted.fingerprints.get(run.flow, "")
-            facts = claim_facts(run, wanted.worker, transaction.now, fingerprint, wheels=wanted.wheels)
+            alone = wanted.alone and (wanted.run_id is not None or must_be_alone(run))
+            facts = claim_facts(run, wanted.worker, transaction.now, fingerprint, wheels=wanted.wheels, alone=alone)
             row = write(transaction, run, facts)
             if not row.status.terminal:
                 claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))

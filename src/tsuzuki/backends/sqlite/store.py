@@ -136,9 +136,10 @@ class SqliteBackend:
         run_id: str | None = None,
         fingerprints: Mapping[str, str] = NO_FINGERPRINTS,
         wheels: Mapping[str, str] = NO_FINGERPRINTS,
+        alone: bool = False,
     ) -> list[Claim]:
         # A look without a transaction: an idle worker writes nothing.
-        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows, workflows, wheels)
+        wanted = queue.Wanted(worker, tags, limit, dead, run_id, fingerprints, flows, workflows, wheels, alone)
         with self._reading_faults():
             if run_id is None and not queue.candidates(self._reading.execute, wanted, self._clock.now(), 1):
                 return []

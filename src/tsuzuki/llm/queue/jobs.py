@@ -283,7 +283,8 @@ class JobQueue:
         with entered("Recover", self.clock) as result:
             holders = await self.write(lambda db: db.execute(SQL["holders"]).fetchall())
             records = [WorkerRecord(id=row[0], host=row[1], presence=row[2]) for row in holders]
-            dead = [each.id for each in records if each.id != self.holder and is_gone(each, one_machine=True)]
+            now = self.clock.now()  # holders have no heartbeats: without its file one has ended
+            dead = [each.id for each in records if each.id != self.holder and is_gone(each, one_machine=True, now=now)]
             recovered = 0
             for each in dead:
                 recovered += await self.write(lambda db, each=each: self._take_back(db, each))  # type: ignore[misc]

@@ -2,6 +2,7 @@
 # ruff: noqa: S101, PLR2004 - a test asserts, and the numbers of an example are its content
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.errors import ClaimLost, KeyHeld
-from tsuzuki.lifecycle import LONGEST_REST, MOST_CLAIMS, Status, rest
+from tsuzuki.lifecycle import MAX_CLAIMS_ALONE, MOST_CLAIMS, Run, Status, rest
 from tsuzuki.testing import builders as b
 from tsuzuki.testing.clock import ShiftedClock
 
 DEFAULT = ("default",)
+SHARED = 2
+"""Claims without an outcome that a run may have beside others."""
 
 
 class QueueContract:
@@ -85,15 +88,12 @@ class QueueContract:
         waiting = [(await b.submitted(backend, priority=priority)).id for priority in (0, 5)]
         assert await self.given(backend, limit=9, dead=frozenset({"dead"})) == [important, begun, *waiting[::-1]]
 
-    async def test_a_run_that_seems_to_kill_its_workers_comes_in_its_turn(
-        self, backend: Backend, clock: ShiftedClock
-    ) -> None:
-        run = await b.submitted(backend, priority=-1)
-        for n in range(3):
-            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
-        clock.jump(rest(3))
+    async def test_a_run_that_seems_to_kill_its_workers_comes_in_its_turn(self, backend: Backend) -> None:
+        run = await self.suspect(backend, priority=-1)
         waiting = await b.submitted(backend)
-        assert await self.given(backend, limit=9, dead=frozenset({"w2"})) == [waiting.id, run.id]
+        for wanted in (waiting, run):
+            (claim,) = await backend.claim("worker", tags=DEFAULT, limit=9, dead=frozenset({"dead"}), alone=True)
+            assert claim.run.id == wanted.id
 
     async def test_at_most_as_many_runs_are_given_as_were_asked_for(self, backend: Backend) -> None:
         runs = [(await b.submitted(backend)).id for _ in range(5)]
@@ -236,44 +236,102 @@ class QueueContract:
         assert (first.was, first.run.fingerprint) == ("", "v1")
         assert (second.was, second.run.fingerprint) == ("v1", "v2")
 
-    async def test_a_run_that_seems_to_kill_its_workers_rests_longer_each_time(
+    async def test_a_run_that_may_kill_its_workers_waits_longer_each_time(
         self, backend: Backend, clock: ShiftedClock
     ) -> None:
         run = await b.submitted(backend)
-        dead, pause = frozenset[str](), 0.0
-        for n in range(8):
+        dead, pauses = "", list[float]()
+        for n in range(SHARED + MAX_CLAIMS_ALONE - 1):
             before = clock.now()
-            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
-            after = clock.now()
-            dead, pause = frozenset({f"w{n}"}), rest(n + 1)
+            await b.claim_of(backend, run.id, f"w{n}", dead=dead, alone=True)
+            after, dead, pause = clock.now(), f"w{n}", rest(n + 1)
             if pause:
-                clock.jump(before + min(pause / 2, pause - 1) - clock.now())  # however long a claim takes by itself
-                assert await self.given(backend, dead=dead) == [], "others have their turn"
+                pauses.append(pause)
+                clock.jump(before + pause / 2 - clock.now())  # however long a claim takes by itself
+                claims = await backend.claim("early", tags=DEFAULT, dead=frozenset({dead}), alone=True)
+                assert claims == [], "others have their turn"
                 clock.jump(after + pause - clock.now())
-        assert (pause, await self.given(backend, dead=dead)) == (10.0, [run.id])
+        assert pauses == [1.0, 2.0]
+        (given,) = await backend.claim("worker", tags=DEFAULT, dead=frozenset({dead}), alone=True)
+        assert given.run.id == run.id
 
-    async def test_a_run_that_only_kills_its_workers_is_failed(self, backend: Backend, clock: ShiftedClock) -> None:
+    async def test_a_run_that_only_kills_its_workers_is_failed(self, backend: Backend) -> None:
         run = await b.submitted(backend)
-        for n in range(MOST_CLAIMS):
-            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
-        clock.jump(LONGEST_REST)
+        for n in range(SHARED + MAX_CLAIMS_ALONE):
+            await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}", alone=n >= SHARED)
         healthy = await b.submitted(backend)
-        (given,) = await backend.claim("last", tags=DEFAULT, dead=frozenset({f"w{MOST_CLAIMS - 1}"}))
+        last = frozenset({f"w{SHARED + MAX_CLAIMS_ALONE - 1}"})
+        (given,) = await backend.claim("busy", tags=DEFAULT, dead=last)
         assert given.run.id == healthy.id, "the poisoned run is ended, and the next one is given instead"
         ended = await b.row(backend, run.id)
         assert (ended.status, ended.holder) == (Status.FAILED, None)
-        last = (await b.journal(backend, run.id))[-1].fact
-        assert isinstance(last, f.RunFailed)
-        assert last.reason == "max_claims"
+        assert ended.error is not None
+        assert "claimed 5 times without one new outcome, 3 of them with no other run beside it" in ended.error.message
+        fact = (await b.journal(backend, run.id))[-1].fact
+        assert isinstance(fact, f.RunFailed)
+        assert fact.reason == "max_claims"
         (letter,) = await backend.dead_letters()
         assert (letter.run_id, letter.reason) == (run.id, "max_claims")
 
+    async def test_deaths_beside_other_runs_fail_no_run(self, backend: Backend) -> None:
+        run = await b.submitted(backend)
+        for n in range(MOST_CLAIMS + 1):
+            claim = await b.claim_of(backend, run.id, f"w{n}", dead=f"w{n - 1}")
+            assert claim.run.barren == min(n + 1, SHARED)
+
+    async def test_a_suspect_is_given_alone_and_only_to_a_worker_that_executes_nothing(self, backend: Backend) -> None:
+        suspects = [await self.suspect(backend) for _ in range(2)]
+        dead = frozenset({"dead"})
+        for run in suspects:
+            assert await backend.claim("busy", tags=DEFAULT, dead=dead, limit=9) == []
+            (given,) = await backend.claim("idle", tags=DEFAULT, dead=dead, limit=9, alone=True)
+            assert (given.run.id, given.run.barren) == (run.id, SHARED + 1)
+            fact = (await b.journal(backend, run.id))[-1].fact
+            assert isinstance(fact, f.Claimed)
+            assert fact.alone
+        waiting = [await b.submitted(backend) for _ in range(2)]
+        claims = await backend.claim("idle", tags=DEFAULT, dead=dead, limit=9, alone=True)
+        assert [claim.run.id for claim in claims] == [run.id for run in waiting]
+        assert not any(fact.alone for fact in await self.claims_of(backend, waiting[0].id)), "two were given"
+
+    async def test_busy_workers_wait_for_a_suspect_before_them_and_take_turns_with_it(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        orphan = await b.claimed(backend, "dead")
+        suspect, dead = await self.suspect(backend), frozenset({"dead"})
+        waiting = [await b.submitted(backend) for _ in range(3)]
+        given = await self.given(backend, dead=dead, limit=9)
+        assert given == [orphan.run.id], "what is behind the suspect waits, so that a worker becomes idle"
+        clock.jump(2.9)
+        given = await self.given(backend, dead=dead, limit=2)
+        assert given == [run.id for run in waiting[:2]], "for a while others pass it"
+        clock.jump(3)
+        assert await self.given(backend, dead=dead) == []
+        (claim,) = await backend.claim("idle", tags=DEFAULT, dead=dead, limit=9, alone=True)
+        assert claim.run.id == suspect.id
+
+    async def test_a_suspect_that_is_cancelled_is_settled_by_a_busy_worker(self, backend: Backend) -> None:
+        suspect = await self.suspect(backend)
+        await backend.ask(suspect.id, f.CancelAsked(at=b.AT))
+        assert await self.given(backend, dead=frozenset({"dead"})) == [suspect.id]
+
+    async def suspect(self, backend: Backend, **fields: Any) -> Run:
+        """Submits a run that was claimed as often as a run may be beside others, by a worker that is dead."""
+        run = await b.submitted(backend, **fields)
+        await b.claim_of(backend, run.id, "dead")
+        return (await b.claim_of(backend, run.id, "dead", dead="dead")).run
+
+    async def claims_of(self, backend: Backend, run_id: str) -> list[f.Claimed]:
+        """Reads the claims of a run."""
+        return [entry.fact for entry in await b.journal(backend, run_id) if isinstance(entry.fact, f.Claimed)]
+
     async def test_an_outcome_proves_that_a_run_does_not_only_kill(self, backend: Backend) -> None:
         claim = await b.claimed(backend)
-        for n in range(2 * MOST_CLAIMS):
-            if n % MOST_CLAIMS == MOST_CLAIMS - 1:
+        most = SHARED + MAX_CLAIMS_ALONE
+        for n in range(3 * most):
+            if n % most == most - 1:
                 await backend.append(claim, [b.item(str(n), attempt=claim.attempt)])
-            claim = await b.claim_of(backend, claim.run.id, dead="worker")
+            claim = await b.claim_of(backend, claim.run.id, dead="worker", alone=True)
 
     async def test_a_run_that_was_handed_back_killed_nobody(self, backend: Backend) -> None:
         claim = await b.claimed(backend)

@@ -6,7 +6,8 @@ flow although it is over, the end is recorded without it.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 from weakref import WeakSet
@@ -95,7 +96,9 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
     inherited: Replay | None = None
     active: int = 0
     waiting: int = 0
-    """How many of the active calls only wait for calls that they have made."""
+    """How many of the active calls only wait: for calls that they have made, or for a time to come."""
+    resting: int = 0
+    """How many of them wait for a time to come, such as their turn at a provider."""
     begun: int = 0
     given_up: bool = False
     overdue: bool = False
@@ -333,24 +336,37 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
     async def postpone(self, seconds: float, reason: str = "") -> None:
         """Waits for a `Later`; when nothing else is going on and it takes long, the run is handed back."""
         elapsed = self.clock.elapsed  # the wall clock may be set back meanwhile, by an hour or more
-        until = elapsed() + seconds
+        with self.idle(seconds) as until:
+            while (left := until - elapsed()) > 0:
+                if await self._quiet():
+                    self.waits_for = self.waits_for or reason
+                    self.stop("release", not_before=self.clock.now() + self._soonest())
+                await self.clock.sleep(min(left, 0.25))
+
+    @contextmanager
+    def idle(self, seconds: float) -> Iterator[float]:
+        """Count a call as one that does nothing for a time; yield when that is over, by `Clock.elapsed`."""
+        until = self.clock.elapsed() + seconds
         self.calls.postponed.append(until)
         self.active -= 1
         try:
-            while (left := until - elapsed()) > 0:
-                if left > SHORT_WAIT and await self._quiet():
-                    self.waits_for = self.waits_for or reason
-                    self.stop("release", not_before=self.clock.now() + min(self.calls.postponed) - elapsed())
-                await self.clock.sleep(min(left, 0.25))
+            yield until
         finally:
             self.active += 1
             self.calls.postponed.remove(until)
 
+    def _soonest(self) -> float:
+        """Return after how many seconds the first of the idle calls continues."""
+        return min(self.calls.postponed) - self.clock.elapsed()
+
     async def _quiet(self) -> bool:
-        """Tells whether nothing else is going on: no call under way, and none begun for a moment of real time."""
+        """Return whether every call waits for long, or for calls it has made, and did so for a moment of real time."""
         begun = self.begun
+        if self._soonest() <= SHORT_WAIT:
+            return False
         await asyncio.sleep(MOMENT)
-        return self.active <= 0 and self.begun == begun and not self.journal.writing
+        busy = self.active > self.waiting - self.resting
+        return not busy and self.begun == begun and not self.journal.writing and self._soonest() > 0
 
     async def catch_up(self) -> None:
         """Reads what this attempt has recorded so far, so that a call which is made again finds what it had done."""

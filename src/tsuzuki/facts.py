@@ -117,6 +117,16 @@ class StepStarted(_Named, frozen=True, kw_only=True):
     """The parameter that takes the item, where all that the items of a map are given is said by their keys."""
 
 
+class TryFailed(_Named, frozen=True, kw_only=True):
+    """A try of a step or an item failed, and another one follows.
+
+    `tries` counts the failed tries so far: whoever resumes the run counts on from there.
+    """
+
+    tries: int
+    error: Problem
+
+
 class Outcome(_Named, frozen=True, kw_only=True):
     """How a step or an item ended: the base of the facts that replay reads."""
 
@@ -221,6 +231,7 @@ Kind = (
     | Claimed
     | Released
     | StepStarted
+    | TryFailed
     | StepDone
     | StepFailed
     | ItemDone
@@ -240,6 +251,8 @@ SINCE: Final[dict[type[Fact], int]] = {}
 SUCCESSES: Final = frozenset({"StepDone", "ItemDone", "ItemSkipped"})
 FAILURES: Final = frozenset({"StepFailed", "ItemFailed"})
 OUTCOMES: Final = SUCCESSES | FAILURES
+MARKED: Final = OUTCOMES | {"TryFailed"}
+"""The kinds that the replay index is built from, beside the `ResumeAsked` that retry failures."""
 ENDINGS: Final = frozenset({"RunCompleted", "RunFailed", "RunCancelled"})
 
 encode: Final = msgspec.json.Encoder().encode

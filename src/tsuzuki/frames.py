@@ -126,9 +126,11 @@ class RunFrame(msgspec.Struct, eq=False):
             yield
             return
         self.inside = entrust(self.run, self.inside)
+        self.run.resting += 1
         try:
             yield
         finally:
+            self.run.resting -= 1
             self.inside = relieve(self.run, self.inside)
 
     def take_record(self, record: logging.LogRecord) -> None:

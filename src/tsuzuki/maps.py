@@ -224,7 +224,7 @@ class Map:
         if step not in self._steps:
             self._note(step)
         frame = self._frame(key)
-        frame.owner = lane
+        frame.step, frame.owner = step, lane
         progress.running += 1
         call = Call(task, frame, (item,), self._shared)
         inputs, cut = self._given.of(item)  # the function may change it

@@ -152,8 +152,9 @@ def failure(task: str, key: str, kept: f.Problem, tries: int, spent: tuple[f.Spe
 
 async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
     """Calls the function, again where its `Retry` says so; raises `Failed` when that is used up."""
-    clock = run.clock
-    tries = 0
+    clock, tries = run.clock, 0
+    if run.replay.last_try(work.frame.step, work.frame.key, work.frame.since):
+        tries = await _count_on(run, work)
     run.active += 1
     try:
         while True:
@@ -182,8 +183,7 @@ async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
                 with _waiting(run, work.frame):
                     leave_if_stopping(run)
                     work.leave_if_interrupted()
-                    await _pause(run, task, work.frame, tries, error)
-                    await _begin(run, work, tries + 1, since=run.journal.position)
+                    await _begin(run, work, tries + 1, since=await _pause(run, task, work.frame, tries, error))
     finally:
         run.active -= 1
 
@@ -217,16 +217,29 @@ async def _held_back(run: Execution) -> None:
         run.active += 1
 
 
-async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: int, error: Exception) -> None:
+async def _count_on(run: Execution, work: Call) -> int:
+    """Continue with the tries of an earlier holder: return how many failed, and find what they called."""
+    frame = work.frame
+    position = run.replay.last_try(frame.step, frame.key, frame.since)
+    [entry] = await run.journal.fetch([position])
+    tries = entry.fact.tries if isinstance(entry.fact, f.TryFailed) else 0
+    frame.begin(tries + 1, position)
+    return tries
+
+
+async def _pause(run: Execution, task: Task[..., Any], frame: CallFrame, tries: int, error: Exception) -> int:
+    """Record that a try failed, and wait for the next one; return the position up to which calls are made again."""
     delay = task.retry.delay(tries)
     kept = problem(error)
+    named = {"step": frame.step, "key": frame.key, "name": task.name}
+    recorded = run.journal.record(
+        run.fact(f.TryFailed, **named, tries=tries, error=msgspec.structs.replace(kept, traceback=""))
+    )
     text = f"try {tries} of {task.retry.attempts} failed ({kept.said}); again in {delay:.1f} s"
     run.log.line(text, "warning", step=frame.step, name=task.name, key=frame.key)
-    run.active -= 1
-    try:
+    with run.idle(delay):
         await run.clock.sleep(delay)
-    finally:
-        run.active += 1
+    return int(await recorded)
 
 
 async def _limited(run: Execution, task: Task[..., Any], work: Call) -> Any:

@@ -77,6 +77,15 @@ async def test_a_keyboard_interrupt_from_users_code_stops_a_script_in_order(tmp_
         assert (await only_run(runs)).status is Status.COMPLETED
 
 
+async def test_tries_made_before_a_crash_count_after_it(tmp_path: Path) -> None:
+    with started("tries", 4, folder=tmp_path) as child:
+        assert child.ended() == 7, "its third call ended the process"
+    with started("tries", 4, folder=tmp_path) as child:
+        assert child.ended() == 1
+        assert "failed after 4 tries" in child.complained
+    assert (tmp_path / "calls").read_text().split() == ["failed", "failed", "killed", "failed", "failed"]
+
+
 async def _waiting(runs: Runs) -> None:
     async with asyncio.timeout(60):
         while not any(row.not_before for row in await runs.list()):

@@ -10,6 +10,7 @@ EXAMPLES: list[f.Fact] = [
     f.Submitted(at=1.5, flow="crawl", params=msgspec.Raw(b'{"site":"a"}'), tag="gpu"),
     f.Claimed(at=1.5, attempt=2, worker="w", fingerprint="v1"),
     f.Released(at=1.5, reason="drain", not_before=9.5),
+    f.TryFailed(at=1.5, step="s", key="k", name="fetch", tries=2, error=f.Problem("ValueError", "oops")),
     f.StepStarted(at=1.5, step="s", key="k", name="fetch", parent="p", map=True, total=3),
     f.StepDone(at=1.5, step="s", name="load", took=0.5, result=msgspec.Raw(b'"x"')),
     f.StepFailed(at=1.5, step="s", name="load", tries=3, error=OOPS),

@@ -237,6 +237,107 @@ async def test_later_waits_without_counting_as_a_try() -> None:
     assert [type(fact).__name__ for fact in run.facts].count("Released") == 3
 
 
+@pytest.mark.parametrize("kind", ["async", "sync"])
+async def test_later_in_a_task_that_another_task_called_releases_the_run(runs: Runs, kind: str) -> None:
+    @task
+    async def look(level: int) -> int:
+        raise Later(3600, f"level {level} is not ready yet")
+
+    @task
+    async def descend(level: int) -> int:
+        if level == 0:
+            return await look(0)
+        return sum(await descend.map([level - 1])) if level % 2 else await descend(level - 1)
+
+    @task
+    def look_sync(level: int) -> int:
+        raise Later(3600, f"level {level} is not ready yet")
+
+    @task
+    def descend_sync(level: int) -> int:
+        if level == 0:
+            return look_sync(0)
+        return sum(descend_sync.map([level - 1])) if level % 2 else descend_sync(level - 1)
+
+    @flow
+    async def nested() -> int:
+        return await descend(2)
+
+    @flow
+    def nested_sync() -> int:
+        return descend_sync(2)
+
+    chosen: Flow[..., Any] = nested if kind == "async" else nested_sync
+    async with working(runs, chosen):
+        row = await runs.submit(chosen)
+        async with asyncio.timeout(30):
+            while (row := await runs.get(row.id)).status is not Status.PENDING or not row.not_before:
+                await asyncio.sleep(0.02)
+        assert row.holder is None
+        await runs.cancel(row.id)
+
+
+async def test_later_in_a_nested_task_waits_in_place_while_another_branch_works() -> None:
+    clock = FakeClock(autoadvance=True)
+    working, asked = asyncio.Event(), 0
+
+    @task
+    async def look() -> int:
+        nonlocal asked
+        asked += 1
+        if asked < 3:
+            raise Later(60)
+        working.set()
+        return 1
+
+    @task
+    async def outer() -> int:
+        return await look()
+
+    @task
+    async def work() -> int:
+        await working.wait()
+        return 2
+
+    @flow
+    async def both() -> int:
+        return sum(await asyncio.gather(outer(), work()))
+
+    run = await run_flow(both, clock=clock)
+    assert (run.status, run.result, asked) == (Status.COMPLETED, 3, 3)
+    assert "Released" not in [type(fact).__name__ for fact in run.facts]
+
+
+async def test_a_call_that_waits_a_moment_for_its_next_try_is_not_put_off_by_a_long_later() -> None:
+    tries, tried = 0, asyncio.Event()
+
+    @task
+    async def look() -> int:
+        if tries < 2:
+            raise Later(3600)
+        return 1
+
+    @task(retry=Retry(attempts=2, backoff=0.9, jitter=0.0))
+    async def shaky() -> int:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise ConnectionError("away")
+        tried.set()
+        return 2
+
+    @flow
+    async def both() -> int:
+        return sum(await asyncio.gather(look(), shaky()))
+
+    running = asyncio.create_task(run_flow(both))
+    try:
+        await asyncio.wait_for(tried.wait(), 10)  # and not after an hour
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_later_lets_the_other_items_go_on() -> None:
     clock = FakeClock(autoadvance=True)
     done: list[int] = []

@@ -173,3 +173,54 @@ async def test_branches_that_begin_with_maps_over_streams_are_told_to_have_names
         assert ended.result == [[0, 2], [20, 22]]
         lines = [line.text async for line in runs.log(ended.row.id)]
         assert len([line for line in lines if "double.map(…, name=…)" in line]) == told
+
+
+@pytest.mark.parametrize("parent", ["a step", "an item"])
+async def test_tries_made_before_a_run_was_released_count_after_it(run: RunFlow, parent: str) -> None:
+    plan = ["fail", "fail", "wait", "fail", "fail", "fail"]
+    failed = 0
+
+    @task(retry=Retry(attempts=4, backoff=0.0))
+    async def fetch(what: str) -> str:
+        nonlocal failed
+        if plan.pop(0) == "wait":
+            raise Later(1.2)
+        failed += 1
+        raise ConnectionError(what)
+
+    @flow
+    async def crawl() -> str:
+        return await fetch("a") if parent == "a step" else (await fetch.map(["a"]))[0]
+
+    ended = await run(crawl)
+    assert (ended.status, ended.row.attempt) == (Status.FAILED, 2), "the run was released once"
+    assert failed == 4
+    assert "failed after 4 tries" in ended.error.message
+    failed = 0
+    plan[:] = ["fail"] * 9
+    ended = await run(crawl)
+    assert (ended.status, failed) == (Status.FAILED, 4), "a failed run that a person resumes has all its tries again"
+
+
+async def test_what_a_task_called_is_called_again_in_the_try_that_follows_a_release(run: RunFlow) -> None:
+    calls: list[str] = []
+
+    @task(retry=Retry(attempts=2, backoff=0.0))
+    async def inner() -> str:
+        calls.append("inner")
+        raise ConnectionError("away")
+
+    @task(retry=Retry(attempts=3, backoff=0.0))
+    async def outer() -> str:
+        calls.append("outer")
+        if calls.count("outer") == 2:
+            raise Later(1.2)
+        return await inner()
+
+    @flow
+    async def crawl() -> str:
+        return await outer()
+
+    ended = await run(crawl)
+    assert (ended.status, ended.row.attempt) == (Status.FAILED, 2)
+    assert calls == ["outer", "inner", "inner", "outer", *["outer", "inner", "inner"] * 2]

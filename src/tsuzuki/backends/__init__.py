@@ -37,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An outcome without its value: what the replay index is built from."""
+    """An outcome or a failed try without its value: what the replay index is built from."""
 
     position: int
     kind: str
@@ -221,7 +221,7 @@ class Backend(Protocol):
         ...
 
     async def outcomes(self, run_id: str, *, after: int = 0, limit: int = 5000) -> list[Mark]:
-        """Reads, in order and without their values, the outcomes of a run and the `ResumeAsked` that retry failures.
+        """Reads, in order and without their values, outcomes, failed tries and the `ResumeAsked` that retry failures.
 
         A `ResumeAsked(failed=False)` is left out: it changes nothing for replay.
         """

@@ -40,6 +40,8 @@ class Record:
         if isinstance(fact, f.Outcome):
             self.taken.add(identity(fact))
             self.marks.append(Mark(len(self.journal), f.kind(fact), fact.step, fact.key))
+        elif isinstance(fact, f.TryFailed):
+            self.marks.append(Mark(len(self.journal), f.kind(fact), fact.step, fact.key))
         elif isinstance(fact, f.ResumeAsked) and fact.failed:
             self.marks.append(Mark(len(self.journal), f.kind(fact), "", ""))
 

@@ -145,11 +145,11 @@ def entries(frame: Frame, wanted: Container[int] | None = None) -> list[Entry]:
 
 
 def marks(frame: Frame) -> list[Mark]:
-    """Reads the outcomes of a message, and the requests to try failures again, without their values."""
+    """Read the outcomes and failed tries of a message, and the requests to try failures again, without values."""
     return [
         Mark(position, head.kind, head.step, head.key)
         for position, head in enumerate(_heads(frame), frame.position - len(frame.facts) + 1)
-        if head.kind in f.OUTCOMES or (head.kind == "ResumeAsked" and head.failed)
+        if head.kind in f.MARKED or (head.kind == "ResumeAsked" and head.failed)
     ]
 
 

@@ -168,10 +168,13 @@ WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ? ORDER BY pos
 SELECT position, kind, step, key, body FROM facts
 WHERE run = (SELECT number FROM runs WHERE id = ?) AND position IN (SELECT value FROM json_each(?));
 
--- marks: Reads the outcomes and the resumes that retry failures, without their values.
-SELECT position, kind, coalesce(step, ''), coalesce(key, '') FROM facts
+-- marks: Reads the outcomes, the failed tries and the resumes that retry failures, without their values.
+SELECT
+    position, kind, coalesce(step, json_extract(body, '$.step'), ''), coalesce(key, json_extract(body, '$.key'), '')
+FROM facts
 WHERE run = (SELECT number FROM runs WHERE id = ?) AND position > ?
     AND (step IS NOT NULL
+        OR kind = 'TryFailed'
         OR kind = 'ResumeAsked' AND coalesce(json_extract(body, '$.failed'), 1))
 ORDER BY position LIMIT ?;
 

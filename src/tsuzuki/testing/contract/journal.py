@@ -173,6 +173,21 @@ class JournalContract:
         assert await backend.outcomes(claim.run.id, limit=2) == marks[:2]
         assert await backend.outcomes(claim.run.id, after=5, limit=2) == marks[2:]
 
+    async def test_failed_tries_are_among_the_outcomes_as_often_as_they_were_made(self, backend: Backend) -> None:
+        claim = await b.claimed(backend)
+        tries = [f.TryFailed(at=b.AT, step="s", key="k", name="fetch", tries=n, error=b.OOPS) for n in (1, 2)]
+        await backend.append(claim, tries)
+        await backend.append(claim, [f.StepDone(at=b.AT, step="s", key="k", name="fetch", tries=3)])
+        marks = await backend.outcomes(claim.run.id)
+        assert [(mark.position, mark.kind, mark.step, mark.key) for mark in marks] == [
+            (3, "TryFailed", "s", "k"),
+            (4, "TryFailed", "s", "k"),
+            (5, "StepDone", "s", "k"),
+        ]
+        assert [entry.fact for entry in await backend.fetch(claim.run.id, [4])] == tries[1:]
+        run = await b.row(backend, claim.run.id)
+        assert (run.steps, run.failed, run.position) == (1, 0, 5)
+
     async def test_a_resume_that_retries_nothing_is_not_among_the_outcomes(self, backend: Backend) -> None:
         run = await b.ended(backend, Status.FAILED)
         await backend.ask(run.id, b.resume(failed=False))

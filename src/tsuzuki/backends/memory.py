@@ -166,7 +166,7 @@ class MemoryBackend:
             suits = workflows if run.workflow else flows is None or run.flow in flows
             if claimable(run, now, dead, patient=run_id is None) and (suits or run_id is not None):
                 self._write(record, claim_facts(run, worker, now, fingerprints.get(run.flow, ""), wheels=wheels))
-                if not record.row.status.terminal:
+                if record.row.holder == worker:
                     claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
         return claims
 

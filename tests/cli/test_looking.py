@@ -143,13 +143,13 @@ def test_a_run_that_waits_with_its_process_is_not_interrupted(terminal: Terminal
     terminal.until(lambda: [row["not_before"] for row in terminal.json("list")] not in ([], [0.0]))
     shown = terminal.tsuzuki("get", "1").stdout
     assert f"in process {process.pid}" in shown
-    assert re.search(r"waits +until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: waiting for Ms Sato\n", shown)
+    assert re.search(r"waits +waiting for Ms Sato, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n", shown)
     told = terminal.json("get", "1")
     assert (told["interrupted"], told["waiting_reason"]) == (False, "waiting for Ms Sato")
     assert told["waiting_until"] == told["not_before"]
     listed = terminal.tsuzuki("list").stdout.splitlines()[1]
     assert listed.split()[2] == "PENDING"
-    assert listed.endswith(": waiting for Ms Sato")
+    assert "waiting for Ms Sato, until " in listed
     assert terminal.json("list", "--status", "interrupted") == []
     process.kill()
     process.wait()

@@ -181,7 +181,7 @@ def listed(run: Any) -> tuple[str, ...]:
 
 
 def waits_there(run: Any) -> str:
-    """Return until when a run of a gateway waits, and for what."""
+    """Return what a run of a gateway waits for, and until when."""
     told = [step["text"] for step in run.get("progress") or () if step.get("text")]
     return render.wait_line(run.get("waiting_until"), render.one_line((*told, run.get("waiting_reason") or "")[0]))
 

@@ -152,8 +152,8 @@ def waits_for(run: Run) -> str:
 
 
 def wait_line(until: float | None, reason: str) -> str:
-    """Return until when a run waits, and for what; an empty text for one that does not wait."""
-    return "" if until is None else f"until {local(until)}" + (f": {reason}" if reason else "")
+    """Return what a run waits for, and until when; an empty text for one that does not wait."""
+    return "" if until is None else (f"{reason}, " if reason else "") + f"until {local(until)}"
 
 
 def wait_of(run: Run) -> str:

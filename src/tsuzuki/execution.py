@@ -23,6 +23,7 @@ from tsuzuki.flow import Task
 from tsuzuki.journal import LARGE, NOTHING_DONE, Journal, Replay
 from tsuzuki.leaving import gave_up
 from tsuzuki.limits import Limits
+from tsuzuki.redact import reason_text
 from tsuzuki.runlog import RunLog
 from tsuzuki.settled import Settled
 from tsuzuki.tallies import Tallies
@@ -107,7 +108,8 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
     winding_down: bool = False
     """Whether nothing more is begun, and what is under way may end before the run stops."""
     stopping: Stop | None = None
-    not_before: float = 0.0
+    wait: float = 0.0
+    """For how long it is handed back (seconds), where a `Later` said so."""
     waits_for: str = ""
     """Why it is handed back, where a `Later` said so."""
     main: "asyncio.Task[None] | None" = None
@@ -214,12 +216,12 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
 
     # Stopping
 
-    def stop(self, why: Stop, *, not_before: float = 0.0) -> None:
+    def stop(self, why: Stop, *, wait: float = 0.0) -> None:
         """Starts nothing more and interrupts what can be interrupted; finished work is still recorded."""
         if self.stopping is not None:
             return
         self.stopping = why
-        self.not_before = not_before
+        self.wait = wait
         self.loop.call_later(self.grace, self.abandon)
         if self.main is not None and self.in_flow:
             self.main.cancel()
@@ -277,8 +279,12 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
                 finished_anyway=cut.finished_anyway,
                 interrupted=cut.interrupted,
             )
-        reason = self.waits_for or "stopped on the way"
-        return self.fact(f.Released, reason=reason, not_before=self.not_before, worker=self.claim.worker)
+        return self.released(self.wait, self.waits_for) if self.wait else self.released(0.0, "stopped on the way")
+
+    def released(self, wait: float, reason: str) -> f.Fact:
+        """Return the fact that hands the run back for so many seconds."""
+        until = self.clock.now() + wait if wait else 0.0
+        return self.fact(f.Released, reason=reason_text(reason), not_before=until, wait=wait)
 
     async def settled(self) -> None:
         """Waits until every call and map that a stop found under way has ended and is recorded, or is given up.
@@ -340,7 +346,7 @@ class Execution(msgspec.Struct, eq=False, weakref=True):
             while (left := until - elapsed()) > 0:
                 if await self._quiet():
                     self.waits_for = self.waits_for or reason
-                    self.stop("release", not_before=self.clock.now() + self._soonest())
+                    self.stop("release", wait=self._soonest())
                 await self.clock.sleep(min(left, 0.25))
 
     @contextmanager

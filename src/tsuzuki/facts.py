@@ -88,12 +88,12 @@ class Claimed(Fact, frozen=True, kw_only=True):
 class Released(Fact, frozen=True, kw_only=True):
     """The holder handed the run back, to be claimed again (not before a time).
 
-    `worker` names the holder: with a private run it waits until the time has come, and nobody else should.
+    `wait` is the length of a `Later` in seconds: whoever sees a wait that would be longer knows that a clock is wrong.
     """
 
     reason: str = ""
     not_before: float = 0.0
-    worker: str = ""
+    wait: float = 0.0
 
 
 class _Named(Fact, frozen=True, kw_only=True):
@@ -186,7 +186,10 @@ class CancelSeen(Fact, frozen=True, kw_only=True):
 
 
 class ResumeAsked(Fact, frozen=True, kw_only=True):
-    """Somebody asked for the run to go on, trying again what had failed (or not); a private one may be shared by it."""
+    """Somebody asked for the run to go on: an ended one tries again what failed (or not), one that waits is woken.
+
+    With `share`, workers may take a private run.
+    """
 
     by: str = ""
     failed: bool = True

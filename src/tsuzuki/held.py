@@ -34,6 +34,8 @@ class Held:
     def __init__(self, backend: Backend, clock: Clock) -> None:
         self._backend, self._clock = backend, clock
         self.running: dict[str, Execution] = {}
+        self.awaited: str | None = None
+        """The run that this process waits with until its time has come."""
         self.begun = asyncio.Event()
         """Set whenever a run begins."""
         self.queue: deque[Claim] = deque()
@@ -47,8 +49,8 @@ class Held:
 
     @property
     def current(self) -> str | None:
-        """The run that has been under way for longest."""
-        return next(iter(self.running), None)
+        """The run that has been under way for longest, or that is waited with."""
+        return next(iter(self.running), self.awaited)
 
     async def see_cancels(self, worker: str) -> None:
         """Stops the runs that somebody asked to cancel."""

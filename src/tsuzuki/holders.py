@@ -5,10 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tsuzuki import facts as f
 from tsuzuki.backends import Backend, Query, WorkerRecord, WorkerState
 from tsuzuki.errors import KeyHeld, RunHeld
-from tsuzuki.lifecycle import ACTIVE, Run, Status, stamp
+from tsuzuki.lifecycle import ACTIVE, Run, Status, is_waiting, stamp
 from tsuzuki.presence import is_gone, process_of, state_of
 
 _PAGE: Final = 200
@@ -24,8 +23,8 @@ def interrupted(run: Run, gone: frozenset[str], waited_for: frozenset[str] = fro
 def waits(run: Run, waiter: WorkerRecord) -> RunHeld:
     """Says that a living process waits with a run until its time has come, and what to do."""
     where = f"run {run.number} of {run.flow} waits until {stamp(run.not_before)} in {process_of(waiter)}"
-    ways = f"stop that process, cancel the run (tsuzuki cancel {run.number}), or start anew with fresh=True or --fresh"
-    return RunHeld(f"{where}: let it go on there, {ways}")
+    ways = f"wake it (tsuzuki resume {run.number}), cancel it (tsuzuki cancel {run.number})"
+    return RunHeld(f"{where}: let it go on there, {ways}, or start anew with fresh=True or --fresh")
 
 
 class Holders:
@@ -99,14 +98,12 @@ class Holders:
         return [record.id for record in records if record.id not in gone]
 
     async def waiter(self, row: Run) -> WorkerRecord | None:
-        """Gives the living process that waits with a private run until its time has come."""
-        if not row.private or row.status is not Status.PENDING or not row.not_before:
+        """Return the living process that waits with a private run: it released the run, or was started again for it."""
+        if not row.private or not is_waiting(row):
             return None
-        released = [e.fact for e in await self._backend.fetch(row.id, [row.position]) if isinstance(e.fact, f.Released)]
-        for record in await self._backend.workers() if released else ():
-            if record.id == released[0].worker and not record.stopped:
-                return None if self._is_gone(record) else record
-        return None
+        records = [r for r in await self._backend.workers() if r.id == row.worker or r.current_run_id == row.id]
+        gone = self._gone_of(records)
+        return next((record for record in records if record.id not in gone), None)
 
     async def waited_for(self, rows: Sequence[Run]) -> frozenset[str]:
         """Gives the ids of those runs that a living process waits with."""

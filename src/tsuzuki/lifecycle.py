@@ -24,6 +24,9 @@ MAX_CLAIMS_ALONE: Final = 3
 _SUSPICIOUS: Final = 2
 """After so many claims without an outcome a shared run is a suspect: workers execute it with no other run beside it."""
 
+CLOCKS_APART: Final = 5.0
+"""Clocks that differ by less count as the same (seconds)."""
+
 _POISON: Final = "PoisonRun"
 
 Candidate = TypeVar("Candidate")
@@ -63,6 +66,7 @@ MOVES: Final[Mapping[Status, Mapping[str, Status]]] = {
     Status.PENDING: {
         "Claimed": Status.RUNNING,
         "CancelAsked": Status.CANCELLING,
+        "ResumeAsked": Status.PENDING,
         "RunFailed": Status.FAILED,
         "RunCancelled": Status.CANCELLED,
     },
@@ -133,6 +137,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     worker: str = ""
     """Who claimed it last; it stays when the run has ended."""
     not_before: float = 0.0
+    wait: float = 0.0
+    """How long it waits (seconds), where a `Later` said so; 0 where `not_before` is a moment that a person chose."""
+    waiting_reason: str = ""
+    """Why it waits until `not_before`, where a `Later` said so."""
     started_at: str | None = None
     finished_at: str | None = None
     updated_at: float = 0.0
@@ -187,7 +195,7 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
     run = msgspec.structs.replace(run, position=run.position + 1)
     if isinstance(fact, f.Fact) and (since := f.SINCE.get(type(fact), 1)) > run.version:
         run = msgspec.structs.replace(run, version=since)
-    kind = f.kind(fact)
+    kind, was = f.kind(fact), run.status
     if kind in MOVING:
         run = msgspec.structs.replace(run, status=move(run.status, kind))
     match fact:
@@ -198,7 +206,10 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
                 run,
                 holder=None,
                 attempt=run.attempt + 1,
+                heartbeat_at=_last_heartbeat(run, fact),
                 not_before=fact.not_before,
+                wait=fact.wait,
+                waiting_reason=fact.reason if fact.not_before else "",
                 barren=0,
             )
         case f.CancelAsked():
@@ -206,7 +217,7 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
                 run, cancel_asked_at=fact.at, cancel_asked_by=fact.by, cancel_reason=fact.reason
             )
         case f.ResumeAsked():
-            return _resumed(run, fact)
+            return _woken(run) if was is Status.PENDING else _resumed(_woken(run), fact)
         case f.RunCompleted():
             return msgspec.structs.replace(_ended(run, fact), result=fact.result, blob=fact.blob, error=None)
         case f.RunFailed():
@@ -234,8 +245,9 @@ def as_submitted(run: Run) -> Run:
 
 
 def refold(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
-    """Gives the row that all facts of a run make; what is shown of its progress, and when it changed, stay."""
-    return msgspec.structs.replace(fold_all(as_submitted(run), facts), progress=run.progress, updated_at=run.updated_at)
+    """Gives the row that all facts of a run make; its progress, its heartbeat, and when it changed, stay as shown."""
+    shown = {"progress": run.progress, "updated_at": run.updated_at, "heartbeat_at": run.heartbeat_at}
+    return msgspec.structs.replace(fold_all(as_submitted(run), facts), **shown)
 
 
 def fold_all(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
@@ -265,7 +277,7 @@ def only_outcomes(facts: Sequence[f.Fact]) -> bool:
 
 def _claimed(run: Run, fact: f.Claimed) -> Run:
     return msgspec.structs.replace(
-        run,
+        _woken(run) if run.not_before else run,
         holder=fact.worker,
         worker=fact.worker,
         attempt=fact.attempt,
@@ -273,8 +285,12 @@ def _claimed(run: Run, fact: f.Claimed) -> Run:
         started_at=run.started_at or stamp(fact.at),
         heartbeat_at=fact.at,
         fingerprint=fact.fingerprint or run.fingerprint,
-        not_before=0.0,
     )
+
+
+def _woken(run: Run) -> Run:
+    """Return the row of a run that waits for no time any more."""
+    return msgspec.structs.replace(run, not_before=0.0, wait=0.0, waiting_reason="")
 
 
 def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
@@ -288,7 +304,6 @@ def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
         blob="",
         finished_at=None,
         barren=0,
-        not_before=0.0,
         cancel_asked_at=None,
         cancel_asked_by="",
         cancel_reason="",
@@ -296,7 +311,15 @@ def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
 
 
 def _ended(run: Run, fact: f.Fact) -> Run:
-    return msgspec.structs.replace(run, holder=None, finished_at=stamp(fact.at), progress=msgspec.Raw(b"[]"))
+    heartbeat_at = run.heartbeat_at if run.holder is None else _last_heartbeat(run, fact)
+    return msgspec.structs.replace(
+        run, holder=None, finished_at=stamp(fact.at), heartbeat_at=heartbeat_at, progress=msgspec.Raw(b"[]")
+    )
+
+
+def _last_heartbeat(run: Run, fact: f.Fact) -> float:
+    """Return when the holder was last heard of: that it ends is a sign of life too."""
+    return max(run.heartbeat_at or 0.0, fact.at)
 
 
 # What is appended when somebody claims, cancels or resumes: decided here, once, for every backend.
@@ -314,7 +337,8 @@ def claim_facts(
 ) -> list[f.Fact]:
     """Says what a claim appends: `Claimed`, or the end of a run that only kills its workers.
 
-    `alone` says that the worker executes no other run beside it.
+    `alone` says that the worker executes no other run beside it. A wait that another clock dates is claimed and
+    released at once, to begin again by the clock of the store.
     """
     attempt = run.attempt if run.holder is None else run.attempt + 1
     if run.barren >= _most_claims(run, most):
@@ -323,8 +347,13 @@ def claim_facts(
             "Look at its last log lines, mend the flow, then resume it"
         )
         return [f.RunFailed(at=at, attempt=attempt, error=f.Problem(_POISON, message), reason="max_claims")]
-    fact = f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint, alone=alone)
-    return [msgspec.structs.replace(fact, wheels=dict(wheels)) if wheels else fact]
+    claimed = f.Claimed(at=at, attempt=attempt, worker=worker, fingerprint=fingerprint, alone=alone)
+    if wheels:
+        claimed = msgspec.structs.replace(claimed, wheels=dict(wheels))
+    if not is_misdated(run, at):
+        return [claimed]
+    until, reason = at + run.wait, run.waiting_reason
+    return [claimed, f.Released(at=at, attempt=attempt, reason=reason, not_before=until, wait=run.wait)]
 
 
 def _most_claims(run: Run, most: int) -> int:
@@ -379,6 +408,16 @@ def choose(
     return chosen
 
 
+def is_waiting(run: Run) -> bool:
+    """Return whether a run waits for a time to come, or waited for one and was not claimed since."""
+    return run.status is Status.PENDING and run.not_before > 0
+
+
+def is_misdated(run: Run, at: float) -> bool:
+    """Return whether a wait would be longer than its length: a clock was set back, or the holder's was ahead."""
+    return is_waiting(run) and run.wait > 0 and run.not_before - run.wait > at + CLOCKS_APART
+
+
 def poisoned(run: Run) -> bool:
     """Tells whether a run was ended because it only killed its workers; only people may let it go on."""
     return run.status is Status.FAILED and run.error is not None and run.error.type == _POISON
@@ -392,7 +431,7 @@ def claimable(run: Run, at: float, dead: frozenset[str], *, patient: bool = Fals
     if run.version > f.VERSION:
         return False
     if run.status is Status.PENDING:
-        return run.not_before <= at
+        return run.not_before <= at or is_misdated(run, at)
     if patient and 0.0 <= at - (run.heartbeat_at or 0.0) < rest(run.barren):  # before it: the clock was set back
         return False
     return run.status in ACTIVE and run.holder in dead
@@ -446,6 +485,8 @@ def resume_facts(run: Run, ask: f.ResumeAsked, dead: frozenset[str]) -> list[f.F
     if run.status in ACTIVE and ask.share and run.private and (run.holder is None or run.holder in dead):
         cancel = f.CancelAsked(at=ask.at, attempt=run.attempt, by=ask.by, reason="its process is gone: workers go on")
         return [*cancel_facts(run, cancel, dead), ask]
+    if is_waiting(run):  # it is only woken: what failed stays so, and tries that were made count
+        return [msgspec.structs.replace(ask, failed=False)]
     if run.status in ACTIVE:
         raise MoveRefused(f"run {run.number} is {run.status}: it goes on by itself, there is nothing to resume")
     if run.status is Status.COMPLETED and not (run.failed and ask.failed):

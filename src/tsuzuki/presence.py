@@ -2,7 +2,7 @@
 
 A worker holds a lock on a file of its own; the system frees it when the process ends, however it ends. On the
 same host a free lock means dead, at once; pids that come again and clocks that jump do not matter. A file that is
-missing says nothing: somebody may have cleaned the folder, and the worker makes it anew with its next heartbeat. Where the
+missing says nothing: a cleaner may have removed it, and the worker makes it again with its next heartbeat. Where the
 store lives on one machine, a worker from before its last boot is dead too. Any other worker is dead when its
 count of heartbeats has stood still for a whole lease on our own monotonic clock: wall clocks are never
 compared, and time that this machine slept does not count.

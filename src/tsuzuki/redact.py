@@ -102,6 +102,11 @@ def problem(error: BaseException) -> Problem:
     return Problem(type(error).__name__, _kept(message, _MOST), _kept(trace, _MOST_TRACE))
 
 
+def reason_text(text: str) -> str:
+    """Return a reason that user code gave as it is kept: short, with secrets hidden."""
+    return _kept(text, _MOST)
+
+
 def traced(error: BaseException) -> str:
     """Gives the traceback of an exception as a log line may carry it, with secrets hidden; its end is the error."""
     return _kept(problem(error).traceback.rstrip(), _MOST_TRACE_OF_A_LINE)

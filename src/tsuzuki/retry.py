@@ -13,11 +13,11 @@ _CENTURY = 100 * 366 * 86400.0
 class Later(Exception):
     """Raised by user code: not now; try again after so many seconds. It does not count as a failure.
 
-    A reason is told to those who look at the run while it waits.
+    The reason is shown wherever the run is shown while it waits.
     """
 
     def __init__(self, seconds: float, reason: str = "") -> None:
-        self.reason = reason
+        self.reason = str(reason)
         try:
             self.seconds = math.nan if isinstance(seconds, str | bytes | bool) else float(seconds)
         except (TypeError, ValueError, OverflowError):

@@ -106,7 +106,7 @@ async def _others_may_allow(run: Execution) -> bool:
 
 def _left_to_others(run: Execution, error: BadCallable) -> f.Fact:
     told = f"worker {run.claim.worker} does not allow what its workflow calls: {error}"
-    return run.fact(f.Released, reason=told, not_before=run.clock.now() + _MOMENT, worker=run.claim.worker)
+    return run.released(_MOMENT, told)
 
 
 def _failed(run: Execution, error: f.Problem, reason: str = "execution_error") -> f.Fact:
@@ -151,8 +151,7 @@ async def _outcome(run: Execution, flow: Flow[..., Any], params: dict[str, Any])
         case asyncio.CancelledError():
             return run.stopped() if run.stopping in ("cancel", "release") else _failed(run, _cancelled(error))
         case Later():
-            until = run.clock.now() + error.seconds
-            return run.fact(f.Released, reason=error.reason or "later", not_before=until, worker=run.claim.worker)
+            return run.released(error.seconds, error.reason)
         case NotAwaited(__cause__=None):  # its traceback would show no line of the user
             return _failed(run, f.Problem("NotAwaited", str(error)))
         case GiveUp():

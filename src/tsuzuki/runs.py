@@ -24,9 +24,9 @@ from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest, plain_params
 from tsuzuki.errors import BadUsage, KeyHeld, MoveRefused, RunHeld, RunNotFound
 from tsuzuki.flow import Flow
-from tsuzuki.holders import Holders, waits
+from tsuzuki.holders import Holders
 from tsuzuki.inputs import given_to
-from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, moment, stamp
+from tsuzuki.lifecycle import ACTIVE, TERMINAL, Run, RunUpdateResult, is_waiting, moment, stamp
 from tsuzuki.outages import for_moments, patiently
 
 logger: Final = logging.getLogger("tsuzuki.runs")
@@ -230,6 +230,7 @@ class Runs:
     async def resume(self, reference: str | int, *, failed: bool = True, by: str = "", share: bool = False) -> Run:
         """Lets a run that failed or was cancelled go on; what failed is tried again, unless `failed` is False.
 
+        A run that waits for a time is woken: it continues now, in the process that waits with it where there is one.
         A run that a dead process left behind is simply claimed again: there is nothing to ask. With `share`, a run that
         a script started is left to the workers, if one of them knows its flow.
         """
@@ -238,9 +239,9 @@ class Runs:
             if await self.holders.lives(row):
                 who = f"run {row.number} is {row.status}: a living worker ({row.holder}) executes it"
                 raise RunHeld(f"{who}; wait for it, or cancel it")
-            if (waiter := await self.holders.waiter(row)) is not None:
-                raise waits(row, waiter)
-            if not (share and row.private):
+            if share and row.private and await self.holders.waiter(row) is not None:
+                share = False
+            if not (share and row.private) and not is_waiting(row):
                 return row
         share = share and row.private
         if share and not await self.holders.takers(row):

@@ -1,6 +1,5 @@
 """A flow run from a script: in this process, durable, and going on where the last start of it stopped."""
 
-import asyncio
 import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -12,11 +11,12 @@ from tsuzuki import options as checks
 from tsuzuki.backends import Claim, Query
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
-from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped, StoreError
+from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
 from tsuzuki.facts import Problem
 from tsuzuki.flow import Flow
+from tsuzuki.holders import waits
 from tsuzuki.interrupts import interruptible, run_blocking
-from tsuzuki.lifecycle import Run, Status, poisoned
+from tsuzuki.lifecycle import ACTIVE, Run, Status, poisoned
 from tsuzuki.runs import Runs
 from tsuzuki.watchers import Quiet, Watcher, tell
 from tsuzuki.worker import Worker
@@ -24,8 +24,6 @@ from tsuzuki.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_LOOK: Final = 1.0
-"""How often it is looked whether somebody else has ended a run that only waits (seconds)."""
 _GO_ON_WITH_POISON: Final = (
     "it is not gone on with by itself: say `tsuzuki resume {}`, or start anew with fresh=True or --fresh"
 )
@@ -212,7 +210,7 @@ async def run_here(
         async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
             row, continued = await _begin(runs, worker.id, flow, params, options)
             watcher.began(row, continued=continued)
-            left = await _worked_on(runs, worker, flow, row, watcher, signals=signals)
+            left = await _worked_on(worker, flow, row, watcher, signals=signals)
         try:
             return await _ended(runs, flow, left)
         except _TakenFirst as taken:
@@ -246,7 +244,7 @@ async def begun_here(
     async with Worker(runs.backend, [flow], clock=clock, tags=()) as worker:
         row, continued = await begin(worker.id)
         watcher.began(row, continued=continued)
-        left = await _worked_on(runs, worker, flow, row, watcher)
+        left = await _worked_on(worker, flow, row, watcher)
     return await _ended(runs, flow, left)
 
 
@@ -259,7 +257,7 @@ class _Left(NamedTuple):
 
 
 async def _worked_on(
-    runs: Runs, worker: Worker, flow: Flow[..., Any], row: Run, watcher: Watcher, *, signals: bool = True
+    worker: Worker, flow: Flow[..., Any], row: Run, watcher: Watcher, *, signals: bool = True
 ) -> _Left:
     """Lets a worker carry out a run, which it perhaps holds already; with `signals`, Ctrl-C and SIGTERM stop it."""
     ours = Claim(row, worker.id, row.attempt) if row.holder == worker.id else None
@@ -274,12 +272,8 @@ async def _worked_on(
         worker.interrupt(at_once=False)
         watcher.stopping()
 
-    noticing = asyncio.create_task(_notice_the_end(runs, worker, row.id), name="tsuzuki-notice")
-    try:
-        with interruptible(interrupt) if signals else contextlib.nullcontext():
-            row = await worker.carry_out(row.id, ours)
-    finally:
-        noticing.cancel()
+    with interruptible(interrupt) if signals else contextlib.nullcontext():
+        row = await worker.carry_out(row.id, ours, watcher.waiting)
     return _Left(row, attempt, interrupted)
 
 
@@ -296,17 +290,6 @@ async def _ended(runs: Runs, flow: Flow[..., Any], left: _Left) -> EndedRun[Any]
     return EndedRun(row, value)
 
 
-async def _notice_the_end(runs: Runs, worker: Worker, run_id: str) -> None:
-    """Stops a worker that only waits with a run once somebody else has ended that run: cancelled it, for example."""
-    while True:
-        await asyncio.sleep(_LOOK)
-        with contextlib.suppress(StoreError):
-            row = await runs.backend.get(run_id)
-            if row is None or row.status.terminal:
-                worker.stop()
-                return
-
-
 async def _begin(
     runs: Runs, worker: str, flow: Flow[..., Any], params: Mapping[str, Any], options: StartOptions
 ) -> tuple[Run, bool]:
@@ -318,7 +301,7 @@ async def _begin(
             raise _failed(earlier, _GO_ON_WITH_POISON.format(earlier.number))
         if earlier is not None:
             try:
-                return await runs.resume(earlier.id, by="script"), True
+                return await _taken_up(runs, earlier), True
             except RunHeld:
                 if await _earlier(runs, flow.name, params_digest(data)) is not None:
                     raise  # it waits in a living process; otherwise one has taken it up since we looked
@@ -333,6 +316,15 @@ async def _begin(
         claimed_by=worker,
     )
     return row, False
+
+
+async def _taken_up(runs: Runs, earlier: Run) -> Run:
+    """Resume an earlier run; one that waits goes on waiting until the same moment, unless another process does."""
+    if earlier.status not in ACTIVE:
+        return await runs.resume(earlier.id, by="script")
+    if (waiter := await runs.holders.waiter(earlier)) is not None:
+        raise waits(earlier, waiter)
+    return earlier
 
 
 async def _earlier(runs: Runs, flow: str, digest: str) -> Run | None:

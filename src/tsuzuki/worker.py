@@ -11,19 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Self
 
+import msgspec
+
 from tsuzuki import facts as f
 from tsuzuki import options, settings
 from tsuzuki.appetite import Appetite
-from tsuzuki.backends import Backend, Claim
+from tsuzuki.backends import Backend, Claim, Query
 from tsuzuki.backends.address import open_backend
 from tsuzuki.clock import Clock, until_tick
 from tsuzuki.endings import suspect, tell
-from tsuzuki.errors import ClaimLost, NewerStore, StoreError
+from tsuzuki.errors import ClaimLost, Conflict, NewerStore, StoreError
 from tsuzuki.execution import Execution
 from tsuzuki.flow import Flow
 from tsuzuki.flowset import FlowSet, Resolver
 from tsuzuki.held import Held
-from tsuzuki.lifecycle import Run, executed_alone, holds_up, must_be_alone
+from tsuzuki.lifecycle import CLOCKS_APART, Run, Status, executed_alone, holds_up, must_be_alone
 from tsuzuki.limits import Limits
 from tsuzuki.loops import kept_going
 from tsuzuki.presence import Badge, Presence, Watch, looking
@@ -37,6 +39,7 @@ from tsuzuki.version import VERSION
 
 logger: Final = logging.getLogger("tsuzuki.worker")
 
+_PAGE: Final = 500
 LOOK: Final = 1.0
 """How often a worker looks for the dead, for cancel requests and for runs whose time has come (seconds)."""
 
@@ -77,6 +80,7 @@ class Worker:
         self._appetite = Appetite(concurrency)
         self._tallies = Tallies(writes=backend.writes)
         self._stopping = asyncio.Event()
+        self._ahead = self._clock.now() - self._clock.elapsed()
         self._resting: asyncio.Task[None] | None = None
         self._looping = False
         self._alone: str | None = None
@@ -203,8 +207,13 @@ class Worker:
             await self._work(min(left, LOOK))
         return None
 
-    async def carry_out(self, run_id: str, claim: Claim | None = None) -> Run:
-        """Executes one run, a private one too, until it has ended or is stopped; gives its row."""
+    async def carry_out(
+        self, run_id: str, claim: Claim | None = None, waiting: Callable[[Run], None] | None = None
+    ) -> Run:
+        """Executes one run, a private one too, until it has ended or is stopped; gives its row.
+
+        `waiting` is called with the row whenever the run waits for a time to come.
+        """
         while True:
             claims = [claim] if claim is not None else await self._claim_again(run_id, self._dead, self._idle)
             claim = None
@@ -222,7 +231,7 @@ class Worker:
                     return row
                 await asyncio.sleep(0.01)  # somebody else was quicker; look again what became of it
                 await self._look_for_the_dead()
-            if not await self._wait_until(row.not_before):
+            if not await self._wait_with(row, waiting):
                 return row
 
     def interrupt(self, *, at_once: bool = True) -> None:
@@ -230,11 +239,36 @@ class Worker:
         self.stop()
         self._held.interrupt(at_once=at_once)
 
-    async def _wait_until(self, at: float) -> bool:
-        """Waits for a time; tells whether it came before the worker was stopped."""
-        while (left := at - self._clock.now()) > 0 and not self._stopping.is_set():
-            await self._clock.sleep(min(left, 0.2))
+    async def _wait_with(self, row: Run, waiting: Callable[[Run], None] | None) -> bool:
+        """Wait until a run is due or somebody changed it; return False if the worker was stopped."""
+        clock, longest = self._clock, row.wait or row.not_before - self._clock.now()
+        until = clock.elapsed() + longest
+        if min(longest, row.not_before - clock.now()) > 0:
+            await self._show_wait(row, waiting)
+        while (left := min(until - clock.elapsed(), row.not_before - clock.now())) > 0 and not self._stopping.is_set():
+            await clock.sleep(min(left, 0.2))
+            with contextlib.suppress(StoreError):
+                after = await self._backend.get(row.id)
+                if after is None or after.position != row.position:
+                    break  # it was woken, cancelled or removed
+        else:
+            if row.wait and row.not_before > clock.now() and not self._stopping.is_set():
+                await self._wake(row)  # the wall clock was set back
+        self._held.awaited = None
         return not self._stopping.is_set()
+
+    async def _show_wait(self, row: Run, waiting: Callable[[Run], None] | None) -> None:
+        self._held.awaited = row.id
+        with contextlib.suppress(StoreError):  # the next heartbeat shows it
+            await self._beat()
+        if waiting is not None:
+            waiting(row)
+
+    async def _wake(self, row: Run) -> None:
+        """Let a run that waits continue now."""
+        ask = f.ResumeAsked(at=self._clock.now(), attempt=row.attempt, by=self.id, failed=False)
+        with contextlib.suppress(StoreError, Conflict):  # somebody else was quicker, or it waits a little longer
+            await self._backend.ask(row.id, ask)
 
     async def _renew(self) -> None:
         """Takes in new wheels before the next claim, once nothing is under way any more."""
@@ -404,6 +438,7 @@ class Worker:
                     await self._end_isolation()
                     await self._take_up_again()
                     await self._take_strays()
+                    await self._see_the_clock()
 
     async def _take_up_again(self) -> None:
         """Goes on with what is ours and not under way: a fault has stopped it, or its claim got lost on its way."""
@@ -451,6 +486,22 @@ class Worker:
         for row in await look.strays(self._dead):
             self._queue.extend(await self._backend.claim(self.id, run_id=row.id, dead=self._dead))
         self._start_queued()
+
+    async def _see_the_clock(self) -> None:
+        """Wake the runs that wait for a length of time when the wall clock was set back: they would wait longer."""
+        ahead = self._clock.now() - self._clock.elapsed()
+        back, self._ahead = self._ahead - ahead, ahead
+        if back <= CLOCKS_APART or not self._looping:
+            return
+        logger.warning("the clock was set back by %.0f s; waking the runs that wait for a length of time", back)
+        query: Query | None = Query(status=(Status.PENDING,), private=False, params=False, limit=_PAGE)
+        while query is not None:
+            rows = await self._backend.search(query)
+            for row in rows:
+                if row.wait > 0:
+                    await self._wake(row)
+            before = (rows[-1].updated_at, rows[-1].id) if len(rows) == _PAGE else None
+            query = None if before is None else msgspec.structs.replace(query, before=before)
 
     async def _look_for_the_dead(self) -> None:
         known, self._dead = self._dead, await self._watch.look(self._backend, self.id, self._clock)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.invariants import check_journal
-from tests.acceptance.processes import until
+from tests.acceptance.processes import eventually, until
 from tsuzuki import Later, Runs, Status, Worker, flow, task
 from tsuzuki.errors import BadUsage, StepFailure
 from tsuzuki.script import EndedRun, run_here
@@ -177,6 +177,104 @@ async def test_a_late_result_is_refused_and_told(runs: Runs) -> None:
     assert ended.result == "hang failed: TimeoutError: timed out after 1 s"
     lines = [line.text async for line in runs.log(ended.id)]
     assert "hang ended after it had been given up; its result is refused" in lines
+
+
+@pytest.mark.parametrize("where", ["a worker", "a script"])
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+async def test_a_released_run_waits_no_longer_because_the_wall_clock_was_set(
+    tmp_path: Path, where: str, jump: float
+) -> None:
+    clock, asked = ShiftedClock(), list[float]()
+
+    @task
+    async def look() -> str:
+        asked.append(clock.elapsed())
+        if len(asked) == 1:
+            raise Later(1.5)
+        return "ready"
+
+    @flow
+    async def patient() -> str:
+        return await look()
+
+    async with Runs.open(data_dir=str(tmp_path), clock=clock) as runs:
+        async with Worker(runs.backend, [patient], clock=clock) as worker:
+            working = asyncio.create_task(
+                run_here(runs, patient, {}, clock=clock) if where == "a script" else worker.run()
+            )
+            if where == "a worker":
+                await runs.submit(patient)
+            await eventually(lambda: _waits(runs), "the run waits")
+            clock.jump(jump)
+            row = await asyncio.wait_for(runs.wait(1), 30)  # and not the hour that was lost
+            worker.stop()
+            await working
+        assert (row.status, len(asked)) == (Status.COMPLETED, 2)
+
+
+async def _waits(runs: Runs) -> bool:
+    return any(row.not_before for row in await runs.list())
+
+
+async def test_a_run_that_was_released_by_a_clock_that_is_ahead_waits_for_its_length_only(tmp_path: Path) -> None:
+    ahead, clock, asked = ShiftedClock(), ShiftedClock(), 0
+    ahead.jump(3600)
+
+    @task
+    async def look() -> str:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise Later(1.2)
+        return "ready"
+
+    @flow
+    async def patient() -> str:
+        return await look()
+
+    async with Runs.open(data_dir=str(tmp_path), clock=ahead) as runs:
+        await runs.submit(patient)
+        async with Worker(runs.backend, [patient], clock=ahead) as first:
+            await first.run_once()
+    async with Runs.open(data_dir=str(tmp_path), clock=clock) as runs:
+        assert (await runs.get(1)).not_before > clock.now() + 3600
+        async with Worker(runs.backend, [patient], clock=clock) as second:
+            working = asyncio.create_task(second.run())
+            row = await asyncio.wait_for(runs.wait(1), 30)
+            second.stop()
+            await working
+        assert (row.status, asked) == (Status.COMPLETED, 2)
+
+
+async def test_a_clock_that_is_set_back_in_the_middle_of_a_long_wait_does_not_make_it_longer() -> None:
+    clock, asked = FakeClock(), 0
+    backend = MemoryBackend(clock=clock)
+    runs = Runs(backend, clock=clock)
+
+    @task
+    async def look() -> str:
+        nonlocal asked
+        asked += 1
+        raise Later(7200)
+
+    @flow
+    async def patient() -> str:
+        return await look()
+
+    await runs.submit(patient)
+    async with Worker(backend, [patient], clock=clock) as worker:
+        working = asyncio.create_task(worker.run())
+        await eventually(lambda: _waits(runs), "the run waits")
+        clock.advance(6600)
+        clock.jump(-3600)
+        for _ in range(400):
+            clock.advance(1)  # its looks at the clock are paced by it
+            await asyncio.sleep(0.005)
+            if asked > 1:
+                break
+        worker.stop()
+        await working
+    assert asked > 1, "it was asked again, and not after an hour and ten minutes"
 
 
 async def test_a_wall_clock_that_jumps_back_an_hour_delays_nothing(tmp_path: Path) -> None:

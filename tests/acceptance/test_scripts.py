@@ -110,6 +110,40 @@ async def test_a_second_start_does_not_take_a_run_from_the_process_that_waits_wi
     assert last not in (first.pid, second.pid)
 
 
+async def test_a_script_says_why_it_waits_and_a_resume_wakes_it(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        with started("waits", 3600, folder=tmp_path) as child:
+            await until(lambda: "waits until" in child.complained, "it says that it waits")
+            row = await only_run(runs)
+            assert row.waiting_reason == "the answer is not there yet"
+            (tmp_path / "ready").touch()
+            await runs.resume(1)
+            assert child.ended() == 0, child.complained
+            assert child.said.strip() == "ready"
+            assert child.complained.count("the answer is not there yet") == 1
+
+
+async def test_a_script_that_is_started_again_waits_until_the_same_moment_and_is_seen_to_wait(tmp_path: Path) -> None:
+    async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
+        with started("waits", 3600, folder=tmp_path) as first:
+            await _waiting(runs)
+            first.send(signal.SIGINT)
+            first.ended()
+        before = await only_run(runs)
+        with started("waits", 3600, folder=tmp_path) as again:
+            await until(lambda: "waits until" in again.complained, "it says that it waits")
+            row = await only_run(runs)
+            assert (row.not_before, row.position) == (before.not_before, before.position)
+            assert await runs.holders.waited_for([row]) == {row.id}, "it is not left behind"
+            with started("waits", 3600, folder=tmp_path) as third:
+                assert third.ended() == 1
+                assert f"in process {again.pid}" in third.complained
+            (tmp_path / "ready").touch()
+            await runs.resume(1)
+            assert again.ended() == 0, again.complained
+    assert len((tmp_path / "calls").read_text().split()) == 2, "the task was asked once, and when it was woken"
+
+
 async def test_a_script_that_waits_notices_that_its_run_was_cancelled(tmp_path: Path) -> None:
     async with Runs.open(data_dir=str(tmp_path / ".tsuzuki")) as runs:
         with started("waits", 3600, folder=tmp_path) as child:

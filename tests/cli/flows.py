@@ -52,7 +52,8 @@ def strict(names: list[str]) -> list[str]:
 
 @task
 def not_now() -> None:
-    raise Later(3600)
+    note("asked")
+    raise Later(3600, "waiting for Ms Sato")
 
 
 @flow

@@ -1,6 +1,7 @@
 """`tsuzuki list`, `get`, `logs`, `items` and `export`: what they show, and that they only look."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -170,14 +171,37 @@ def test_interrupted_runs_can_be_listed(terminal: Terminal) -> None:
 def test_a_run_that_waits_with_its_process_is_not_interrupted(terminal: Terminal) -> None:
     process = terminal.start("run", "flows.py:patient")
     terminal.until(lambda: [row["not_before"] for row in terminal.json("list")] not in ([], [0.0]))
-    assert f"in process {process.pid}" in terminal.tsuzuki("get", "1").stdout
-    assert not terminal.json("get", "1")["interrupted"]
-    assert terminal.tsuzuki("list").stdout.splitlines()[1].split()[2] == "PENDING"
+    shown = terminal.tsuzuki("get", "1").stdout
+    assert f"in process {process.pid}" in shown
+    assert re.search(r"waits +waiting for Ms Sato, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n", shown)
+    told = terminal.json("get", "1")
+    assert (told["interrupted"], told["waiting_reason"]) == (False, "waiting for Ms Sato")
+    assert told["waiting_until"] == told["not_before"]
+    listed = terminal.tsuzuki("list").stdout.splitlines()[1]
+    assert listed.split()[2] == "PENDING"
+    assert "waiting for Ms Sato, until " in listed
     assert terminal.json("list", "--status", "interrupted") == []
     process.kill()
     process.wait()
     assert "interrupted" in terminal.tsuzuki("get", "1").stdout
     assert len(terminal.json("list", "--status", "interrupted")) == 1
+
+
+def test_a_resume_asks_a_run_that_waits_again_at_once(terminal: Terminal) -> None:
+    process = terminal.start("run", "flows.py:patient")
+    terminal.until(lambda: terminal.calls().count("asked") == 1)
+    terminal.until(lambda: [row["waiting_until"] for row in terminal.json("list")] not in ([], [None]))
+    woken = terminal.tsuzuki("resume", "1")
+    assert f"was woken: it continues in process {process.pid}" in woken.stdout
+    terminal.until(lambda: terminal.calls().count("asked") == 2)
+    process.kill()
+    process.wait()
+    again = terminal.start("resume", "1")
+    terminal.until(lambda: terminal.calls().count("asked") == 3)
+    terminal.until(lambda: terminal.json("get", "1")["waiting_until"] is not None)
+    assert f"in process {again.pid}" in terminal.tsuzuki("get", "1").stdout
+    again.kill()
+    again.wait()
 
 
 def test_a_large_result_is_shown_from_its_blob(terminal: Terminal) -> None:

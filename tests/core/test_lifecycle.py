@@ -58,7 +58,7 @@ COLUMNS = (
     "RunCancelled",
 )
 TABLE: dict[Status, tuple[Status | None, ...]] = {
-    P: (R, None, G, None, None, None, F, X),
+    P: (R, None, G, None, P, None, F, X),
     R: (R, P, G, None, None, C, F, X),
     G: (G, None, G, G, None, C, F, X),
     C: (None, None, None, None, P, None, None, None),

@@ -277,6 +277,38 @@ async def test_later_in_a_task_that_another_task_called_releases_the_run(runs: R
         await runs.cancel(row.id)
 
 
+async def test_a_run_that_waits_says_why_and_is_woken_by_a_resume(runs: Runs) -> None:
+    ready, failed = False, 0
+
+    @task(retry=Retry(attempts=3, backoff=0.0))
+    async def look() -> str:
+        nonlocal failed
+        if ready:
+            failed += 1
+            raise ConnectionError("away")
+        if failed < 1:
+            failed += 1
+            raise ConnectionError("away")
+        raise Later(3600, "no answer to token=ghp_abcdefghijklmnopqrstuvwxyz0123456789 yet")
+
+    @flow
+    async def patient() -> str:
+        return await look()
+
+    async with working(runs, patient):
+        row = await runs.submit(patient)
+        async with asyncio.timeout(30):
+            while not (row := await runs.backend.get(row.id) or row).waiting_reason:
+                await asyncio.sleep(0.02)
+        assert row.waiting_reason.startswith("no answer to ")
+        assert "ghp_" not in row.waiting_reason
+        assert 3500 < row.wait <= 3600
+        ready = True
+        await runs.resume(row.id)
+        assert (await asyncio.wait_for(runs.wait(row.id), 30)).status is Status.FAILED
+    assert failed == 3, "it was woken, not given all tries again"
+
+
 async def test_later_in_a_nested_task_waits_in_place_while_another_branch_works() -> None:
     clock = FakeClock(autoadvance=True)
     working, asked = asyncio.Event(), 0

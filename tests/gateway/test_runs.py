@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import House
-from tsuzuki import Worker
+from tsuzuki import Later, Worker, flow, task
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.gateway import snapshots
+from tsuzuki.script import run_here
 
 FIELDS = {
     *("run_id", "flow_name", "tag", "tags", "tenant_id", "api_key_id", "workflow_yaml_sha256", "workflow_yaml_bytes"),
@@ -55,6 +56,51 @@ async def test_a_waiting_run_has_no_tasks(house: House) -> None:
     run = await house.get(f"/runs/{await house.submit('sums')}")
     assert (run["status"], run["tasks"], run["start_time"], run["worker_id"]) == ("PENDING", {}, None, None)
     assert isinstance(run["heartbeat_at"], float)
+
+
+async def test_a_run_that_waits_says_until_when_and_why_and_resume_wakes_it(house: House) -> None:
+    ready = False
+
+    @task
+    async def look() -> str:
+        if not ready:
+            raise Later(3600, "waiting for Ms Sato")
+        return "ready"
+
+    @flow
+    async def patient() -> str:
+        return await look()
+
+    await house.work([patient])
+    run_id = await house.submit("patient")
+    run = await house.until(run_id, lambda run: run["waiting_until"] is not None)
+    assert (run["status"], run["waiting_reason"]) == ("PENDING", "waiting for Ms Sato")
+    assert run["waiting_until"] == run["not_before"] > run["updated_at"] + 3000
+    [listed] = await house.get("/runs")
+    assert (listed["waiting_reason"], listed["waiting_until"]) == (run["waiting_reason"], run["waiting_until"])
+    ready = True
+    await house.post(f"/runs/{run_id}/resume")
+    run = await house.ended(run_id)
+    assert (run["result"], run["waiting_reason"], run["waiting_until"]) == ("ready", None, None)
+
+
+async def test_resume_wakes_a_run_that_waits_in_the_process_of_a_script(house: House) -> None:
+    ready = False
+
+    @flow
+    async def patient() -> str:
+        if not ready:
+            raise Later(3600, "waiting for Ms Sato")
+        return "ready"
+
+    script = asyncio.create_task(run_here(house.runs, patient, {}, signals=False))
+    async with asyncio.timeout(30):
+        while not (found := await house.get("/runs")) or found[0]["waiting_until"] is None:
+            await asyncio.sleep(0.02)
+    assert not found[0]["interrupted"]
+    ready = True
+    await house.post(f"/runs/{found[0]['run_id']}/resume")
+    assert (await asyncio.wait_for(script, 30)).result == "ready"
 
 
 @pytest.mark.parametrize("word", ["records", "task_records", "full", "all"])

@@ -203,7 +203,7 @@ def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, t
                 f.StepStarted(at=1.0, step="b", name="llm.batch", key="process"),
                 f.StepDone(at=1.0, step="i", name="llm.intent", key="meant", parent="b", result=json_of(1.0)),
                 *([submitted] if known else ()),
-                f.Released(at=1.0, reason="waits", not_before=4e9, worker="nobody"),
+                f.Released(at=1.0, reason="waits", not_before=4e9),
             ]
             await runs.backend.append(claim, journal)
             return row.number

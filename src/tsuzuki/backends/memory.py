@@ -176,7 +176,7 @@ class MemoryBackend:
             run, by_itself = record.row, alone and (run_id is not None or must_be_alone(record.row))
             code = fingerprints.get(run.flow, "")
             self._write(record, claim_facts(run, worker, now, code, wheels=wheels, alone=by_itself))
-            if not record.row.status.terminal:
+            if record.row.holder == worker:
                 claims.append(Claim(record.row, worker, record.row.attempt, run.fingerprint))
         return claims
 

@@ -79,9 +79,9 @@ async def _list(store: Store, query: Query, words: frozenset[str], *, as_json: b
         return 0
     if not rows:
         return _no_runs(f"none in {render.near(str(store.file)) if store.file else place} fit", as_json=False)
-    waits = any(render.waits_for(row) for row in rows)
+    waits = any(map(render.wait_of, rows))
     head = (*_LIST, render.WAITS) if waits else _LIST
-    shown = [_listed(row, gone, waited_for) + ((render.waits_for(row),) if waits else ()) for row in rows]
+    shown = [_listed(row, gone, waited_for) + ((render.wait_of(row),) if waits else ()) for row in rows]
     for line in render.table(head, shown, render.NUMBERS):
         click.echo(line)
     return 0
@@ -179,6 +179,8 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
     yield "run", f"{row.number} ({row.id})"
     yield "flow", row.flow + (f" ({render.near(row.source)})" if row.source else "")
     yield "status", status
+    if wait := render.wait_of(row):
+        yield "waits", wait
     ways = f"`tsuzuki get {row.number} --json` or `tsuzuki export {row.number}`"
     yield "params", render.truncate(render.shown_json(bytes(row.params)), len(row.params), ways)
     key = row.key and render.shortened(row.key)
@@ -207,7 +209,7 @@ def _told(row: Run, status: str, data: bytes, cut: Cut | None) -> Iterator[tuple
 
 def _status(row: Run, gone: frozenset[str], waiter: WorkerRecord | None) -> str:
     if waiter is not None:
-        return f"{row.status}, waits until {render.local(row.not_before)} in {process_of(waiter)}"
+        return f"{row.status}, waits in {process_of(waiter)}; `tsuzuki resume {row.number}` wakes it"
     if interrupted(row, gone):
         return f"{row.status}, interrupted: nobody executes it; `tsuzuki resume {row.number}` goes on"
     return render.status_text(row.status, row.failed) + (f" (executed by {row.holder})" if row.holder else "")

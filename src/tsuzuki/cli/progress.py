@@ -16,7 +16,7 @@ from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import TsuzukiError
 from tsuzuki.lifecycle import Run
 from tsuzuki.runs import Runs
-from tsuzuki.watchers import STOPPING
+from tsuzuki.watchers import STOPPING, wait_text
 
 LIVE: Final = 0.2
 """How often the live lines are drawn anew (seconds)."""
@@ -167,6 +167,10 @@ class Progress:
     def stopping(self) -> None:
         """Says how to leave at once."""
         self.say(STOPPING, always=True)
+
+    def waiting(self, run: Run) -> None:
+        """Say until when the run waits, and why."""
+        self.say(one_line(wait_text(run)), always=True)
 
     def changed(self, text: str) -> None:
         """Warns of a flow that has changed since the run was executed last."""

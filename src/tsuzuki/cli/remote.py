@@ -13,7 +13,6 @@ from tsuzuki.cli.cuts import Cut
 from tsuzuki.cli.progress import step_line
 from tsuzuki.cli.store import API_KEY, QUIET, SERVER, announce, debug_option
 from tsuzuki.errors import BadUsage, RunNotFound
-from tsuzuki.lifecycle import Status
 
 if TYPE_CHECKING:
     from tsuzuki.client import Client
@@ -190,10 +189,9 @@ def listed(run: Any) -> tuple[str, ...]:
 
 
 def waits_there(run: Any) -> str:
-    """Gives what a run of a gateway waits for, in the words of the step that waits, such as an open batch."""
-    if run["status"] != Status.PENDING:
-        return ""
-    return next((render.one_line(step["text"]) for step in run.get("progress") or () if step.get("text")), "")
+    """Return what a run of a gateway waits for, and until when."""
+    told = [step["text"] for step in run.get("progress") or () if step.get("text")]
+    return render.wait_line(run.get("waiting_until"), render.one_line((*told, run.get("waiting_reason") or "")[0]))
 
 
 LIST: Final = ("RUN", "FLOW", "STATUS", "DONE", "FAILED", "CHANGED", "ID")
@@ -205,6 +203,8 @@ def facts_of(snapshot: Any) -> Iterable[tuple[str, str]]:
     yield "flow", snapshot["flow_name"]
     status = render.status_text(snapshot["status"], (snapshot.get("counts") or {}).get("failed", 0))
     yield "status", status + (f" (worker {snapshot['worker_id']})" if snapshot.get("worker_id") else "")
+    if wait := waits_there(snapshot):
+        yield "waits", wait
     ways = f"`tsuzuki get {snapshot.get('number', snapshot['run_id'])} --json`"
     params = msgspec.json.encode(snapshot["params"])
     yield "params", render.truncate(render.shown_json(params), len(params), ways)

@@ -19,7 +19,7 @@ from tsuzuki import lifecycle, settings
 from tsuzuki.backends import Line, amount
 from tsuzuki.cli.narrow import columns, squeezed, width_of
 from tsuzuki.holders import interrupted
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run, Status, is_waiting
 from tsuzuki.runs import plain
 from tsuzuki.spending import told, usage
 
@@ -146,7 +146,8 @@ def record(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> dict[s
     fields = plain(run)
     fields["usage"] = usage(run.spent)
     del fields["spent"]
-    return {**fields, "interrupted": interrupted(run, gone, waited_for), "waits_for": waits_for(run)}
+    waits = {"waits_for": waits_for(run), "waiting_until": run.not_before if is_waiting(run) else None}
+    return {**fields, "interrupted": interrupted(run, gone, waited_for), **waits}
 
 
 def usage_lines(sums: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
@@ -161,15 +162,25 @@ def usage_lines(sums: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
 
 
 WAITS: Final = "WAITS FOR"
-"""A column that is there where a run waits for something it can name."""
+"""A column that is there where a run waits for a time to come."""
 
 
 def waits_for(run: Run) -> str:
-    """Gives what a run that was handed back waits for, in the words of the step that waits, such as an open batch."""
-    if run.status is not Status.PENDING or not run.not_before:
+    """Return what a run waits for, in the words of the step that waits, such as an open batch, or of its `Later`."""
+    if not is_waiting(run):
         return ""
     steps = msgspec.json.decode(bytes(run.progress))
-    return next((one_line(step["text"]) for step in steps if step.get("text")), "")
+    return next((one_line(step["text"]) for step in steps if step.get("text")), one_line(run.waiting_reason))
+
+
+def wait_line(until: float | None, reason: str) -> str:
+    """Return what a run waits for, and until when; an empty text for one that does not wait."""
+    return "" if until is None else (f"{reason}, " if reason else "") + f"until {local(until)}"
+
+
+def wait_of(run: Run) -> str:
+    """Return the same for a row."""
+    return wait_line(run.not_before if is_waiting(run) else None, waits_for(run))
 
 
 def counts(run: Run) -> str:

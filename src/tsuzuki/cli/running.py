@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from tsuzuki.backends import WorkerRecord
 from tsuzuki.cli.cuts import Cut, cut_of
 from tsuzuki.cli.here import SOME_FAILED
 from tsuzuki.cli.loading import load_flow, load_flows
@@ -22,6 +23,7 @@ from tsuzuki.errors import BadUsage
 from tsuzuki.flow import Flow
 from tsuzuki.leaving import run_to_the_end
 from tsuzuki.lifecycle import Run, Status
+from tsuzuki.presence import process_of
 from tsuzuki.runs import Runs, plain
 from tsuzuki.script import EndedRun, StartOptions, carry_on, checked, run_here
 from tsuzuki.spending import usage
@@ -92,16 +94,18 @@ def run(
 @here_or_over_http(resume_there)
 @store_options
 def resume(store: Store, reference: str, *, keep_failed: bool, target: str | None, quiet: bool, as_json: bool) -> int:
-    """Let a run go on that failed, was cancelled or interrupted, or whose items failed in part.
+    """Let a run go on that failed, was cancelled or interrupted, that waits, or whose items failed in part.
 
     What has succeeded is never done again. A run that `tsuzuki run` or `flow.run()` started goes on here; one
-    of the shared workers is only asked to.
+    of the shared workers is only asked to. A run that waits for a time is woken, in the process that waits with it.
 
     \b
       tsuzuki resume 3
       tsuzuki resume 3 --flow moved/crawl.py:crawl
     """  # noqa: D301 - click reads \b as: keep these lines
-    row = asyncio.run(_found(store, reference))
+    row, waiter = asyncio.run(_found(store, reference))
+    if waiter is not None:
+        return asyncio.run(_woken(store, row, waiter, as_json=as_json))
     if not row.private:
         return asyncio.run(_asked(store, row, target, keep_failed=keep_failed, as_json=as_json))
     with _prints(as_json):
@@ -114,9 +118,22 @@ def resume(store: Store, reference: str, *, keep_failed: bool, target: str | Non
     return _exit_code(_carried_out(store, go_on, quiet=quiet, as_json=as_json))
 
 
-async def _found(store: Store, reference: str) -> Run:
+async def _found(store: Store, reference: str) -> tuple[Run, WorkerRecord | None]:
+    """Find a run, and the process that waits with it."""
     async with store.open_existing() as runs:
-        return await runs.get(reference)
+        row = await runs.get(reference)
+        return row, await runs.holders.waiter(row)
+
+
+async def _woken(store: Store, row: Run, waiter: WorkerRecord, *, as_json: bool) -> int:
+    """Wake a run in the process that waits with it."""
+    async with store.open_existing() as runs:
+        after = await runs.resume(row.id, by="cli")
+    if as_json:
+        put({"run_id": after.id, "number": after.number, "status": after.status})
+    else:
+        click.echo(f"run {row.number} of {row.flow} was woken: it continues in {process_of(waiter)}")
+    return 0
 
 
 async def _asked(store: Store, row: Run, target: str | None, *, keep_failed: bool, as_json: bool) -> int:

@@ -34,6 +34,8 @@ class RunSummary(TypedDict):
     counts: NotRequired[dict[str, int]]
     usage: NotRequired[dict[str, Any] | None]
     cost: NotRequired[float | None]
+    waiting_reason: NotRequired[str | None]
+    waiting_until: NotRequired[float | None]
 
 
 class RunSnapshot(RunSummary):

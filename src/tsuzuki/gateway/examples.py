@@ -27,6 +27,8 @@ SUMMARY: Final[dict[str, Any]] = {
     "progress": [{"step": "fetch", "name": "fetch", "total": 500, "done": 311, "failed": 2, "running": 8, "eta": 4.2}],
     "usage": None,
     "cost": None,
+    "waiting_reason": None,
+    "waiting_until": None,
     "interrupted": False,
     "worker_lost": False,
 }

@@ -97,6 +97,10 @@ class RunSummary(BaseModel):
     progress: Annotated[list[StepProgress], Field(description="How far its active maps and steps are.")]
     usage: Annotated[Usage | None, Field(description="What it used of language models; null: it asked none.")]
     cost: Annotated[float | None, Field(description="What that cost (US dollars); null: not known.")]
+    waiting_reason: Annotated[str | None, Field(description="Why it waits; null: no reason was given.")]
+    waiting_until: Annotated[
+        float | None, Field(description="Until when it waits (Unix seconds); null: it does not wait for a time.")
+    ]
     interrupted: Annotated[
         bool,
         Field(description="Whether its process was stopped on the way: it waits to be resumed."),

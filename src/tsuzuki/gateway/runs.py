@@ -364,7 +364,7 @@ async def _end_batches(runs: Runs, row: Run) -> None:
     openapi_extra=takes(ResumeRun, required=False),
 )
 async def resume(run_id: RunId, request: Request, session: InSession) -> Response:
-    """Lets a run that failed or was cancelled go on; what had finished is not done again."""
+    """Lets a run that failed or was cancelled go on, or wakes one that waits; what had finished is not done again."""
     row = await for_moments(session.run, run_id)
     asked = await read(request, ResumeRun, session.gateway.options.max_request_bytes, optional=True)
     row = await session.runs.resume(row.id, failed=asked.failed, by=session.by, share=True)

@@ -16,7 +16,7 @@ from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.fitting import fitted
 from tsuzuki.gateway.standing import Standings
-from tsuzuki.lifecycle import Run, Status
+from tsuzuki.lifecycle import Run, Status, is_waiting
 from tsuzuki.overview import Overview
 from tsuzuki.spending import usage
 from tsuzuki.taskfold import TaskFold
@@ -180,6 +180,8 @@ def summary(row: Run) -> dict[str, Any]:
         "progress": row.progress,
         "usage": (used := usage(row.spent)),
         "cost": None if used is None else used["cost"],
+        "waiting_reason": (row.waiting_reason or None) if is_waiting(row) else None,
+        "waiting_until": row.not_before if is_waiting(row) else None,
     }
 
 

@@ -12,7 +12,7 @@ def answer(seconds: float) -> str:
     with Path("calls").open("a", encoding="ascii") as calls:
         calls.write(f"{os.getpid()}\n")
     if not Path("ready").exists():
-        raise Later(seconds)
+        raise Later(seconds, "the answer is not there yet")
     return "ready"
 
 

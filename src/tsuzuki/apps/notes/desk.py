@@ -210,6 +210,8 @@ class Desk:
         if last.status is Status.COMPLETED:
             return None
         if (owes or _same(last, limit, only)) and (last.private or not self._here):
+            if await self._runs.holders.waiter(last) is not None:
+                raise SessionBusy
             try:  # what a command began, and is asked to go on over HTTP, is left to the workers
                 return await self._runs.resume(last.id, by="notes", share=not self._here)
             except (KeyHeld, RunHeld):

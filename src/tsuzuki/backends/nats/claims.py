@@ -249,7 +249,7 @@ class Claims:
         if row is not None:
             self._work.hold(row, ticket)
         await self._written(tip, facts)
-        if row is None or row.status.terminal:
+        if row is None or row.holder != worker:
             return None
         return Claim(row, worker, row.attempt, before.fingerprint)
 

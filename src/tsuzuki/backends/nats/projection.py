@@ -24,7 +24,7 @@ from tsuzuki.backends.nats.saving import Saving
 from tsuzuki.backends.nats.topology import Group
 from tsuzuki.backends.nats.work import Candidate
 from tsuzuki.clock import Clock
-from tsuzuki.lifecycle import MOST_CLAIMS, Run, Status, choose, claimable, precedence
+from tsuzuki.lifecycle import CLOCKS_APART, MOST_CLAIMS, Run, Status, choose, claimable, precedence
 
 TICK: Final = 1e-6
 """The least by which `updated_at` grows from one write to the next."""
@@ -289,6 +289,7 @@ class Projection:
         found: set[Candidate] = set()
         named = None if flows is None else msgspec.json.encode(list(flows)).decode()
         values = {"now": now, "version": f.VERSION, "flows": named, "workflows": workflows, "limit": limit}
+        values["ahead"] = now + CLOCKS_APART
         for tag in tags:
             for priority, number, run_id, of, flow, waits in rows.all("waiting", {**values, "tag": tag}):
                 found.add(Candidate(1, -priority, number, run_id, Group(of, priority, flow), bool(waits)))

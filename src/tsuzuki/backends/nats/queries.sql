@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS runs (
     status      TEXT    NOT NULL,
     holder      TEXT,
     not_before  REAL    NOT NULL,
+    wait        REAL    NOT NULL,
     finished_at TEXT,
     updated_at  REAL    NOT NULL,
     version     INTEGER NOT NULL,
@@ -135,9 +136,9 @@ SELECT created, seq, mark, at, latest FROM about;
 UPDATE about SET seq = :seq, mark = :mark, at = :at, latest = max(latest, :latest) WHERE seq <= :seq;
 
 -- put: Sets the row of a run, unless a newer one is known.
-INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, position = excluded.position, status = excluded.status,
-    private = excluded.private, holder = excluded.holder, not_before = excluded.not_before,
+    private = excluded.private, holder = excluded.holder, not_before = excluded.not_before, wait = excluded.wait,
     finished_at = excluded.finished_at, updated_at = excluded.updated_at, version = excluded.version, error = excluded.error,
     spent = excluded.spent, failures = excluded.failures, row = excluded.row
 WHERE excluded.seq > runs.seq;
@@ -174,7 +175,8 @@ iif(workflow = '', flow, '')
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
 SELECT priority, number, id, tag, {dealt_with}, not_before = 0 FROM runs INDEXED BY runs_waiting
-WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
+WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND version <= :version
+    AND (not_before <= :now OR wait > 0 AND not_before - wait > :ahead) -- `lifecycle.is_misdated`
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 

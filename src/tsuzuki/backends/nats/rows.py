@@ -53,7 +53,7 @@ class News:
         return (
             *(run.id, tip.seq, tip.first, run.number, run.position, run.flow, run.digest, run.tag),
             *(f.encode(run.tags).decode(), run.priority, run.key, run.tenant, run.private, run.status.value),
-            *(run.holder, run.not_before, run.finished_at, run.updated_at, run.version, run.workflow),
+            *(run.holder, run.not_before, run.wait, run.finished_at, run.updated_at, run.version, run.workflow),
             *(None if run.error is None else run.error.message, bool(run.spent)),
             *(run.status is Status.COMPLETED and run.failed > 0, row or frames.encode_row(run)),
         )

@@ -14,7 +14,7 @@
     runs.progress, runs.error, runs.result
 
 -- last_columns: Those after the params.
-    runs.workflow, runs.workflow_bytes, runs.api_key, runs.worker, runs.spent
+    runs.workflow, runs.workflow_bytes, runs.api_key, runs.worker, runs.spent, runs.wait, runs.waiting_reason
 
 -- tables: Counts what a file contains, to tell an empty one from somebody else's.
 SELECT count(*) FROM sqlite_schema;
@@ -72,10 +72,10 @@ INSERT INTO runs (
     workflow, workflow_bytes, api_key, shelf,
     status, attempt, holder, not_before, started_at, finished_at, heartbeat_at, position, done, failed, skipped,
     steps, barren, fingerprint, blob, cancel_asked_at, cancel_asked_by, cancel_reason, version, progress, error,
-    result, worker, spent, updated_at
+    result, worker, spent, wait, waiting_reason, updated_at
 ) VALUES (
     ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    ?, ?, ?, ?
+    ?, ?, ?, ?, ?, ?
 )
 ON CONFLICT DO NOTHING
 RETURNING number;
@@ -94,7 +94,7 @@ UPDATE runs SET
     status = ?, attempt = ?, holder = ?, not_before = ?, started_at = ?, finished_at = ?, heartbeat_at = ?,
     position = ?, done = ?, failed = ?, skipped = ?, steps = ?, barren = ?, fingerprint = ?, blob = ?,
     cancel_asked_at = ?, cancel_asked_by = ?, cancel_reason = ?, version = ?, progress = ?, error = ?, result = ?,
-    worker = ?, spent = ?, updated_at = ?
+    worker = ?, spent = ?, wait = ?, waiting_reason = ?, updated_at = ?
 WHERE number = ?;
 
 -- new_runs: Reads those of some runs (a JSON list of numbers) that nobody has claimed before; what most have alike only where it is not.
@@ -117,7 +117,7 @@ WHERE number IN (SELECT value FROM json_each(:numbers));
 -- complete_runs: The fold of `RunCompleted` in rows that are still as their holder claimed them; their results, by number.
 UPDATE runs NOT INDEXED SET
     status = 'COMPLETED', holder = NULL, position = :position, finished_at = :finished_at, progress = '[]', error = NULL,
-    result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
+    heartbeat_at = max(heartbeat_at, :heartbeat_at), result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
 FROM json_each(:results) AS ended
 WHERE number = CAST(ended.key AS INTEGER) AND holder = :holder AND attempt = :attempt AND position = :position - 1;
 
@@ -201,7 +201,8 @@ UPDATE runs SET progress = ?, updated_at = ? WHERE number = ?;
 
 -- waiting: Finds the shared runs of a tag that may be claimed, the most urgent first.
 SELECT -priority, number, flow FROM runs INDEXED BY runs_waiting
-WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND not_before <= :now AND version <= :version
+WHERE status = 'PENDING' AND private = 0 AND tag = :tag AND version <= :version
+    AND (not_before <= :now OR wait > 0 AND not_before - wait > :ahead) -- `lifecycle.is_misdated`
     AND iif(workflow <> '', :workflows, :flows IS NULL OR flow IN (SELECT value FROM json_each(:flows)))
 ORDER BY priority DESC, number LIMIT :limit;
 

@@ -27,6 +27,7 @@ from tsuzuki.backends.sqlite.rows import (
 from tsuzuki.backends.sqlite.writer import Transaction
 from tsuzuki.errors import Conflict, KeyHeld
 from tsuzuki.lifecycle import (
+    CLOCKS_APART,
     Run,
     RunUpdateResult,
     choose,
@@ -112,6 +113,7 @@ def candidates(execute: Callable[..., sqlite3.Cursor], wanted: Wanted, now: floa
     """Finds runs that may be claimed, those of the dead first, then by priority and age; a list per tag, merged."""
     flows = None if wanted.flows is None else text(list(wanted.flows))
     values = {"now": now, "version": f.VERSION, "flows": flows, "workflows": wanted.workflows, "limit": limit}
+    values["ahead"] = now + CLOCKS_APART
     waiting = [row for tag in wanted.tags for row in execute(SQL["waiting"], {**values, "tag": tag}).fetchall()]
     if len(wanted.tags) == 1 and not wanted.dead:
         return waiting
@@ -199,7 +201,7 @@ def _claim_again(transaction: Transaction, found: Iterable[Run], wanted: Wanted)
             alone = wanted.alone and (wanted.run_id is not None or must_be_alone(run))
             facts = claim_facts(run, wanted.worker, transaction.now, fingerprint, wheels=wanted.wheels, alone=alone)
             row = write(transaction, run, facts)
-            if not row.status.terminal:
+            if row.holder == wanted.worker:
                 claims.append(Claim(row, wanted.worker, row.attempt, run.fingerprint))
     return claims
 

@@ -71,6 +71,8 @@ def run_from(row: Columns) -> Run:
         api_key=row[41],
         worker=row[42],
         spent=spent_from(row[43]),
+        wait=row[44],
+        waiting_reason=row[45],
     )
 
 
@@ -151,6 +153,8 @@ def folded(run: Run) -> Columns:
         None if run.result is None else bytes(run.result).decode(),
         run.worker,
         spent_text(run.spent),
+        run.wait,
+        run.waiting_reason,
         run.updated_at,
     )
 

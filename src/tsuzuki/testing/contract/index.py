@@ -269,6 +269,25 @@ class WorkersContract:
             (asked.run.id, 1, True),
         }
 
+    @pytest.mark.parametrize("end", ["COMPLETED", "FAILED", "CANCELLED", "released"])
+    async def test_the_heartbeat_of_a_run_does_not_go_back_when_it_ends(
+        self, backend: Backend, clock: ShiftedClock, end: str
+    ) -> None:
+        claim = await b.claimed(backend, "w1")
+        clock.jump(60)
+        await backend.beat(WorkerRecord(id="w1", heartbeat_at=clock.now()))
+        seen = (await b.row(backend, claim.run.id)).heartbeat_at
+        assert seen is not None
+        assert claim.run.heartbeat_at is not None
+        assert seen > claim.run.heartbeat_at + 50
+        last = f.Released(at=b.AT) if end == "released" else b.ending(Status(end))
+        await backend.append(claim, [msgspec.structs.replace(last, at=clock.now())])
+        after = await b.row(backend, claim.run.id)
+        assert after.holder is None
+        assert (after.heartbeat_at or 0.0) >= seen
+        assert await backend.rebuild(claim.run.id) is not None
+        assert ((await b.row(backend, claim.run.id)).heartbeat_at or 0.0) >= seen
+
     async def test_workers_that_hold_nothing_are_forgotten_after_a_day(
         self, backend: Backend, clock: ShiftedClock
     ) -> None:

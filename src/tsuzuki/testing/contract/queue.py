@@ -114,6 +114,40 @@ class QueueContract:
         clock.jump(61)
         assert await self.given(backend) == [claim.run.id]
 
+    async def test_a_run_tells_why_and_for_how_long_it_waits_until_it_is_claimed(
+        self, backend: Backend, clock: ShiftedClock
+    ) -> None:
+        claim = await b.claimed(backend)
+        until = clock.now() + 60
+        await backend.append(claim, [f.Released(at=b.AT, reason="no answer yet", not_before=until, wait=60)])
+        run = await b.row(backend, claim.run.id)
+        assert (run.waiting_reason, run.wait, run.not_before) == ("no answer yet", 60, until)
+        [listed] = await backend.search(Query())
+        assert (listed.waiting_reason, listed.wait) == ("no answer yet", 60)
+        clock.jump(61)
+        [again] = await backend.claim("worker", tags=DEFAULT)
+        assert (again.run.waiting_reason, again.run.wait, again.run.not_before) == ("", 0, 0)
+
+    @pytest.mark.parametrize("by_id", [False, True])
+    async def test_a_wait_that_would_be_longer_than_its_length_begins_again_when_it_is_seen(
+        self, backend: Backend, clock: ShiftedClock, by_id: bool
+    ) -> None:
+        claim = await b.claimed(backend)
+        ahead = clock.now() + 3600
+        await backend.append(claim, [f.Released(at=b.AT, reason="why", not_before=ahead + 20, wait=20)])
+
+        async def given() -> list[str]:
+            claims = await backend.claim("worker", **{"run_id": claim.run.id} if by_id else {"tags": DEFAULT})
+            return [each.run.id for each in claims]
+
+        async with asyncio.timeout(30):  # a store that hears of it from elsewhere may need a moment
+            while (run := await b.row(backend, claim.run.id)).not_before > clock.now() + 20:
+                assert await given() == []
+        assert (run.status, run.holder, run.wait, run.waiting_reason) == (Status.PENDING, None, 20, "why")
+        assert await given() == []
+        clock.jump(21)
+        assert await given() == [claim.run.id]
+
     async def test_a_run_that_was_submitted_for_later_waits_also_when_its_row_is_rebuilt(
         self, backend: Backend, clock: ShiftedClock
     ) -> None:

@@ -10,6 +10,7 @@ from tsuzuki.backends import Backend
 from tsuzuki.errors import KeyHeld, MoveRefused
 from tsuzuki.lifecycle import TERMINAL, Run, RunUpdateResult, Status
 from tsuzuki.testing import builders as b
+from tsuzuki.testing.clock import ShiftedClock
 
 ENDED = sorted(TERMINAL)
 
@@ -184,6 +185,33 @@ class RequestsContract:
         await backend.ask(run.id, b.cancel())
         with pytest.raises(MoveRefused, match="CANCELLING"):
             await backend.ask(run.id, b.resume())
+
+    @pytest.mark.parametrize("released", [True, False])
+    async def test_a_run_that_waits_is_woken_by_a_resume(
+        self, backend: Backend, clock: ShiftedClock, released: bool
+    ) -> None:
+        until = clock.now() + 3600
+        run = await b.submitted(backend, not_before=0.0 if released else until)
+        if released:
+            claim = await b.claim_of(backend, run.id)
+            wait = f.Released(at=b.AT, reason="why", not_before=until, wait=3600)
+            await backend.append(claim, [b.item_failed("x"), wait])
+        before = await b.row(backend, run.id)
+        result, after = await backend.ask(run.id, b.resume())
+        assert result is RunUpdateResult.UPDATED
+        assert after == await b.row(backend, run.id)
+        assert (after.status, after.attempt, after.failed) == (Status.PENDING, before.attempt, before.failed)
+        assert (after.not_before, after.wait, after.waiting_reason) == (0.0, 0.0, "")
+        assert "ResumeAsked" not in [mark.kind for mark in await backend.outcomes(run.id)], "what failed stays so"
+        assert [claim.run.id for claim in await backend.claim("worker", tags=("default",))] == [run.id]
+
+    async def test_a_worker_wakes_when_a_run_that_waits_is_woken(self, backend: Backend, clock: ShiftedClock) -> None:
+        claim = await b.claimed(backend)
+        await backend.append(claim, [f.Released(at=b.AT, not_before=clock.now() + 3600, wait=3600)])
+        waiter = asyncio.create_task(backend.work(60.0))
+        await b.waiting(waiter)
+        await backend.ask(claim.run.id, b.resume())
+        await asyncio.wait_for(waiter, 10)
 
     async def test_a_run_whose_key_was_taken_meanwhile_is_not_resumed(self, backend: Backend) -> None:
         old = await b.ended(backend, Status.FAILED, key="k")

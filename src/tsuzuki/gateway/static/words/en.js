@@ -319,6 +319,7 @@ export default {
   "events.Claimed": "Claimed",
   "events.Released": "Handed back",
   "events.StepStarted": "Step began",
+  "events.TryFailed": "Try failed",
   "events.StepDone": "Step done",
   "events.StepFailed": "Step failed",
   "events.ItemDone": "Item done",

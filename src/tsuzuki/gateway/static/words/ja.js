@@ -319,6 +319,7 @@ export default {
   "events.Claimed": "ワーカーが取得",
   "events.Released": "ワーカーが返却",
   "events.StepStarted": "ステップ開始",
+  "events.TryFailed": "試行の失敗",
   "events.StepDone": "ステップ完了",
   "events.StepFailed": "ステップ失敗",
   "events.ItemDone": "項目完了",

@@ -93,7 +93,7 @@ async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any])
         return await _kept(wire, name, timeout) or await wire.api(administration.create_stream(name), timeout, **config)
 
     try:
-        told: dict[str, Any] = (await _patiently(wire, make, options))["config"]
+        told: dict[str, Any] = (await patiently(wire, make, options))["config"]
     except ApiError as error:
         if error.error == DENIED and name.lower() in error.text:  # the client tells of it in small letters
             raise StoreUnavailable(
@@ -117,7 +117,7 @@ async def _narrow(wire: Wire, names: Topology, config: dict[str, Any]) -> None:
         logger.debug("the stream %s is kept as it is, until an admin opens the store: %s", names.work, error)
 
 
-async def _patiently(wire: Wire, ask: Callable[[float], Awaitable[Any]], options: Options) -> Any:
+async def patiently(wire: Wire, ask: Callable[[float], Awaitable[Any]], options: Options) -> Any:
     """Asks servers that may still be looking for each other, in short tries: a question may have been lost."""
     doubt, patience, now = Unclear("no answer"), _TRY, asyncio.get_running_loop().time
     began = now()
@@ -194,11 +194,11 @@ def _refuse_other_layouts(options: Options, journal: dict[str, Any]) -> None:
         )
 
 
-async def present(wire: Wire) -> list[str]:
+async def present(wire: Wire, timeout: float | None = None) -> list[str]:
     """Names all streams of the server, those of others too; it tells so many at once and no more."""
     found: list[str] = []
     while True:
-        told = await wire.api(administration.stream_names(), None, offset=len(found))
+        told = await wire.api(administration.stream_names(), timeout, offset=len(found))
         some: list[str] = told.get("streams") or []
         found += some
         if not some or len(found) >= int(told.get("total", 0)):

@@ -114,6 +114,11 @@ def test_a_server_is_started_looked_at_written_down_for_systemd_and_ended(server
     assert f"nats-server --config {server.dir}/nats.conf" in unit
     assert "Restart=on-failure\n" in unit
     assert "User=nats\n" in unit
+    assert "PIDFile=" not in unit, "systemd reads it for forking services only"
+    server.dir.parent.chmod(0o700)
+    steps = server.nats("service", "--user", "nats")
+    assert f"sudo chown -R nats: {server.dir}\n" in steps, "only its user can read the configuration"
+    assert f"nats cannot reach {server.dir}: " in steps
     assert f"nats down --confirm --dir {server.dir}\n" in server.nats("service"), "it would find its ports taken"
     assert "say --confirm" in server.nats("down", code=1)
     assert f"process {pid} has ended" in server.nats("down", "--confirm")
@@ -265,10 +270,12 @@ def test_settings_may_use_everything_else_of_the_format(server: Server) -> None:
       listen = "\\"}"
     }
     lame_duck_duration: "30s"
+    debug: true, logfile_size_limit: 1000, logfile_max_num: 3
     """
     server.up("--settings", server.settings(text))
     seen = server.monitor()
     assert seen["max_payload"] == 2097152
+    assert len(list(server.dir.glob("nats.log*"))) in (2, 3), "the log is rotated"
     assert seen["tags"] == ["port: 1", 'listen "here"', "a#b", "c//d"]
     assert seen["jetstream"]["config"]["store_dir"] == str(server.dir / "jetstream")
 

@@ -137,13 +137,16 @@ def _stream(stream: SeenStream) -> Check:
 def _copies(seen: Seen) -> Check:
     once = [stream.name for stream in seen.streams if stream.replicas == 1]
     needless = len(seen.servers) >= _THREE and bool(once)
+    prefix = f"&prefix={seen.prefix}" if seen.prefix not in ("", "tsuzuki") else ""
     return Check(
         "replicas",
         ok=not needless,
         text=f"{len(once)} streams are on one server only, though there are {len(seen.servers)}"
         if needless
         else "as they can be",
-        do="back up, and restore with ?replicas=3 into servers in new folders (docs/operating.md)" if needless else "",
+        do=f"open the store once as an admin: tsuzuki list --backend 'nats://HOST:4222?replicas=3{prefix}'"
+        if needless
+        else "",
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from tsuzuki import settings
 from tsuzuki.backends.nats import administration, options, topology
-from tsuzuki.backends.nats.faults import ApiError, Unclear, fault
+from tsuzuki.backends.nats.faults import DENIED, ApiError, Unclear, fault
 from tsuzuki.backends.nats.streams import patiently, present
 from tsuzuki.backends.nats.topology import NANO, Topology
 from tsuzuki.backends.nats.wire import Wire
@@ -58,6 +58,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     version: str
+    prefix: str = ""
     servers: tuple[SeenServer, ...]
     streams: tuple[SeenStream, ...]
     storage: int
@@ -96,9 +97,7 @@ async def look(url: str, told: Told | None) -> Seen:
     await wire.connect()
     try:
         names = Topology(chosen).belonging(await patiently(wire, partial(present, wire), patient))
-        async with asyncio.TaskGroup() as asking:
-            tasks = [asking.create_task(_looked_at(wire, name, patient, connected)) for name in names]
-        streams = [task.result() for task in tasks]
+        streams = await asyncio.gather(*(_looked_at(wire, name, patient, connected) for name in names))
         account = await wire.api(administration.account_info())
         version = wire.server
     except (ApiError, Unclear) as error:
@@ -110,6 +109,7 @@ async def look(url: str, told: Told | None) -> Seen:
     return Seen(
         url=chosen.url,
         version=version,
+        prefix=chosen.prefix,
         servers=tuple(_servers(jsz.get("meta_cluster") or {}, streams, told, connected)),
         streams=tuple(streams),
         storage=int(jsz.get("storage") or account.get("storage") or 0),
@@ -132,7 +132,9 @@ async def _looked_at(wire: Wire, name: str, patient: options.Options, connected:
 
     try:
         return _stream(await patiently(wire, ask, patient), connected)
-    except (ApiError, Unclear):
+    except (ApiError, Unclear) as error:
+        if isinstance(error, ApiError) and error.error == DENIED:
+            raise
         return SeenStream(name=name, leader="", replicas=1, servers=(), messages=0, bytes=0, max_bytes=-1)
 
 

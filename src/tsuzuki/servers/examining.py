@@ -5,6 +5,8 @@ from typing import Final
 
 from tsuzuki.backends import Check, amount
 from tsuzuki.backends.nats.streams import OLDEST
+from tsuzuki.errors import BadUsage
+from tsuzuki.servers import binary
 from tsuzuki.servers.configuration import Told
 from tsuzuki.servers.looking import Seen, SeenStream
 from tsuzuki.servers.place import Place
@@ -23,6 +25,7 @@ def here(place: Place) -> list[Check]:
     pid = running(place)
     free = shutil.disk_usage(place.folder).free
     return [
+        _program(),
         Check(
             "process",
             ok=pid is not None,
@@ -38,6 +41,16 @@ def here(place: Place) -> list[Check]:
             do="" if free > LITTLE_SPACE else "free some, or tsuzuki purge --older-than 30d",
         ),
     ]
+
+
+def _program() -> Check:
+    try:
+        judgement = binary.judge()
+    except BadUsage as error:
+        return Check("program", ok=False, text=str(error))
+    forged = judgement.kind == "forged"
+    do = f"end the server, and reinstall {binary.PACKAGE} from a source that you trust" if forged else ""
+    return Check("program", ok=not forged, text=judgement.text, do=do)
 
 
 def lost(told: Told | None) -> list[Check]:

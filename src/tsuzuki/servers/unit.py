@@ -4,7 +4,8 @@ import shlex
 import stat
 from pathlib import Path
 
-from tsuzuki.servers.place import Place, program
+from tsuzuki.servers.binary import program
+from tsuzuki.servers.place import Place
 
 
 def written(place: Place, user: str) -> str:

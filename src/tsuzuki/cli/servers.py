@@ -205,6 +205,8 @@ def service(*, output: str | None, user: str, place: Place) -> int:
     click.echo(f"wrote {file}; to use it:")
     if process.running(place) is not None:  # otherwise the unit finds its ports taken, again and again
         click.echo(f"  {ourselves()} nats down --confirm --dir {shlex.quote(str(place.folder))}")
+    for line in unit.handover(place, user) if user else ():
+        click.echo(line)
     click.echo(f"  sudo cp {shlex.quote(str(file))} /etc/systemd/system/{file.name}")
     click.echo(f"  sudo systemctl daemon-reload && sudo systemctl enable --now {file.name}")
     return 0

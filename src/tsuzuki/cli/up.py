@@ -27,9 +27,10 @@ from tsuzuki.interrupts import hears_of_a_lost_terminal
 from tsuzuki.lifecycle import Run
 from tsuzuki.listening import bound, refuse_open_door
 from tsuzuki.processes import Child, Program, tsuzuki
+from tsuzuki.servers.binary import program
 from tsuzuki.servers.configuration import Identity, Told
 from tsuzuki.servers.fullness import Fullness
-from tsuzuki.servers.place import Place, program
+from tsuzuki.servers.place import Place
 from tsuzuki.servers.process import refuse_differences
 
 PATIENCE: Final = 60.0

@@ -5,6 +5,8 @@ from typing import Final
 
 from tsuzuki.backends import Check, amount
 from tsuzuki.backends.nats.streams import OLDEST
+from tsuzuki.errors import BadUsage
+from tsuzuki.servers import binary
 from tsuzuki.servers.configuration import Told
 from tsuzuki.servers.looking import Seen, SeenStream
 from tsuzuki.servers.place import Place
@@ -23,6 +25,7 @@ def here(place: Place) -> list[Check]:
     pid = running(place)
     free = shutil.disk_usage(place.folder).free
     return [
+        _program(),
         Check(
             "process",
             ok=pid is not None,
@@ -38,6 +41,16 @@ def here(place: Place) -> list[Check]:
             do="" if free > LITTLE_SPACE else "free some, or tsuzuki purge --older-than 30d",
         ),
     ]
+
+
+def _program() -> Check:
+    try:
+        judgement = binary.judge()
+    except BadUsage as error:
+        return Check("program", ok=False, text=str(error))
+    forged = judgement.kind == "forged"
+    do = f"end the server, and reinstall {binary.PACKAGE} from a source that you trust" if forged else ""
+    return Check("program", ok=not forged, text=judgement.text, do=do)
 
 
 def lost(told: Told | None) -> list[Check]:
@@ -85,12 +98,21 @@ def _health(seen: Seen) -> list[Check]:
 
 
 def _servers(seen: Seen) -> Check:
-    gone = [server for server in seen.servers if server.state != "up"]
+    gone = [server.name for server in seen.servers if server.state == "offline"]
+    behind = [f"{server.name} ({server.lag} writes)" for server in seen.servers if server.state == "behind"]
     count = len(seen.servers)
     if gone:
-        names = ", ".join(f"{server.name} ({server.state}, {server.lag} writes to catch up)" for server in gone)
-        do = "start them: tsuzuki nats up on their machines; or take them out: tsuzuki nats leave"
-        return Check("servers", ok=False, text=f"{len(gone)} of {count}: {names}", do=do)
+        one = len(gone) == 1
+        text = f"{', '.join(gone)} {'does' if one else 'do'} not answer"
+        machine = "its machine" if one else "their machines"
+        do = (
+            f"tsuzuki nats up on {machine}; where a machine is gone for good, join with another one, then "
+            "tsuzuki nats leave --name"
+        )
+        return Check("servers", ok=False, text=text, do=do)
+    if behind:
+        text = f"not yet caught up: {', '.join(behind)}"
+        return Check("servers", ok=False, text=text, do="wait until they have caught up")
     if count > 1 and count % 2 == 0:
         text = f"{count} servers stand no more losses than {count - 1}"
         return Check("servers", ok=False, text=text, do="tsuzuki nats join with one more, or leave with one")
@@ -111,13 +133,14 @@ def _leader(seen: Seen) -> Check:
 def _stream(stream: SeenStream) -> Check:
     copies = f"{stream.replicas} replicas" if stream.replicas > 1 else "on one server"
     text = f"{stream.messages} messages, {amount(stream.bytes)}, {copies}"
+    behind = [server for server in stream.behind if server.state == "behind"]  # who does not answer is told once, above
     todo = []
     if not stream.leader:
         text += "; it has no leader"
         todo.append("start its servers: most of them must run before anything can be written")
-    if stream.behind:
-        text += "; " + ", ".join(f"{server.name} is {server.state} ({server.lag})" for server in stream.behind)
-        todo.append("wait until they have caught up, or start them")
+    if behind:
+        text += "; " + ", ".join(f"{server.name} is behind ({server.lag})" for server in behind)
+        todo.append("wait until they have caught up")
     if 0 < stream.max_bytes * NEARLY < stream.bytes and not stream.name.endswith("-log"):
         text += f"; nearly full ({amount(stream.max_bytes)})"
         todo.append("purge old runs, or raise max_bytes")
@@ -127,13 +150,16 @@ def _stream(stream: SeenStream) -> Check:
 def _copies(seen: Seen) -> Check:
     once = [stream.name for stream in seen.streams if stream.replicas == 1]
     needless = len(seen.servers) >= _THREE and bool(once)
+    prefix = f"&prefix={seen.prefix}" if seen.prefix not in ("", "tsuzuki") else ""
     return Check(
         "replicas",
         ok=not needless,
         text=f"{len(once)} streams are on one server only, though there are {len(seen.servers)}"
         if needless
         else "as they can be",
-        do="back up, and restore with ?replicas=3 into servers in new folders (docs/operating.md)" if needless else "",
+        do=f"open the store once as an admin: tsuzuki list --backend 'nats://HOST:4222?replicas=3{prefix}'"
+        if needless
+        else "",
     )
 
 

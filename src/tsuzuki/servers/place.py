@@ -2,18 +2,17 @@
 
 import json
 import secrets
-import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from tsuzuki import extras, privacy, wholefile
+from tsuzuki import privacy, wholefile
 from tsuzuki.errors import BadUsage
 from tsuzuki.servers import configuration
+from tsuzuki.servers.binary import program
 from tsuzuki.servers.configuration import Identity, Told
 
 PID_FILE: Final = "nats-server.pid"
@@ -139,15 +138,6 @@ class Place:
             raise BadUsage(
                 f"the server in {self.folder} is of no cluster ({error.strerror}: {self._password})"
             ) from error
-
-
-def program() -> str:
-    """Finds the server: beside this Python, where its wheel puts it, or on the path."""
-    beside = Path(sys.executable).with_name("nats-server")
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    if found is None:
-        raise BadUsage(f"there is no nats-server here: {extras.installing('nats')} brings one")
-    return found
 
 
 def _kind(told: Told) -> str:

@@ -19,8 +19,9 @@ from typing import Any, Final
 from tsuzuki.clock import SystemClock
 from tsuzuki.errors import BadUsage, StoreUnavailable
 from tsuzuki.listening import bound
+from tsuzuki.servers.binary import program
 from tsuzuki.servers.configuration import Told
-from tsuzuki.servers.place import Place, program
+from tsuzuki.servers.place import Place
 
 CLOCK: Final = SystemClock()
 _PROCESSES: Final = Path("/proc")

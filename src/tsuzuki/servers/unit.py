@@ -1,6 +1,11 @@
 """The unit by which systemd keeps a server running."""
 
-from tsuzuki.servers.place import Place, program
+import shlex
+import stat
+from pathlib import Path
+
+from tsuzuki.servers.binary import program
+from tsuzuki.servers.place import Place
 
 
 def written(place: Place, user: str) -> str:
@@ -18,9 +23,6 @@ def written(place: Place, user: str) -> str:
             *who,
             f"ExecStart={_quoted(program())} --config {_quoted(str(place.config))}",
             "ExecReload=/bin/kill -HUP $MAINPID",
-            f"PIDFile={place.pid_file}",
-            f"StandardOutput=append:{place.log}",
-            f"StandardError=append:{place.log}",
             "Restart=on-failure",
             "RestartSec=2",
             "KillSignal=SIGTERM",
@@ -33,6 +35,35 @@ def written(place: Place, user: str) -> str:
             "",
         ]
     )
+
+
+def handover(place: Place, user: str) -> list[str]:
+    """Return what is left to do before a user can run the server: its files are closed to others."""
+    advice = {
+        place.folder: "start the server in another folder, such as --dir /var/lib/tsuzuki-nats, and repeat this",
+        Path(program()): "install tsuzuki where every user can reach it, and repeat this",
+    }
+    unreachable = [
+        f"  # {user} cannot reach {path}: {closed} is closed to other users; {do}"
+        for path, do in advice.items()
+        if (closed := _closed_above(path, user))
+    ]
+    return [*unreachable, f"  sudo chown -R {shlex.quote(user)}: {shlex.quote(str(place.folder))}"]
+
+
+def _closed_above(path: Path, user: str) -> Path | None:
+    """Find a folder above that neither belongs to the user nor lets others through."""
+    for folder in reversed(path.parents):
+        if not folder.stat().st_mode & stat.S_IXOTH and _owner(folder) != user:
+            return folder
+    return None
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return folder.owner()
+    except KeyError:  # a number without a name
+        return ""
 
 
 def _quoted(word: str) -> str:

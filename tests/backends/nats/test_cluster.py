@@ -1,11 +1,14 @@
 """Three servers with three replicas lose nodes, leaders and their quorum; the runs lose nothing."""
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import pytest
+from click.testing import CliRunner
 
 from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import recorded, until
@@ -13,10 +16,11 @@ from tests.nats_cluster import Cluster
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Query
 from tsuzuki.backends.nats import NatsBackend
-from tsuzuki.cli import servers
+from tsuzuki.cli import main, servers
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.flow import Flow
 from tsuzuki.lifecycle import Run
+from tsuzuki.servers import looking
 from tsuzuki.servers.configuration import Told
 from tsuzuki.servers.place import Place
 from tsuzuki.testing import builders as b
@@ -176,3 +180,67 @@ def test_whoever_starts_the_third_server_is_told_the_address_of_all_and_to_keep_
         {f"127.0.0.1:{each.port}" for each in cluster.nodes.values()},
         "replicas=3",
     )
+
+
+def examined(cluster: Cluster, name: str, *words: str) -> tuple[int, str]:
+    """Runs `tsuzuki nats …` beside one of the servers; gives its exit code and what it said."""
+    node = cluster.nodes[name]
+    told = {"cluster": "c", "name": name, "port": node.port, "http_port": node.monitor}
+    (node.folder / "server.json").write_text(json.dumps(told))
+    (node.folder / "nats-server.pid").write_text(str(node.pid))
+    said = CliRunner().invoke(main, ["nats", *words, "--dir", str(node.folder)])
+    return said.exit_code, said.output
+
+
+def test_doctor_has_nothing_against_servers_that_are_well_and_hold_no_streams(cluster: Cluster) -> None:
+    for name in cluster.nodes:
+        code, text = examined(cluster, name, "doctor", "--backend", f"{cluster.url}&prefix=nothing")
+        assert (code, "NOT OK" in text) == (0, False), text
+
+
+async def test_a_killed_server_is_told_once_and_the_others_can_be_looked_at_meanwhile(
+    cluster: Cluster, opened: Open
+) -> None:
+    url = f"{cluster.url}&prefix=looks"
+    await opened(url)
+    lost = str(cluster.nodes["n0"].told("jsz")["meta_cluster"]["leader"])
+    here, other = (name for name in cluster.nodes if name != lost)
+    cluster.nodes[lost].kill()
+    code, text = await asyncio.to_thread(examined, cluster, here, "status", "--backend", url)
+    assert code == 0, text
+    assert re.search(rf"^{lost} +offline", text, re.MULTILINE), text
+    for name in (here, other):
+        code, text = await asyncio.to_thread(examined, cluster, name, "doctor", "--backend", url)
+        wrong = [line.split() for line in text.splitlines() if line.startswith("NOT OK")]
+        assert [(code, *line[2:]) for line in wrong] == [(1, "servers", *f"{lost} does not answer".split())], text
+        assert "nats up on its machine" in text
+    seen = await looking.look(url, None)
+    assert lost not in {server.name for server in seen.servers if server.state == "up" and server.silent is None}
+
+
+async def test_a_store_of_single_copies_gets_more_when_it_is_opened_with_more(cluster: Cluster, opened: Open) -> None:
+    url = cluster.url.partition("?")[0]
+
+    async def look() -> tuple[int, str]:
+        return await asyncio.to_thread(examined, cluster, "n0", "doctor", "--backend", f"{url}?prefix=grows")
+
+    store = await opened(url, prefix="grows", timeout=2)
+    work = Work()
+    async with working([store], work) as run:
+        work.allow(50)
+        await progressed(store, run, 30)
+        code, text = await look()
+        assert (code, "9 streams are on one server only, though there are 3" in text) == (1, True), text
+        assert "'nats://HOST:4222?replicas=3&prefix=grows'" in text
+
+        await opened(f"{url}?replicas=3", prefix="grows", timeout=2)
+
+        async def copied() -> bool:
+            return (await look())[0] == 0
+
+        await until(copied, 60)
+        cluster.nodes[await cluster.leader("grows-journal")].kill()
+        work.allow(50)
+        await progressed(store, run, 80)
+        cluster.start()
+        await completed(store, work, run)

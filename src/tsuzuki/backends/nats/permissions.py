@@ -114,6 +114,7 @@ def admin(names: Topology, inbox: str) -> Permissions:
         for stream in names.streams()
         for request in (
             administration.create_stream,
+            administration.update_stream,
             administration.delete_stream,
             topology.purge_stream,
             administration.snapshot_stream,
@@ -126,9 +127,7 @@ def admin(names: Topology, inbox: str) -> Permissions:
     return (
         gateway(names, inbox)
         | worker(names, inbox)
-        | _sorted(
-            [*makes, *(administration.update_stream(stream) for stream in (names.journal, names.work)), *everything]
-        )
+        | _sorted([*makes, *everything])
         | _sorted(
             [administration.account_info(), administration.stream_names(), names.restoring],
             [names.restoring],

@@ -23,6 +23,7 @@ SMALLEST: Final = 1 << 20
 twice with its end, and what cannot be written down would be done again and again."""
 _KEPT: Final = ("retention", "max_msgs_per_subject", "discard_new_per_subject", "allow_direct")
 """What must be as we would make it; limits are the operator's."""
+_SEVERAL: Final = 2
 _AGAIN: Final = 0.1
 """How long to wait before servers that have not found each other yet are asked again (seconds)."""
 _TRY: Final = 0.5
@@ -42,10 +43,11 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> tuple[int, b
         )
     wanted = names.streams()
     # The journal says whether the others may be made: in a store that is not for us nothing is.
-    kept = await _all_made(wire, options, {names.journal: wanted[names.journal]})
-    refuse_half_restored(options, kept[names.journal])
-    _refuse_other_layouts(options, kept[names.journal])
-    kept |= await _all_made(wire, options, {name: wanted[name] for name in wanted if name != names.journal})
+    found = await _all_made(wire, options, {names.journal: wanted[names.journal]})
+    refuse_half_restored(options, found[names.journal]["config"])
+    _refuse_other_layouts(options, found[names.journal]["config"])
+    found |= await _all_made(wire, options, {name: wanted[name] for name in wanted if name != names.journal})
+    kept = {name: told["config"] for name, told in found.items()}
     wide = kept[names.work].get("subjects") == [names.all_work]
     if wide:
         kept[names.work] = {**kept[names.work], "subjects": wanted[names.work]["subjects"]}
@@ -54,7 +56,30 @@ async def prepare(wire: Wire, names: Topology, options: Options) -> tuple[int, b
         _check(options, name, wanted[name], config)
     if wide:
         await _narrow(wire, names, kept[names.work])
-    return max(int(config.get("num_replicas", 1)) for config in kept.values()), requests
+    await _raise_replicas(wire, options, kept)
+    replicas = max(int(config.get("num_replicas", 1)) for config in kept.values())
+    # In a cluster somebody may raise it while we work: then only the leader surely has the last write.
+    in_cluster = any((told.get("cluster") or {}).get("name") for told in found.values())
+    return max(replicas, _SEVERAL if in_cluster else 1), requests
+
+
+async def _raise_replicas(wire: Wire, options: Options, kept: dict[str, dict[str, Any]]) -> None:
+    """Let more servers keep the streams of a store that was made with fewer replicas; never fewer.
+
+    Only an admin may do that, and only if the cluster has enough servers. Otherwise the store is used as it is.
+    """
+    for name, config in kept.items():
+        if int(config.get("num_replicas", 1)) >= options.replicas:
+            continue
+        raised = {**config, "num_replicas": options.replicas}
+        try:
+            await wire.api(administration.update_stream(name), **raised)
+        except (ApiError, Unclear) as error:
+            logger.warning(
+                "%s: the stream %s cannot have %s replicas now: %s", options.url, name, options.replicas, error
+            )
+            return
+        kept[name] = raised
 
 
 async def _widened(wire: Wire, names: Topology, kept: dict[str, dict[str, Any]], subjects: list[str]) -> bool:
@@ -87,13 +112,13 @@ async def _all_made(wire: Wire, options: Options, wanted: dict[str, dict[str, An
 
 
 async def _made(wire: Wire, options: Options, name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Gives the settings of a stream, which is made where it is missing."""
+    """Gives what the server says of a stream, which is made where it is missing."""
 
     async def make(timeout: float) -> dict[str, Any]:
         return await _kept(wire, name, timeout) or await wire.api(administration.create_stream(name), timeout, **config)
 
     try:
-        told: dict[str, Any] = (await _patiently(wire, make, options))["config"]
+        told: dict[str, Any] = await patiently(wire, make, options)
     except ApiError as error:
         if error.error == DENIED and name.lower() in error.text:  # the client tells of it in small letters
             raise StoreUnavailable(
@@ -117,7 +142,7 @@ async def _narrow(wire: Wire, names: Topology, config: dict[str, Any]) -> None:
         logger.debug("the stream %s is kept as it is, until an admin opens the store: %s", names.work, error)
 
 
-async def _patiently(wire: Wire, ask: Callable[[float], Awaitable[Any]], options: Options) -> Any:
+async def patiently(wire: Wire, ask: Callable[[float], Awaitable[Any]], options: Options) -> Any:
     """Asks servers that may still be looking for each other, in short tries: a question may have been lost."""
     doubt, patience, now = Unclear("no answer"), _TRY, asyncio.get_running_loop().time
     began = now()
@@ -194,11 +219,11 @@ def _refuse_other_layouts(options: Options, journal: dict[str, Any]) -> None:
         )
 
 
-async def present(wire: Wire) -> list[str]:
+async def present(wire: Wire, timeout: float | None = None) -> list[str]:
     """Names all streams of the server, those of others too; it tells so many at once and no more."""
     found: list[str] = []
     while True:
-        told = await wire.api(administration.stream_names(), None, offset=len(found))
+        told = await wire.api(administration.stream_names(), timeout, offset=len(found))
         some: list[str] = told.get("streams") or []
         found += some
         if not some or len(found) >= int(told.get("total", 0)):

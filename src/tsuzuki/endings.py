@@ -1,7 +1,7 @@
 """What the log of a worker says when a run has left it, or comes back as if its workers had not lived to tell."""
 
 import logging
-from typing import Final
+from typing import Any, Final
 
 from tsuzuki import facts as f
 from tsuzuki.backends import Claim
@@ -43,8 +43,8 @@ def tell(run: Execution, error: BaseException | None, stumbles: Stumbles) -> Non
     else:
         pause = stumbles.note(run.claim, run.clock.monotonic())
         if isinstance(error, StoreError):
-            more = {**about, "err_id": error.error_id}
-            logger.error("run %s stopped, and goes on in %g s: %s", row.number, pause, error, extra=more)
+            text = "run %s stopped, and goes on in %g s: %s"
+            logger.error(text, row.number, pause, error, exc_info=error, extra={**about, "err_id": error.error_id})
         else:
             text = "run %s stopped, and goes on in %g s: a fault of ours"
             logger.error(text, row.number, pause, exc_info=error, extra=about)
@@ -61,12 +61,13 @@ def _tell_ending(run: Execution, about: dict[str, str]) -> None:
     row, ending = run.claim.run, run.ending
     if (run.given_up or run.overdue) and run.stopping == "cancel":
         late = "run %s of %s did not stop within the grace period: its end is recorded without it"
-        logger.error(late, row.number, row.flow, extra={**about, "err_id": _CANCEL_TOOK_TOO_LONG})
+        timeout = f.Problem("TimeoutError", "the grace period is over").logged
+        logger.error(late, row.number, row.flow, extra={**about, "err_id": _CANCEL_TOOK_TOO_LONG, "details": timeout})
     if isinstance(ending, f.RunFailed):
-        more = {"reason": ending.reason, "err_id": _BY_REASON.get(ending.reason, _EXECUTION)}
+        more: dict[str, Any] = {"reason": ending.reason, "err_id": _BY_REASON.get(ending.reason, _EXECUTION)}
+        if (failure := _original(run.failure)) is None:
+            more["details"] = ending.error.logged
         text = "run %s of %s is FAILED: %s"
-        logger.error(
-            text, row.number, row.flow, ending.error.said, exc_info=_original(run.failure), extra={**about, **more}
-        )
+        logger.error(text, row.number, row.flow, ending.error.said, exc_info=failure, extra={**about, **more})
     elif ending is not None:
         logger.info("run %s of %s is %s", row.number, row.flow, _WORDS.get(type(ending), "over"), extra=about)

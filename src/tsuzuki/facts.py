@@ -28,6 +28,11 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         """What it was and what it says; some, such as most time-outs, say nothing."""
         return f"{self.type}: {self.message}" if self.message else self.type
 
+    @property
+    def logged(self) -> dict[str, str]:
+        """The fields of a log line that tells of it, named as those of an exception that was caught here."""
+        return {"exc_type": self.type, "exc_message": self.message, "exc_traceback": self.traceback or self.said}
+
 
 class Artifact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A named file that a step saved beside its result."""

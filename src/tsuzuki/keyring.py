@@ -20,7 +20,8 @@ from tsuzuki.tokens import KeyRecord
 REMEMBERED: Final = 0.5
 """For how long (seconds) a key that was found good is not looked up again."""
 MOST_REMEMBERED: Final = 1000
-_TENANT: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""The first sign is a letter or digit: applications keep the files of a tenant in a folder of its name."""
 
 
 class Keyring:
@@ -36,7 +37,7 @@ class Keyring:
         if unknown := set(rights) - set(tokens.RIGHTS):
             raise BadUsage(f"there is no right {min(unknown)!r}; there are: {', '.join(tokens.RIGHTS)}")
         if not _TENANT.fullmatch(tenant):
-            raise BadUsage(f"a tenant has 1 to 64 letters, digits, _, . and -; got {tenant!r}")
+            raise BadUsage(f"a tenant has 1 to 64 letters, digits, _, . and -, a letter or digit first; got {tenant!r}")
         text, record = tokens.make(tenant, name, self._backend.clock.now(), rights)
         await self._backend.put_record(API_KEYS, record.id, msgspec.json.encode(record))
         return text, record

@@ -48,14 +48,17 @@ class JsonLines(logging.Formatter):
         told |= self._known | _context(record) | _details(record)
         if record.exc_info and isinstance(record.exc_info[1], BaseException):
             told |= {name: value for name, value in self._exception(record.exc_info[1]).items() if name not in told}
+        if "exc_type" in told:
+            told.setdefault("exc_origin", f"{record.pathname}:{record.lineno} in {record.funcName}")
+        if not self._tracebacks:
+            told.pop("exc_traceback", None)
         return json.dumps(told, ensure_ascii=False, default=str)
 
     def _exception(self, error: BaseException) -> dict[str, str]:
         """Tells of the exception itself: what, in which words, and where it came from."""
         frames = traceback.extract_tb(error.__traceback__)
         told = {"exc_type": type(error).__name__, "exc_message": redact(_said(error))}
-        if self._tracebacks:
-            told["exc_traceback"] = redact("".join(traceback.format_exception(error)))
+        told["exc_traceback"] = redact("".join(traceback.format_exception(error)))
         if frames:
             told["exc_origin"] = f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}"
         if error_id := getattr(error, "error_id", ""):

@@ -14,7 +14,7 @@ from tsuzuki.llm.queue.jobs import FILE as JOBS
 
 
 def said(*arguments: str, code: int = 0) -> str:
-    told = CliRunner().invoke(main, arguments)
+    told = CliRunner().invoke(main, ["-q", *arguments])
     assert told.exit_code == code, told.output
     return told.output
 

@@ -310,8 +310,8 @@ def test_a_store_that_is_named_wins_over_the_gateway_that_is_set(terminal: Termi
     terminal.environment["TSUZUKI_SERVER"] = "http://127.0.0.1:9"
     told = terminal.tsuzuki("export", "1", "--data-dir", ".tsuzuki")
     assert (json.loads(told.stdout.splitlines()[0])["flow"], told.stderr) == ("nothing", "")
-    told = terminal.tsuzuki("list", code=1).stderr
-    assert told.startswith(
+    there = terminal.tsuzuki("list", code=1).stderr
+    assert there.startswith(
         "using gateway http://127.0.0.1:9\nerror: the gateway at http://127.0.0.1:9 cannot be reached"
     )
 

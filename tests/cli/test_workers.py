@@ -112,7 +112,7 @@ def test_wheels_of_a_run_are_shown_out_of_its_store(tmp_path: Path) -> None:
     asyncio.run(claimed())
 
     def told(*arguments: str) -> str:
-        return CliRunner().invoke(main, ["get", *arguments, "--data-dir", str(tmp_path)]).output
+        return CliRunner().invoke(main, ["-q", "get", *arguments, "--data-dir", str(tmp_path)]).output
 
     assert "wheels      crawling-1.2.0-py3-none-any.whl\n" in told("1")
     assert json.loads(told("1", "--json"))["wheels"] == wheels

@@ -1,15 +1,17 @@
 """What a line of the log of a worker or a gateway says."""
 
+import asyncio
 import io
 import json
 import logging
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from opentelemetry import trace
 
-from tsuzuki import flow, logs, task
+from tsuzuki import Runs, Status, Worker, flow, logs, task
 from tsuzuki.errors import StoreUnavailable
 from tsuzuki.testing import run_flow
 
@@ -68,6 +70,40 @@ def test_an_exception_is_told_with_its_type_words_traceback_origin_and_id(writte
     assert line["exc_origin"].endswith("in fail")
     assert (line["err_id"], line["msg_id"]) == ("ERR-TSUZUKI-0003", "MSG-TSUZUKI-0003")
     assert "tell-nobody" not in written.getvalue()
+
+
+@flow
+def breaks() -> None:
+    raise ValueError("broken")
+
+
+@flow
+def hangs() -> None:
+    BEGAN.set()
+    GO_ON.wait(60)
+
+
+BEGAN, GO_ON = threading.Event(), threading.Event()
+
+
+async def test_every_error_of_a_worker_is_told_as_an_exception_is(written: io.StringIO) -> None:
+    logs.configure(logs.WORKER, stream=written)
+    async with Runs.open("memory:") as runs, Worker(runs.backend, [breaks, hangs], grace=0.1) as worker:
+        working = asyncio.create_task(worker.run())
+        submitted = [await runs.submit(name, params) for name, params in (("breaks", {}), ("breaks", {"x": 1}))]
+        submitted.append(await runs.submit("unknown"))
+        assert {(await runs.wait(run.id)).status for run in submitted} == {Status.FAILED}
+        late = await runs.submit("hangs")
+        await asyncio.to_thread(BEGAN.wait, 60)
+        await runs.cancel(late.id)
+        await runs.wait(late.id)
+        GO_ON.set()
+        worker.stop()
+        await working
+    errors = [line for line in lines(written) if line["level"] == "ERROR"]
+    assert {line["err_id"][-4:] for line in errors} == {"0006", "0007", "0012", "0021"}
+    for line in errors:
+        assert {"exc_type", "exc_message", "exc_traceback", "exc_origin"} <= line.keys(), line
 
 
 def test_the_settings_decide_level_form_zone_and_tracebacks(

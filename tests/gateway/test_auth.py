@@ -10,6 +10,7 @@ import pytest
 from tests.gateway.conftest import House, Serve
 from tsuzuki import tokens
 from tsuzuki.backends.address import open_backend
+from tsuzuki.errors import BadUsage
 from tsuzuki.gateway import create_app
 from tsuzuki.gateway.contract import api_routes, protected
 from tsuzuki.gateway.options import Options
@@ -65,6 +66,15 @@ async def test_every_protected_route_asks_for_a_key(greetings: Path, locked: Hou
             assert answer.json()["error_id"] == "ERR-TSUZUKI-0015"
     assert (await locked.client.get("/")).status_code == 200
     assert (await locked.client.get("/apps/greetings/main.js")).status_code == 200
+
+
+async def test_a_tenant_cannot_be_called_like_a_folder_above_or_an_option() -> None:
+    keyring = Keyring(await open_backend("memory:"))
+    for tenant in (".", "..", "-x", "_x", ".hidden", "", "a/b", "x" * 65):
+        with pytest.raises(BadUsage, match="a letter or digit first"):
+            await keyring.create(tenant)
+    await keyring.create("a.b-c_d")
+    assert [key.tenant for key in await keyring.list()] == ["a.b-c_d"]
 
 
 async def test_a_run_belongs_to_the_tenant_whose_key_started_it(locked: House) -> None:

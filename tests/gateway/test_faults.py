@@ -1,6 +1,7 @@
 """What clients and the world do to a gateway: it refuses, lets go or tells, and goes on serving the others."""
 
 import asyncio
+import json
 import resource
 import socket
 import time
@@ -20,6 +21,7 @@ from tsuzuki import Worker, flow, task
 from tsuzuki.gateway import answers, server, streams
 from tsuzuki.testing.stopwatch import Stopwatch
 
+EXCEPTION = {"exc_type", "exc_message", "exc_traceback", "exc_origin"}
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
@@ -244,7 +246,7 @@ async def all_there(client: httpx2.AsyncClient, accepted: list[str]) -> None:
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_a_full_disk_is_told_loses_nothing_and_passes(serving: Serving) -> None:
+async def test_a_full_disk_is_told_loses_nothing_and_passes(serving: Serving, tmp_path: Path) -> None:
     process, url = serving()
     async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))
@@ -263,6 +265,12 @@ async def test_a_full_disk_is_told_loses_nothing_and_passes(serving: Serving) ->
         answer = await client.post("/runs", json={"flow_name": "x", "params": {"text": "y" * 100_000}})
         assert answer.status_code == 200, answer.text
         await all_there(client, [*accepted, answer.json()["run_id"]])
+    errors = [line for line in map(json.loads, (tmp_path / "log").read_text().splitlines()) if line["level"] == "ERROR"]
+    assert any((line["http_method"], line["http_path"]) == ("POST", "/runs") for line in errors)
+    for line in errors:
+        assert line.keys() >= EXCEPTION, line
+        assert line["err_id"] == "ERR-TSUZUKI-0003"
+        assert "Traceback" in line["exc_traceback"]
 
 
 @pytest.mark.parametrize("address", ["of its own"], indirect=True)

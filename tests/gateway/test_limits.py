@@ -87,6 +87,30 @@ async def test_headers_without_measure_are_taken_to_no_more_than_their_limit(
     assert (await small.get("/health"))["status"] == "ok"
 
 
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: %b\r\n\r\n" % (b"a" * 100_000), b"431"),
+        (b"GET /health?%b HTTP/1.1\r\nHost: x\r\n\r\n" % (b"a" * 100_000), b"431"),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n%b\r\n" % (b"X-Many: a\r\n" * 10_000), b"431"),
+        (b"POST /runs HTTP/1.1\r\nHost: x\r\nX-Long: %b\r\nContent-Length: 3\r\n\r\n{}\n" % (b"a" * 70_000), b"431"),
+        (b'POST /runs HTTP/1.1\r\nHost: x\r\nContent-Length: 90013\r\n\r\n{"params": "%b"' % (b"a" * 90_000), b"422"),
+    ],
+    ids=["a header", "an address", "headers", "a header before a body", "a body"],
+)
+async def test_the_limit_of_headers_holds_in_one_piece_and_is_none_of_bodies(
+    small: House, head: bytes, code: bytes
+) -> None:
+    reader, writer = await asyncio.open_connection(*small.url.removeprefix("http://").split(":"))
+    writer.write(head + b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(60):
+        answer = await rest(reader)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 " + code), answer
+    assert (code == b"431") == (b'"status":"ok"' not in answer), answer
+    assert await small.get("/runs") == []
+
+
 async def test_a_refusal_of_long_headers_does_not_stand_in_the_midst_of_an_answer(small: House) -> None:
     run_id = await small.submit("nothing")
     reader, writer = await asyncio.open_connection(*small.url.removeprefix("http://").split(":"))

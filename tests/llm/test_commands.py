@@ -18,7 +18,7 @@ from tsuzuki.llm.queue.submissions import NoLedger, Waiting
 
 
 def tsuzuki(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["llm", *arguments])
+    return CliRunner().invoke(main, ["-q", "llm", *arguments])
 
 
 @pytest.fixture

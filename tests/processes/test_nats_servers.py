@@ -46,7 +46,7 @@ class Server:
 
     def said(self, *arguments: str, code: int = 0, **variables: str) -> str:
         """Runs a command to its end; gives what it said."""
-        told = CliRunner(env=variables).invoke(main, arguments)
+        told = CliRunner(env=variables).invoke(main, ["-q", *arguments])
         assert told.exit_code == code, told.output
         return told.output
 

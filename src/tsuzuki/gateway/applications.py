@@ -138,8 +138,8 @@ def install(app: FastAPI) -> None:
             installed = Installed(found, {at: routes() for at, routes in given.items()})
             _check_free(installed, app.state.applications)
             mounts, _ = installed.mounts(), installed.described()
-        except Exception as error:  # noqa: BLE001 - a package of somebody else: it must not stop the gateway
-            logger.error("%s", told(name, error))  # noqa: TRY400 - a sentence for people, who did not write it
+        except Exception as error:  # a package of somebody else: it must not stop the gateway
+            logger.exception("%s", told(name, error))  # noqa: TRY401 - a sentence for people, who did not write it
             continue
         app.router.routes.extend(mounts)
         app.state.applications.append(installed)

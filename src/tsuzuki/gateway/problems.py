@@ -202,6 +202,11 @@ def _allowed(request: Request) -> set[str]:
     return {method for route in exact or routes for method in getattr(route, "methods", None) or ()}
 
 
+def _asked(request: Request) -> dict[str, str]:
+    """Return what a log line says of the request that failed."""
+    return {"http_method": request.method, "http_path": request.scope["path"]}
+
+
 def install(app: FastAPI) -> None:
     """Lets an app answer every error as a problem."""
 
@@ -212,7 +217,8 @@ def install(app: FastAPI) -> None:
     async def ours(request: Request, error: TsuzukiError) -> Response:
         refused = isinstance(error, TooBusy)  # as many as come: a line for each would fill the disk
         if not refused and (isinstance(error, StoreError) or error.http_status >= TsuzukiError.http_status):
-            logger.error("%s %s: %s", request.method, request.scope["path"], error, extra={"err_id": error.error_id})
+            about = {"err_id": error.error_id, "details": _asked(request)}
+            logger.error("%s %s: %s", request.method, request.scope["path"], error, exc_info=error, extra=about)
         if isinstance(error, StoreUnavailable) and request.method not in READING:
             request.app.state.gateway.writes_refused = True
         return answer_of(error, nats=nats(request))
@@ -227,7 +233,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:
-        logger.error("%s %s", request.method, request.scope["path"], exc_info=error, extra={"err_id": INTERNAL})
+        about = {"err_id": INTERNAL, "details": _asked(request)}
+        logger.error("%s %s", request.method, request.scope["path"], exc_info=error, extra=about)
         told = problem(500, "internal server error", INTERNAL)
         told.raw_headers = with_security(told.raw_headers)  # this is answered outside of everything else of ours
         return told

@@ -37,6 +37,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     _unread = 0
     """So many bytes came since the last that made up headers or a part of a body."""
+    _refused = False
+    """Whether a request was refused: what came behind it in the same piece is not read."""
     _waiting: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
 
@@ -51,23 +53,34 @@ class PatientProtocol(HttpToolsProtocol):
         self._unread += len(data)
         super().data_received(data)
         if self._unread > MOST_HEADERS and not self.transport.is_closing():
-            if self._waiting is None or self._answers():  # behind a request: it would stand in the midst of its answer
-                self.transport.abort()
-                return
-            self.transport.write(TOO_LARGE)
-            self.transport.close()
+            self._refuse()
+
+    def _refuse(self) -> None:
+        self._refused = True
+        if self._waiting is None or self._answers():  # behind a request: it would stand in the midst of its answer
+            self.transport.abort()
+            return
+        self.transport.write(TOO_LARGE)
+        self.transport.close()
 
     def _answers(self) -> bool:
         return not getattr(self.cycle, "response_complete", True)  # before the first request there is no cycle
 
     def on_message_begin(self) -> None:
         """Waits for the rest of the headers of a later request too."""
+        if self._refused:
+            return
         super().on_message_begin()
         if self._waiting is None:
             self._waiting = self.loop.call_later(HEADERS_WAIT, self.transport.abort)
 
     def on_headers_complete(self) -> None:
-        """Waits no more: the headers are there."""
+        """Wait no more: the headers are there. Those that came in one piece are measured only now."""
+        if self._refused:
+            return
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_HEADERS:
+            self._refuse()
+            return
         _call_off(self._waiting)
         self._waiting = None
         self._unread = 0
@@ -76,7 +89,13 @@ class PatientProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Takes a part of a body, which is counted elsewhere."""
         self._unread = 0
-        super().on_body(body)
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Take the end of a request."""
+        if not self._refused:
+            super().on_message_complete()
 
     def pause_writing(self) -> None:
         """Begins to wait for a client that does not read."""

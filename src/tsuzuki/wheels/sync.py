@@ -291,7 +291,7 @@ class WheelSync:
         text = "; ".join(failed)
         self._count()
         self._state |= {"last_result": "error", "last_attempt_at": self._looked_at, "last_error": text}
-        logger.error("wheel sync failed: %s", text, extra={"err_id": WheelSyncFailed.error_id})
+        logger.error("wheel sync failed: %s", text, exc_info=WheelSyncFailed(text))
 
     def _count(self) -> None:
         chosen, incompatible = [wheel.name for wheel in self._chosen.chosen], list(self._chosen.incompatible)

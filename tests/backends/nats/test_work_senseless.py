@@ -5,10 +5,12 @@ import base64
 import json
 from typing import Any
 
+import pytest
+
 from tests.backends.nats.conftest import Open
 from tests.backends.nats.test_faults import until
 from tests.backends.nats.test_work import no_ticket, queued
-from tsuzuki import Status, Worker
+from tsuzuki import Status, Worker, logs
 from tsuzuki import facts as f
 from tsuzuki.backends.nats import NatsBackend, tickets, topology
 from tsuzuki.backends.nats.topology import Group
@@ -30,7 +32,7 @@ async def put_senseless(store: NatsBackend) -> None:
 
 
 async def test_a_ticket_that_makes_no_sense_is_found_wherever_it_lies_while_a_worker_lives(
-    url: str, opened: Open
+    url: str, opened: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = await opened(url), await opened(url)
     async with Worker(one, [], name="w1"), Worker(two, [], name="w2"):
@@ -49,6 +51,13 @@ async def test_a_ticket_that_makes_no_sense_is_found_wherever_it_lies_while_a_wo
     assert (letters["b"].flow, letters["b"].tag) == ("what.ever", "default")
     assert "there is no such run" in letters["nobody"].error
     assert (await b.row(one, waits.id)).status is Status.PENDING
+    line = logs.JsonLines(logs.WORKER).format
+    logged = [json.loads(line(record)) for record in caplog.records if record.levelname == "ERROR"]
+    assert {entry["run_id"] for entry in logged} == set(letters)
+    for entry in logged:
+        assert (entry["err_id"], entry["reason"]) == ("ERR-TSUZUKI-0012", "invalid_job")
+        assert "is a dead letter now" in entry["message"]
+        assert {"exc_type", "exc_message", "exc_traceback", "exc_origin", "flow_name", "tag", "worker_id"} <= set(entry)
 
 
 async def test_doctor_removes_no_ticket_that_makes_no_sense_without_a_letter(url: str, opened: Open) -> None:

@@ -133,7 +133,7 @@ class Chain:
         try:
             params = params or await self._read_huge(run_id, fact.blob)
         except StoreError as error:
-            logger.error("run %s has lost its params: %s", run_id, error)  # noqa: TRY400 - the trace tells nothing
+            logger.exception("run %s has lost its params", run_id, extra={"err_id": error.error_id, "run_id": run_id})
             return fact
         self._huge[run_id] = params
         while sum(map(len, self._huge.values())) > _REMEMBERED_BYTES:

@@ -34,6 +34,7 @@ LOOK: Final = 2.0
 MOST: Final = 500
 """How many tickets are read at once."""
 INVALID: Final = "invalid_job"
+ERROR_ID: Final = "ERR-TSUZUKI-0012"
 _ERROR: Final = "InvalidJob"
 
 Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
@@ -134,7 +135,13 @@ class Inspector:
         if run is None or run.error is None or run.error.type != _ERROR:
             letter = self._letter(ticket, run, error, worker)
             await self._letters.write(letter, once=f"{self._topology.work}-{ticket.seq}")
+        self._log(self._letter(ticket, run, error, worker), error)
         await self._take_out(ticket)
+
+    def _log(self, letter: DeadLetter, error: f.Problem) -> None:
+        about = {"run_id": letter.run_id, "flow_name": letter.flow, "tag": letter.tag, "worker_id": letter.worker}
+        more = {"reason": INVALID, "err_id": ERROR_ID, "details": error.logged}
+        logger.error("%s; it is a dead letter now", error.message, extra={**about, **more})
 
     async def _fail(self, tip: Tip, run: Run, error: f.Problem, worker: str) -> None:
         facts = [

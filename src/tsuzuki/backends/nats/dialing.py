@@ -58,7 +58,7 @@ class Dialled(Client):
     async def _select_next_server(self) -> None:
         """Close the connection to a server that took it and said nothing: the client would only drop it."""
         if self._transport is not None:
-            self._transport.close()
+            self._transport.close()  # type: ignore[no-untyped-call]  # the client has types only in part
         await super()._select_next_server()
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ import uvloop
 from tests.llm.double import KEY, Double
 from tsuzuki import flow, llm
 from tsuzuki.errors import BadUsage, ProviderUnavailable
-from tsuzuki.llm.connection import STILL, Connections
+from tsuzuki.llm.connection import MAX_ANSWER_BYTES, STILL, Connections
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.questions import Question
 from tsuzuki.llm.wire import Patience, Wire
@@ -119,6 +119,20 @@ async def test_what_is_no_answer_fails(answers: list[bytes], error: type[Excepti
     async with serving(*answers, close=True) as url:
         with pytest.raises(error):
             await connections(url).ask("GET", "/x", None, None)
+
+
+@pytest.mark.parametrize("password", ["", "me:secret@"], ids=["our own", "the library's"])
+async def test_an_answer_without_end_is_read_up_to_a_bound(password: str) -> None:
+    """By our own connections, and by the library, which is asked where the address has a password."""
+    piece = b" " * (1 << 20)
+    async with serving(HEAD + b"\r\n", *[piece] * (2 * MAX_ANSWER_BYTES >> 20), pause=0) as url:
+        wire = Wire("openai", url.replace("//", f"//{password}"), headers={}, patience=Patience(1))
+        with pytest.raises(ProviderUnavailable, match="larger than 64 MB"):
+            await wire.json("GET", "/models")
+        async with wire.lines("GET", "/stream") as lines:
+            with pytest.raises(ProviderUnavailable, match="larger than 64 MB"):
+                await anext(lines)
+        await wire.close()
 
 
 async def test_silence_and_nobody_there_end_in_time() -> None:

@@ -14,8 +14,11 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 import httpx2
 
 LARGEST_HEAD: Final = 64 * 1024
+MAX_ANSWER_BYTES: Final = 64 << 20
+"""How large an answer, or a line of one, may be."""
 KEPT: Final = 60.0
 """How long a connection is kept for the next request (seconds)."""
+TOO_LARGE: Final = f"its answer is larger than {MAX_ANSWER_BYTES >> 20} MB"
 STILL: Final = 0.25
 """A timer that is so late tells that this process stood still (seconds)."""
 HEARD: Final = 1.0
@@ -43,6 +46,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._got = bytearray()
+        self._received = 0
         self._answer: asyncio.Future[Response] | None = None
         self._head: tuple[int, dict[str, str]] | None = None
         self._reading: _Reading = _Reading(None)
@@ -63,6 +67,10 @@ class Connection(asyncio.Protocol):
             return
         self._seen = self._loop.time()
         self._got += data
+        self._received += len(data)
+        if self._received > MAX_ANSWER_BYTES:
+            self._fail(httpx2.RemoteProtocolError(TOO_LARGE))
+            return
         try:
             self._read_on()
         except ValueError as error:
@@ -89,7 +97,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             raise httpx2.ReadError("the connection was closed")
         self._answer = self._loop.create_future()
-        self._head, self._seen = None, self._loop.time()
+        self._head, self._seen, self._received = None, self._loop.time(), 0
         self._got.clear()
         self._look_at(self._seen + timeout, timeout)
         self._transport.write(request)

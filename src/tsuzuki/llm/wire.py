@@ -27,7 +27,7 @@ import msgspec
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.context import FRAME
 from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
-from tsuzuki.llm.connection import KEPT, Connections, Response
+from tsuzuki.llm.connection import KEPT, MAX_ANSWER_BYTES, TOO_LARGE, Connections, Response
 from tsuzuki.llm.pacing import Pace
 from tsuzuki.redact import redact
 
@@ -41,6 +41,7 @@ LONGEST_PAUSE: Final = 60.0
 LONGEST_ASKED: Final = 300.0
 """Who asks us to wait longer than this (seconds) is not waited for: whoever asked can come again."""
 LONGEST_MESSAGE: Final = 500
+LARGEST_REFUSAL: Final = 1 << 20
 Answered = TypeVar("Answered", Response, httpx2.Response)
 _HINTS: Final = {
     401: "; look at the key in the environment",
@@ -138,7 +139,7 @@ class Wire:
 
     def _made(self) -> httpx2.AsyncClient:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEPT)
-        headers, verify = dict(self._headers), self._trusted() or False
+        headers, verify = {"accept-encoding": "identity", **self._headers}, self._trusted() or False
         return httpx2.AsyncClient(headers=headers, timeout=self._timeout, limits=limits, verify=verify)
 
     async def close(self) -> None:
@@ -175,7 +176,7 @@ class Wire:
                 headers = None if content is None else _JSON
                 request = functools.partial(http.build_request, method, f"{self.base_url}{path}", headers=headers)
                 make = functools.partial(request, content=content, params=params, files=files, data=fields)
-                response = await self._sent(lambda: http.send(make()), weight, once=once)
+                response = await self._sent(lambda: _received(http, make()), weight, once=once)
         try:
             return msgspec.json.decode(response.content)
         except (msgspec.DecodeError, RecursionError):
@@ -200,8 +201,18 @@ class Wire:
 
     async def _lines(self, response: httpx2.Response) -> AsyncIterator[str]:
         try:
-            async for line in response.aiter_lines():
-                yield line
+            pending = bytearray()
+            async for piece in response.aiter_bytes():
+                pending += piece
+                if b"\n" in piece:
+                    *lines, rest = pending.split(b"\n")
+                    pending = bytearray(rest)
+                    for line in lines:
+                        yield text_of(line).removesuffix("\r")
+                elif len(pending) > MAX_ANSWER_BYTES:
+                    raise httpx2.RemoteProtocolError(TOO_LARGE)
+            if pending:
+                yield text_of(pending)
         except httpx2.TransportError as error:
             raise ProviderUnavailable(f"{self._name} broke off in the middle: {self._told(error)}") from None
 
@@ -240,9 +251,8 @@ class Wire:
     async def _refusal(self, response: Response | httpx2.Response, asked: float | None, *, once: bool) -> LLMError:
         status = response.status_code
         try:
-            if isinstance(response, httpx2.Response):
-                await response.aread()
-            said = self.clean(message_of(response.content))
+            content = response.content if isinstance(response, Response) else await _beginning(response)
+            said = self.clean(message_of(content))
         except httpx2.TransportError as error:
             said = self._told(error)
         finally:
@@ -277,6 +287,30 @@ async def _untold(sending: Awaitable[Answered]) -> Answered:
         _OURS.reset(token)
 
 
+async def _received(http: httpx2.AsyncClient, request: httpx2.Request) -> Response:
+    """Send a request and read the answer as it comes, up to a bound."""
+    answer = await http.send(request, stream=True)
+    try:
+        body = bytearray()
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > MAX_ANSWER_BYTES:
+                raise httpx2.RemoteProtocolError(TOO_LARGE)
+        return Response(answer.status_code, dict(answer.headers), bytes(body))
+    finally:
+        await answer.aclose()
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """Read as much of a refusal as may tell why."""
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > LARGEST_REFUSAL:
+            break
+    return bytes(body)
+
+
 def _is_plain(base_url: str) -> bool:
     """Tells whether connections of our own do for a place: no password in it, and no proxy that is set for it."""
     place = urlsplit(base_url)
@@ -286,7 +320,7 @@ def _is_plain(base_url: str) -> bool:
     return not (proxies.get(place.scheme) or proxies.get("all")) or bool(proxy_bypass(place.hostname or ""))
 
 
-def text_of(content: bytes) -> str:
+def text_of(content: bytes | bytearray) -> str:
     """Gives a body as text."""
     return content.decode(errors="replace")
 

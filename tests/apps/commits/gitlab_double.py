@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlsplit
 
 TOKEN = "glpat-only-for-tests"  # noqa: S105 - it opens nothing but this double
 
@@ -53,6 +53,8 @@ class GitLabDouble:
         """Which headers tell of the next page: both, link, or none."""
         self.twist: Callable[[dict[str, Any]], dict[str, Any]] = lambda commit: commit
         """Changes a commit before it is sent."""
+        self.endless: Callable[[], str] | None = None
+        """Makes the body of every page, each of which names a next one."""
         self.hold = threading.Event()
         self.hold.set()
         double = self
@@ -117,6 +119,10 @@ class GitLabDouble:
                     return
                 self._send(request, fault.status, fault.body.encode(), fault.headers)
                 return
+        if self.endless is not None:
+            page = int(dict(parse_qsl(urlsplit(request.path).query)).get("page", 1))
+            self._send(request, 200, self.endless().encode(), {"X-Next-Page": str(page + 1)})
+            return
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if TOKEN not in (request.headers.get("PRIVATE-TOKEN"), bearer):
             self._send(request, 401, b'{"message": "401 Unauthorized"}', {})

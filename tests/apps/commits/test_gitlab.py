@@ -1,8 +1,13 @@
 """GitLab over REST: pages, limits and failures, and an independent client as a witness."""
 
+import asyncio
+import contextlib
+import gzip
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 import gitlab as python_gitlab
@@ -204,6 +209,68 @@ async def test_a_server_that_always_names_one_more_page_is_not_asked_for_ever(
     with pytest.raises(SourceFailure, match="理解できません"):
         await read(source_of(gitlab, clock), Span(repository.head()))
     assert len(gitlab.asked("/repository/commits")) <= 3
+
+
+class Streaming:
+    """A server that sends pieces of a body to everybody who asks, until the asker leaves; it counts what it sent."""
+
+    def __init__(self, headers: str, pieces: Iterator[bytes]) -> None:
+        self._headers, self._pieces, self.sent, self.asked = headers, pieces, 0, b""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked = await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\n{self._headers}Connection: close\r\n\r\n".encode())
+        with contextlib.suppress(OSError):
+            for piece in self._pieces:
+                writer.write(piece)
+                await writer.drain()
+                self.sent += len(piece)
+                await asyncio.sleep(0)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def test_an_answer_without_end_is_read_up_to_a_bound(clock: Hurried) -> None:
+    async with Streaming("", itertools.repeat(b"[" + b" " * (1 << 20))) as server:
+        source = GitLabSource(server.url, TOKEN, Patience(clock=clock))
+        with pytest.raises(SourceFailure, match="more than 16 MB"):
+            await source.projects()
+        await source.close()
+    assert server.sent < 64 << 20
+
+
+async def test_a_packed_answer_is_not_unpacked(clock: Hurried) -> None:
+    async with Streaming("Content-Encoding: gzip\r\n", iter([gzip.compress(b" " * (64 << 20))])) as server:
+        source = GitLabSource(server.url, TOKEN, Patience(clock=clock))
+        with pytest.raises(SourceFailure, match="it is packed"):
+            await source.projects()
+        await source.close()
+    assert b"accept-encoding: identity" in server.asked.lower()
+
+
+async def test_pages_without_end_are_followed_up_to_a_bound(gitlab: GitLabDouble, clock: Hurried) -> None:
+    numbers = itertools.count(1)
+    gitlab.endless = lambda: json.dumps([{"id": next(numbers), "name": "x"}])
+    source = source_of(gitlab, clock, pages=3)
+    with pytest.raises(SourceFailure, match="more than 3 pages"):
+        await source.projects()
+    assert len(gitlab.asked("/projects")) == 3
+    await source.close()
+    hurried = source_of(gitlab, clock, total=0.3)
+    gitlab.delay = 0.1
+    with pytest.raises(SourceFailure, match=r"longer than 0.3 s"):
+        await hurried.projects()
+    await hurried.close()
 
 
 async def test_a_server_that_is_not_there_is_told(clock: Hurried) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -147,6 +148,22 @@ async def looks_ill(store: NatsBackend) -> bool:
         return not all(check.ok for check in await store.examine())
     except StoreUnavailable:
         return True
+
+
+async def test_a_submission_outlives_the_leader_that_it_was_sent_to(cluster: Cluster, opened: Open) -> None:
+    """The leader hears nothing any more and its connections stay open, as when its link is cut."""
+    watcher = await opened(cluster.url, prefix="silent")
+    leader = await cluster.leader("silent-journal")
+    store = await opened(f"{cluster.nodes[leader].url}?replicas=3", prefix="silent", timeout=60)
+    cluster.nodes[leader].signal(signal.SIGSTOP)
+    try:
+        plain, keyed = await asyncio.gather(b.submitted(store), b.submitted(store, key="k", idempotency_key="once"))
+        assert (await b.submitted(store, key="k", idempotency_key="once")).id == keyed.id
+    finally:
+        cluster.nodes[leader].signal(signal.SIGCONT)
+        cluster.start()
+    rows = {row.id: row.status for row in await watcher.search(Query())}
+    assert rows == {plain.id: Status.PENDING, keyed.id: Status.PENDING}
 
 
 async def test_a_run_goes_on_while_each_node_is_lost_in_turn(cluster: Cluster, opened: Open) -> None:

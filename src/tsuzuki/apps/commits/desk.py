@@ -39,7 +39,7 @@ CLOSING_WAIT: Final = 2.0
 """How long a run whose row is completed may take to record its own end (seconds)."""
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
-WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0)
+WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0, pages=200, total=30.0)
 """How patient one is with a source while somebody waits for an answer over HTTP."""
 ACTIVE: Final = (Status.PENDING, Status.RUNNING, Status.CANCELLING)
 

@@ -40,6 +40,10 @@ CAUSES: Final = {
         "サーバーの応答を理解できません。URL が GitLab のものか確認してください",
         "the server's answer is not GitLab's: check the address of the connection",
     ),
+    "size": (
+        "サーバーの応答が大きすぎるか、時間がかかりすぎます。プロジェクトを指定するか、コマンドラインから実行してください",
+        "the server answers too much, or too slowly: name a single project, or use the command line",
+    ),
     "storage": (
         "保存に失敗しました。ディスクの空き容量とファイルの権限を確認してください",
         "the commits could not be stored: check free space and permissions of the data folder",

@@ -33,6 +33,9 @@ MOST_AT_ONCE: Final = 256
 MOST_BYTES: Final = 8 << 20
 AGAIN: Final = 0.02
 """How long to wait before a refused or unclear write is looked at again (seconds)."""
+FIRST_TRY_S: Final = 2.0
+"""How long a cluster may take over the first try of a write, and twice as long over each further one: what is written
+while a stream has no leader is never acknowledged, and a server may only be busy."""
 TOMBSTONE: Final = 24 * 3600
 """How long a tombstone tells other processes that a run is gone (seconds)."""
 _REMEMBERED: Final = 256
@@ -99,12 +102,13 @@ class Chain:
         seq, data = found
         return await self.whole(frames.tip_of(frames.decode(data), seq))
 
-    async def _one(self, **which: Any) -> tuple[int, bytes] | None:
+    async def _one(self, timeout: float | None = None, /, **which: Any) -> tuple[int, bytes] | None:
         """Reads one message; a replica may lag behind, so among several it is their leader that is asked."""
-        stream = self._topology.journal
+        stream, timeout = self._topology.journal, self._options.timeout if timeout is None else timeout
         if not self._leader:
-            return _message(await self._wire.ask(topology.direct_get(stream), msgspec.json.encode(which)))
-        found = await leaders.message(self._wire, stream, self._options.timeout, **which)
+            request = msgspec.json.encode(which)
+            return _message(await self._wire.ask(topology.direct_get(stream), request, timeout=timeout, again=True))
+        found = await leaders.message(self._wire, stream, timeout, **which)
         return None if found is None else (int(found["seq"]), leaders.body(found))
 
     async def mark_at(self, seq: int) -> str | None:
@@ -214,11 +218,13 @@ class Chain:
         subject, data = self._topology.chain(run_id), frames.encode(frame)
         doubt: Unclear | None = None
         until = self._clock.monotonic() + patience
+        patience_of_try = FIRST_TRY_S if self._leader else self._options.timeout
         while True:
+            timeout = min(patience_of_try, self._options.timeout, max(until - self._clock.monotonic(), AGAIN))
             try:
-                if doubt is not None and (written := await self._look(run_id, after, frame)):
+                if doubt is not None and (written := await self._look(run_id, after, frame, timeout)):
                     return written
-                return await self._wire.publish(subject, data, after=after, lifetime=lifetime)
+                return await self._wire.publish(subject, data, after=after, lifetime=lifetime, timeout=timeout)
             except ApiError as error:
                 if error.error == PASSED and (
                     written := await self.patiently(partial(self._look, run_id, after, frame), patience)
@@ -229,6 +235,7 @@ class Chain:
                 doubt = doubt or Unclear(str(error))
             except Unclear as error:
                 doubt = error
+                patience_of_try *= 2
             await self._wait(doubt, until)
 
     async def patiently(self, read: Callable[[], Awaitable[Read]], patience: float) -> Read:
@@ -240,12 +247,12 @@ class Chain:
             except Unclear as error:
                 await self._wait(error, until)
 
-    async def _look(self, run_id: str, after: int, frame: Frame) -> int:
+    async def _look(self, run_id: str, after: int, frame: Frame, timeout: float | None = None) -> int:
         """Finds our message; 0 when the chain still ends where it ended; `Passed` when it went on without us.
 
         Ours can only be the one that follows directly: whatever else stands there has kept it out for good.
         """
-        found = await self._one(seq=after + 1, next_by_subj=self._topology.chain(run_id))
+        found = await self._one(timeout, seq=after + 1, next_by_subj=self._topology.chain(run_id))
         if found is None and after and await self.end(run_id) is None:
             raise Passed(None)  # it was purged
         if found is None:

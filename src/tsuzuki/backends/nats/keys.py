@@ -47,15 +47,15 @@ class Keys:
     def __init__(self, chain: Chain, records: Records, topology: Topology, clock: Clock) -> None:
         self._chain, self._records, self._topology, self._clock = chain, records, topology, clock
 
-    async def take_once(self, run: Run) -> None:
+    async def take_once(self, run: Run, patience: float = GRACE) -> None:
         """Takes the idempotency key of a run; `Taken` when there is a run for it."""
         if run.idempotency_key is not None:
-            await self._take(self._topology.once(run.tenant, run.idempotency_key), run, once=True)
+            await self._take(self._topology.once(run.tenant, run.idempotency_key), run, patience, once=True)
 
-    async def take(self, run: Run) -> None:
+    async def take(self, run: Run, patience: float = GRACE) -> None:
         """Takes the key of a run, for its attempt; refused with `KeyHeld` when an active run holds it."""
         if run.key is not None:
-            await self._take(self._topology.key(run.tenant, run.key), run, once=False)
+            await self._take(self._topology.key(run.tenant, run.key), run, patience, once=False)
 
     async def free_once(self, run: Run) -> None:
         """Frees the idempotency key of a run that was purged or not accepted."""
@@ -103,7 +103,7 @@ class Keys:
         do = "cancel one of the two runs" if taken else ""
         return Check("keys", ok=not taken, text="; ".join([text, *taken]), do=do)
 
-    async def _take(self, subject: str, run: Run, *, once: bool) -> None:
+    async def _take(self, subject: str, run: Run, patience: float, *, once: bool) -> None:
         mine: Value = {"run": run.id, "attempt": run.attempt}
         began, seen = self._clock.monotonic(), 0
         while True:
@@ -118,7 +118,7 @@ class Keys:
                 if await way and await self._records.swap(subject, mine, seq):
                     return
             except Unclear:
-                if self._clock.monotonic() - began > GRACE:
+                if self._clock.monotonic() - began > patience:
                     raise
             await asyncio.sleep(LOOK)
 

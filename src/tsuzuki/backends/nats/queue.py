@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from tsuzuki import facts as f
-from tsuzuki.backends.nats import frames
+from tsuzuki.backends.nats import frames, leaders
 from tsuzuki.backends.nats.blobs import Blobs
 from tsuzuki.backends.nats.chain import Chain, Passed
 from tsuzuki.backends.nats.faults import ApiError, Unclear, fault, unclear, unclear_request
@@ -31,8 +31,12 @@ logger: Final = logging.getLogger("tsuzuki.nats")
 ELECTION: Final = 10.0
 """So long, or longer where a store says so, an asker waits for it: a cluster that has lost its leader needs 4 to 7."""
 
+SUBMIT_PATIENCE_S: Final = 4.5
+"""So long, or twice the timeout of a store, a submission waits for a new leader. Clients give up after 5 s: one that
+was not told of an error by then would submit a second run."""
+
 Answer = TypeVar("Answer")
-Written = Callable[[Tip, Sequence[f.Fact]], Awaitable[None]]
+Written = Callable[[Tip, Sequence[f.Fact]], Coroutine[Any, Any, None]]
 
 
 class _Asking:
@@ -85,18 +89,29 @@ class Queue:
             # Before the keys: whoever has taken one and does not come soon is fenced off.
             blob = await self._blobs.put(run.id, bytes(run.params))
             facts = [msgspec.structs.replace(first, params=ELSEWHERE, blob=blob), *facts[1:]]
+        until = self._clock.monotonic() + max(SUBMIT_PATIENCE_S, 2 * self._options.timeout)
         try:
-            await self._keys.take_once(run)
+            await self._take_keys(run, until)
         except Taken as taken:
             await self._forget_params(run)
             return taken.run
-        try:
-            await self._keys.take(run)
+        except Unclear:
+            self._do_aside(self._give_up(run))
+            raise
         except BaseException:
             await self._forget_params(run)
             await self._keys.free_once(run)
             raise
-        return await self._make(run, facts)
+        return await self._make(run, facts, until)
+
+    async def _take_keys(self, run: Run, until: float) -> None:
+        left = until - self._clock.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                await self._keys.take_once(run, left)
+                await self._keys.take(run, left)
+        except TimeoutError:
+            raise Unclear("it has no leader yet that answers") from None
 
     def _refuse_unclaimable(self, run: Run) -> None:
         """Refuses a run of which all messages would be too large but the first: each of them repeats its row."""
@@ -116,18 +131,18 @@ class Queue:
             with contextlib.suppress(Unclear, ApiError):
                 await self._blobs.purge(run.id)
 
-    async def _make(self, run: Run, facts: Sequence[f.Fact]) -> Run:
+    async def _make(self, run: Run, facts: Sequence[f.Fact], until: float) -> Run:
         try:
-            number = await self._wire.publish(self._topology.number, b"")
+            number = await leaders.in_short_tries(self._wire, self._next_number, until - self._clock.monotonic())
         except (Unclear, ApiError):
-            await self._give_up(run)
+            self._do_aside(self._give_up(run))
             raise
         encoded = [f.encode(fact) for fact in facts]
         row = frames.folded(msgspec.structs.replace(run, number=number), facts, encoded)
         row = msgspec.structs.replace(row, updated_at=self._projection.stamp())
         frame = Frame(self._chain.mark(), row.position, 0, frames.encode_row(row), encoded)
         try:
-            tip = await self._chain.extend(run.id, None, frame, row, patience=2 * self._options.timeout)
+            tip = await self._chain.extend(run.id, None, frame, row, patience=until - self._clock.monotonic())
         except Passed as passed:
             if passed.tip is not None and passed.tip.run is None:
                 return await self._overtaken(run)
@@ -137,12 +152,23 @@ class Queue:
                 await self._give_up(run)  # refused: it is not there
                 raise
             # It may have been written. Whoever was told of an error must not see it run.
-            fence = asyncio.get_running_loop().create_task(self._take_back(row, frame))
-            self._fences.add(fence)
-            fence.add_done_callback(self._fences.discard)
+            self._do_aside(self._take_back(row, frame))
             raise unclear(error) from error.__cause__
-        await self._written(tip, facts)
+        telling = self._do_aside(self._written(tip, facts))
+        await asyncio.wait({telling}, timeout=max(until - self._clock.monotonic(), 0))
+        if telling.done():
+            telling.result()
         return row
+
+    async def _next_number(self, timeout: float) -> int:
+        return await self._wire.publish(self._topology.number, b"", timeout=timeout)
+
+    def _do_aside(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Do what nobody waits for any longer; `close` gives it a moment to end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._fences.add(task)
+        task.add_done_callback(self._fences.discard)
+        return task
 
     async def _overtaken(self, run: Run) -> Run:
         """Says who has the key of a submission that took so long that others fenced it off and went on."""

@@ -183,7 +183,8 @@ class Wire:
         Where nobody listens nothing was done: a cluster that is electing a leader, or has just made the stream, is
         asked again; with a timeout of its own only where that is wanted (`again`).
         """
-        tries = int(self._options.timeout / _SOON) if (timeout is None or again) and self.has_jetstream else 0
+        patience = self._options.timeout if timeout is None else timeout
+        tries = int(patience / _SOON) if (timeout is None or again) and self.has_jetstream else 0
         while True:
             answer = (await self._request(subject, data, headers, timeout, many=False))[0]
             if not answer.headers or answer.headers.get(_STATUS) != "503":
@@ -231,6 +232,7 @@ class Wire:
         alone: bool = False,
         lifetime: int = 0,
         once: str = "",
+        timeout: float | None = None,
     ) -> int:
         """Writes to a stream, where asked only directly after a sequence of the subject; gives the new sequence.
 
@@ -247,7 +249,7 @@ class Wire:
             headers[ROLLUP] = "sub"
         if lifetime:
             headers[LIFETIME] = str(lifetime)
-        return sequence_of((await self.ask(subject, data, headers or None)).data)
+        return sequence_of((await self.ask(subject, data, headers or None, timeout, again=True)).data)
 
     async def tell(self, subject: str, data: bytes) -> None:
         """Sends a message that nobody needs to get."""

@@ -3,11 +3,13 @@
 Waits are plain sleeps of the event loop: a run that is cancelled leaves them at once.
 """
 
+import asyncio
 import email.utils
+import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -20,6 +22,18 @@ _CAUSES: Final = {401: "unauthorized", 403: "forbidden", 404: "not_found", 429: 
 _SERVER: Final = 500
 _TOO_MANY: Final = 429
 _OK: Final = 200
+MAX_ANSWER_BYTES: Final = 16 << 20
+"""A page of a hundred commits has a tenth of it. Packed answers are refused: they may be a thousand times as large."""
+_TIMEOUTS_PER_ANSWER: Final = 10
+"""An answer that comes byte by byte is given up after so many timeouts."""
+
+
+class _Answer(NamedTuple):
+    """An answer that was read as a whole."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +48,10 @@ class Patience:
     timeout: float = 60.0
     reach: float = 10.0
     """How long to wait until a server takes a call at all (seconds)."""
+    pages: int = 100_000
+    """How many pages of one list are followed."""
+    total: float | None = None
+    """How long all answers together may take (seconds); None means as long as they take."""
     clock: Clock = field(default=CLOCK)
 
 
@@ -43,7 +61,7 @@ class Asking:
     def __init__(self, address: str, token: str | None, patience: Patience) -> None:
         self._patience = patience
         self.known = token is not None
-        headers = {"PRIVATE-TOKEN": token} if token is not None else {}
+        headers = {"Accept-Encoding": "identity"} | ({"PRIVATE-TOKEN": token} if token is not None else {})
         # Redirects are not followed: one to another host would carry the token there.
         timeout = httpx2.Timeout(patience.timeout, connect=min(patience.timeout, patience.reach))
         secure = urlsplit(address).scheme != "http"  # authorities are not asked otherwise, and take long to read
@@ -52,6 +70,12 @@ class Asking:
         )
         self._not_before = 0.0
         self._away = False
+        self._until: float | None = None
+
+    @property
+    def most_pages(self) -> int:
+        """How many pages of one list are followed."""
+        return self._patience.pages
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -59,6 +83,16 @@ class Asking:
 
     async def get(self, path: str, asked: Mapping[str, str] | None = None) -> tuple[Any, Mapping[str, str]]:
         """Gives the answer and its headers; a `SourceFailure` where there is none in the end."""
+        total = self._patience.total
+        if total is not None and self._until is None:
+            self._until = asyncio.get_running_loop().time() + total
+        try:
+            async with asyncio.timeout_at(self._until):
+                return await self._get(path, asked)
+        except TimeoutError:
+            raise SourceFailure("size", f"it took longer than {total:g} s") from None
+
+    async def _get(self, path: str, asked: Mapping[str, str] | None) -> tuple[Any, Mapping[str, str]]:
         # A server that could not be reached with all patience is tried once by each further target: hundreds of them
         # would wait in vain otherwise.
         tries = 1 if self._away else self._patience.tries
@@ -66,20 +100,34 @@ class Asking:
             await self._wait_for_the_quota()
             failure, wait = SourceFailure("network"), 0.0
             try:
-                answer = await self._client.get(path, params=dict(asked or {}))
+                async with asyncio.timeout(_TIMEOUTS_PER_ANSWER * self._patience.timeout):
+                    answer = await self._read(path, asked)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ssl.SSLError) as error:
                 failure = SourceFailure("network", type(error).__name__)
             else:
                 self._away = False
                 self._note_the_quota(answer.headers)
                 if answer.status_code == _OK:
-                    return _read(answer), answer.headers
+                    return _decoded(answer.body), answer.headers
                 failure, wait = _failure(answer), self._told_to_wait(answer)
             if failure.cause not in ("network", "server", "rate_limited") or number == tries:
                 self._away = failure.cause == "network"
                 raise failure
             await self._wait(wait or self._patience.first * 2 ** (number - 1), failure)
         raise AssertionError("the last try gives or raises")
+
+    async def _read(self, path: str, asked: Mapping[str, str] | None) -> _Answer:
+        """Read an answer as it comes, and only as much as is taken."""
+        async with self._client.stream("GET", path, params=dict(asked or {})) as answer:
+            body = bytearray()
+            if answer.status_code == _OK:
+                if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
+                    raise SourceFailure("answer", "it is packed, though that was refused")
+                async for piece in answer.aiter_raw():
+                    body += piece
+                    if len(body) > MAX_ANSWER_BYTES:
+                        raise SourceFailure("size", f"more than {MAX_ANSWER_BYTES >> 20} MB")
+            return _Answer(answer.status_code, answer.headers, bytes(body))
 
     async def _wait(self, seconds: float, failure: SourceFailure) -> None:
         if seconds > self._patience.longest:
@@ -96,7 +144,7 @@ class Asking:
         used_up = headers.get("ratelimit-remaining", "").strip() == "0"
         self._not_before = self._reset(headers) if used_up else 0.0
 
-    def _told_to_wait(self, answer: httpx2.Response) -> float:
+    def _told_to_wait(self, answer: _Answer) -> float:
         """Reads how long the server wants to be left alone: in seconds, as a date, as the time of its reset, or not."""
         said = answer.headers.get("retry-after", "").strip()
         if said.isdigit():
@@ -111,7 +159,7 @@ class Asking:
         return float(reset) if reset.isdigit() else _date(headers.get("ratelimit-resettime", ""))
 
 
-def _failure(answer: httpx2.Response) -> SourceFailure:
+def _failure(answer: _Answer) -> SourceFailure:
     status = answer.status_code
     cause = _CAUSES.get(status) or ("server" if status >= _SERVER else "answer")
     return SourceFailure(cause, "" if status in _CAUSES else f"HTTP {status}")
@@ -124,8 +172,8 @@ def _date(text: str) -> float:
         return 0.0
 
 
-def _read(answer: httpx2.Response) -> Any:
+def _decoded(body: bytes) -> Any:
     try:
-        return answer.json()
-    except ValueError:
+        return json.loads(body)
+    except (ValueError, RecursionError):
         raise SourceFailure("answer") from None

@@ -84,7 +84,11 @@ class GitLabSource:
         """Follows pages by what their headers say; where they say nothing, until one is not full."""
         page: int | None = 1
         last: list[dict[str, Any]] | None = None
+        followed = 0
         while page is not None:
+            followed += 1
+            if followed > self._asking.most_pages:
+                raise SourceFailure("size", f"more than {self._asking.most_pages} pages")
             found, headers = await self._asking.get(path, {**asked, "per_page": str(PAGE), "page": str(page)})
             # A server that names one more page for ever would be asked for ever.
             if not isinstance(found, list) or (last is not None and found and found == last):

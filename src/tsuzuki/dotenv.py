@@ -34,4 +34,4 @@ def _value(text: str) -> str:
         return _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[1])
     if quoted := _SINGLE.fullmatch(text):
         return quoted[1]
-    return re.split(r"\s+#", text, maxsplit=1)[0].strip() if not text.startswith("#") else ""
+    return re.split(r"(?<!\s)\s++#", text, maxsplit=1)[0].strip() if not text.startswith("#") else ""

@@ -304,6 +304,15 @@ def exposed(name: str) -> str | None:
     return os.environ.get(name)
 
 
+def environment(*, without: str, but: str = "") -> dict[str, str]:
+    """Return the environment for a program, without the variables that begin with `without`, unless with `but`."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(without) or (but and name.startswith(but))
+    }
+
+
 def server(given: str | None = None) -> str:
     """Gives the address of the gateway: as given, as set, or the one that `tsuzuki up` has by default."""
     return str(address(given) if given else value("TSUZUKI_SERVER"))

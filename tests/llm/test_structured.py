@@ -202,3 +202,10 @@ def test_whatever_a_model_writes_fits_its_schema(place: Place) -> None:
 
 def test_a_question_without_a_schema_is_only_cut_off_or_not() -> None:
     assert Question("x").schema is None
+
+
+def test_a_pattern_of_a_schema_is_asked_in_linear_time() -> None:
+    """A schema may come from elsewhere, and so does the answer: together they must not hang a worker."""
+    for pattern, fits in (("(a+)+$", False), ("(a|aa)+x", False), ("^a+!", True), ("(?=a)looked ahead", True)):
+        schema = {"type": "string", "pattern": pattern}
+        assert not list(flaws_of("a" * 5000 + "!", schema, schema, "")) is fits

@@ -21,7 +21,7 @@ DEEPEST: Final = 4
 MOST_BRACES: Final = 2000
 """At how many places of a text JSON may begin: enough for any answer, and no text takes for ever."""
 
-_FENCE: Final = re.compile(r"```[\w-]*[ \t]*\n?(.*?)```", re.DOTALL)
+_FENCE: Final = re.compile(r"```[\w-]*+[ \t]*+\n?+((?:[^`]|`(?!``))*+)```")
 _COMMAS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 LONGEST_LITERAL: Final = 100_000
 _DECODER: Final = json.JSONDecoder()

@@ -1,5 +1,6 @@
 """Local git: what the source gives is what git itself says."""
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -121,6 +122,85 @@ async def test_the_environment_of_another_git_means_nothing(
 ) -> None:
     monkeypatch.setenv(variable, str(tmp_path))
     assert len(await read(repository.path, Span(await GitSource(str(repository.path)).head(".", "main")))) == 2
+
+
+def hostile(repository: Repository, proof: Path) -> Path:
+    """Makes a bare partial clone that lacks a blob, and names a program for everything for which git may ask one."""
+    place = repository.path.parent / "hostile.git"
+    repository.git("clone", "-q", "--bare", str(repository.path), str(place))
+    program = proof.parent / "program"
+    program.write_text(f"#!/bin/sh\nid >> {proof}\nexit 1\n")
+    program.chmod(0o755)
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": "ssh://nowhere.example/x",
+        "core.sshCommand": str(program),
+        "core.gitProxy": str(program),
+        "core.fsmonitor": str(program),
+        "core.pager": str(program),
+        "core.askPass": str(program),
+        "core.alternateRefsCommand": str(program),
+        "credential.helper": str(program),
+        "diff.external": str(program),
+        "diff.evil.command": str(program),
+        "diff.evil.textconv": str(program),
+        "gpg.program": str(program),
+        "log.showSignature": "true",
+        "pager.log": str(program),
+        "protocol.allow": "always",
+        "protocol.ext.allow": "always",
+        "include.path": str(proof.parent / "included"),
+    }.items():
+        repository.git("--git-dir", str(place), "config", name, value)
+    (proof.parent / "included").write_text(f'[core]\n\tsshCommand = "{program}"\n\thooksPath = {proof.parent}\n')
+    (place / "info/attributes").write_text("* diff=evil\n")
+    blob = repository.git("rev-parse", "HEAD:a.txt").strip()
+    for pack in (place / "objects/pack").glob("*.pack"):
+        moved = pack.rename(proof.parent / "all.pack")
+        repository.git("--git-dir", str(place), "unpack-objects", "-q", stdin=moved.read_bytes())
+    (place / "objects" / blob[:2] / blob[2:]).unlink()
+    return place
+
+
+@pytest.mark.parametrize("url", ["ssh://nowhere.example/x", "ext::{program}", "git://nowhere.example/x", "{local}"])
+async def test_a_repository_runs_no_program_that_its_own_configuration_names(
+    tmp_path: Path, repository: Repository, url: str
+) -> None:
+    proof = tmp_path / "proof"
+    place = hostile(repository, proof)
+    named = url.format(program=tmp_path / "program", local=repository.path)
+    repository.git("--git-dir", str(place), "config", "remote.origin.url", named)
+    repository.git("--git-dir", str(place), "config", "remote.origin.uploadpack", str(tmp_path / "program"))
+    source = GitSource(str(place))
+    head = await source.head(".", "main")
+    await source.projects()
+    await source.branches(".")
+    with pytest.raises(SourceFailure, match="cannot be read"):
+        await read(place, Span(head))
+    assert not proof.exists()
+
+
+async def test_a_repository_of_another_user_is_refused_as_git_refuses_it(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = repository.head()
+    for path in (repository.path, *repository.path.rglob("*")):
+        os.chown(path, 65534, 65534)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    with pytest.raises(SourceFailure, match=r"belongs to another user.*safe\.directory"):
+        await GitSource(str(repository.path)).head(".", "main")
+    with pytest.raises(SourceFailure, match="belongs to another user"):
+        await read(repository.path, Span(head))
+    (tmp_path / "config").write_text(f"[safe]\n\tdirectory = {repository.path}\n")
+    assert len(await read(repository.path, Span(head))) == 2, "the user trusts it"
+
+
+async def test_no_repository_further_up_takes_the_place_of_a_broken_one(repository: Repository) -> None:
+    (repository.path / "inner" / ".git").mkdir(parents=True)
+    with pytest.raises(SourceFailure, match="cannot be read"):
+        await GitSource(str(repository.path / "inner")).projects()
 
 
 LOG = b"".join(

@@ -3,7 +3,10 @@
 import asyncio
 import contextlib
 import sqlite3
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from tests.backends.sqlite.conftest import Start, answer
 from tsuzuki import facts as f
 from tsuzuki.backends import Claim, Query, WorkerRecord
-from tsuzuki.backends.sqlite import SqliteBackend, writer
+from tsuzuki.backends.sqlite import SqliteBackend, file, turnstile, writer
 from tsuzuki.backends.sqlite.writer import Job
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.lifecycle import Status, stamp
@@ -339,19 +342,63 @@ async def test_a_file_that_stays_locked_is_told_at_last(
     await b.submitted(backend)
 
 
-async def test_a_writer_frozen_in_its_turn_is_told_at_last(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "LONGEST_TURN", 0.1)
-    one, two = await SqliteBackend.open(path), await SqliteBackend.open(path)
-    run = await b.submitted(one)
-    frozen = one._turnstile  # noqa: SLF001 - stands for a process that was stopped in the middle of its turn
-    frozen.enter()
-    with pytest.raises(StoreUnavailable, match="another process has been writing"):
-        await two.ask(run.id, b.cancel())
-    frozen.leave()
-    assert (await b.submitted(two)).number == 2
-    assert (await b.row(one, run.id)).status is Status.PENDING
-    await one.close()
-    await two.close()
+@contextlib.contextmanager
+def holding_its_turn(path: Path, *, writes: bool) -> Iterator[int]:
+    """A process that was stopped in its turn, or whose interpreter is kept by a long call; gives its number."""
+    code = (
+        "import sqlite3, sys; from pathlib import Path; from tsuzuki.backends.sqlite.turnstile import Turnstile\n"
+        f"turnstile = Turnstile(Path({str(path)!r})); turnstile.enter()\n"
+        f"file = sqlite3.connect({str(path)!r}, isolation_level=None)\n"
+        f"file.execute('BEGIN IMMEDIATE' if {writes} else 'SELECT 1')\n"
+        "print(flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.readline()
+        yield process.pid
+        process.stdin.close()
+
+
+async def test_a_process_that_hangs_in_its_turn_delays_others_and_no_more(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turnstile, "PATIENCE", 0.1)
+    store = await SqliteBackend.open(path)
+    with holding_its_turn(path, writes=False) as process:
+        numbers = [(await b.submitted(store)).number for _ in range(3)]
+        numbers += [run.number for run in await asyncio.gather(*(b.submitted(store) for _ in range(20)))]
+        late = await SqliteBackend.open(path)
+        numbers.append((await b.submitted(late)).number)
+        turns = next(check for check in await store.examine() if check.name == "turns")
+        assert not turns.ok
+        assert f"process {process} has kept its turn" in turns.text
+    assert sorted(numbers) == list(range(1, 25))
+    assert (await b.submitted(store)).number == 25
+    assert all(check.ok for check in await store.examine())
+    await store.close()
+    await late.close()
+
+
+async def test_a_process_that_hangs_while_it_writes_is_named_to_those_who_wait(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turnstile, "PATIENCE", 0.1)
+    monkeypatch.setattr(writer, "LONGEST_TURN", 0.3)
+    monkeypatch.setattr(writer, "PATIENCE", 0.1)
+    monkeypatch.setattr(file, "PATIENCE", 0.1)
+    store = await SqliteBackend.open(path)
+    run = await b.submitted(store)
+    with holding_its_turn(path, writes=True) as process:
+        with pytest.raises(
+            StoreUnavailable, match=rf"another process has been writing .*\(process {process}\)"
+        ) as told:
+            await store.ask(run.id, b.cancel())
+        assert f"process {process}" in told.value.advice, "who asks over HTTP is told, too"
+        with pytest.raises(StoreUnavailable, match=f"process {process} is in the middle of writing"):
+            await SqliteBackend.open(path)
+    assert (await b.submitted(store)).number == 2
+    assert (await b.row(store, run.id)).status is Status.PENDING
+    await store.close()
 
 
 async def test_a_slow_disk_is_written_by_the_thread_and_a_fast_one_by_the_loop(

@@ -52,6 +52,10 @@ CAUSES: Final = {
         "git リポジトリを読み取れません。パスと権限を確認してください",
         "the repository cannot be read: check its path and permissions, and that git is installed",
     ),
+    "owner": (
+        "別のユーザーが所有するリポジトリです。信頼できる場合は safe.directory に追加してください",
+        "the repository belongs to another user: if you trust it, add its path to safe.directory (git config --global)",
+    ),
     "connection": (
         "接続設定がありません。接続を登録してください",
         "there is no connection for it: register one with `tsuzuki commits connect`",

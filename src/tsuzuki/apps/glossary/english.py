@@ -15,7 +15,7 @@ _BREAK: Final = re.compile(  # signs are looked at once, where they begin, so th
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-'’+.][A-Za-z0-9]+)*\+{0,2}")
 _ACRONYM: Final = re.compile(r"[A-Z][A-Z0-9]{1,}s?")
-_CAMEL: Final = re.compile(r"[A-Za-z]+[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z]*")
+_CAMEL: Final = re.compile(r"(?>[A-Za-z]+?[a-z0-9][A-Z])[A-Za-z0-9]*+|[A-Z]{2,}[a-z][A-Za-z]*")
 _NO_NOUN: Final = re.compile(r".{2,}(?:ly|able|ible|ous|ful|ive|less|ish)$")
 _PARTICIPLE: Final = re.compile(r".{3,}(?:ing|ed)$")
 LONGEST: Final = 4

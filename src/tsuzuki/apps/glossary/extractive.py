@@ -16,9 +16,9 @@ _SENTENCE: Final = 15
 _LEAST: Final = 0.2
 """What is less sure than this is no definition."""
 _SOURCE: Final = re.compile(r"\A[^\n]*?\.(?:md|txt):\d+\n", re.IGNORECASE)
-_HEADING: Final = re.compile(r"^\s*#{1,6}\s*(?:\d[\d.]*\s+)?(.*?)[\s#]*$")
-_RULE: Final = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$")
-_MARK: Final = re.compile(r"\s*(?:```|~~~|\|?\s*:?-{2,}[\s:|-]*$|<!--|\$ )")
+_HEADING: Final = re.compile(r"\s*+#{1,6}\s*+(?:\d[\d.]*+\s++)?+(.*)")
+_RULE: Final = re.compile(r"\s*+(?:\|\s*+)?+:?-{2,}+[\s:|-]*+$")
+_MARK: Final = re.compile(r"\s*+(?:```|~~~|(?:\|\s*+)?+:?-{2,}+[\s:|-]*+$|<!--|\$ )")
 """Lines that say nothing: fences, rules of tables, commands."""
 _ITEM: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _PARTIAL: Final = re.compile(r"[a-z、。)）」,;:|]")
@@ -34,7 +34,7 @@ _TELLING: Final = 3
 
 _TERM: Final = "\ue000"
 """Stands for the term while a sentence is looked at, so that the forms below are the same for all."""
-_NAME: Final = f"[「『*_`]*{_TERM}[」』*_`]*(?:[（(][^）)]*[）)])?"
+_NAME: Final = f"[「『*_`]{{0,9}}{_TERM}[」』*_`]{{0,9}}(?:[（(][^）)]{{0,{_MOST}}}[）)])?"
 _ARTICLE: Final = "(?:(?:the|an?|each|every|all) )?"
 _OVER: Final = r"(?=[.,;:)]|$| (?:and|or|is|are|when|which|that|by|in|for)\b)"
 """What follows a name that has ended: a longer name is another term."""
@@ -56,7 +56,7 @@ _FORMS: Final = tuple(
         (rf"^{_ARTICLE}{_NAME} (?:means?|refers? to|stands? for|denotes?|describes?)\b", 0.9),
         (rf"^{_NAME}は.*(?:である|です|をいう|を指す|のこと|という|と呼ぶ|ものだ)", 0.85),
         (rf"(?:を|は){_NAME}(?:と呼ぶ|という|と呼ばれる|と言う)", 0.85),
-        (rf"(?:を|は){_NAME}、.*(?:と呼ぶ|という|と呼ばれる|と言う)", 0.8),
+        (rf"(?:を|は){_NAME}、.{{0,{_MOST}}}(?:と呼ぶ|という|と呼ばれる|と言う)", 0.8),
         (rf"(?:called|known as|named) {_ARTICLE}{_NAME}{_OVER}", 0.75),
         (rf"^{_NAME}(?:は|が)", 0.65),
         (rf"^{_ARTICLE}{_NAME} (?:is|are|has|have|holds?|keeps?|gives?|lets?)\b", 0.6),
@@ -109,7 +109,7 @@ def _statements(context: str, names: Sequence[str], term: re.Pattern[str]) -> li
     for at, line in enumerate(lines):
         found += _cells(line, lowered)
         heading = _HEADING.match(line)
-        if heading and heading[1].strip(" *`「」").lower() in lowered and at + 1 < len(lines):
+        if heading and heading[1].rstrip("# \t\u3000").strip(" *`「」").lower() in lowered and at + 1 < len(lines):
             said = llm.text.sentences(_flowing(lines[at + 1 :]))
             if said and len(said[0]) >= _SENTENCE and not _PARTIAL.match(said[0]):
                 about = term.search(said[0]) is not None

@@ -17,14 +17,14 @@ from tsuzuki.apps.glossary.words import COMMON_JAPANESE, LEADING_JAPANESE, TRAIL
 _SOLID: Final = r"[\u3400-\u4dbf\u4e00-\u9fff\u3005\u3006\u30f6\u30a1-\u30f4\u30fc]"
 _LATIN: Final = r"[A-Za-z][A-Za-z0-9+#]*+(?:[.\-_/][A-Za-z0-9]++)*+"
 _KANA: Final = "[りみきちしいびぎえけせてれめげべ]"
-_PART: Final = f"(?:{_SOLID}|{_LATIN}|(?<=[\u30a1-\u30fc])・(?={_SOLID})|[0-9]++(?={_SOLID}))"
+_PART: Final = f"(?:{_SOLID}|{_LATIN}|(?<=[\u30a1-\u30fc])・(?={_SOLID})|(?<![0-9])[0-9]++(?={_SOLID}))"
 _NOUN_END: Final = f"(?:(?<=[\u4e00-\u9fff]){_KANA}(?=[はがをにのでともや、。・（）「」\\s]|$))"
 """Kana that end a noun, as in 仕込み: what follows is a particle or nothing."""
 _VERB: Final = "[りるれろっむめみまびべぶくけきいえうんすせそたちつてぎぐげ]"
 _RUN: Final = re.compile(
-    # Nothing is tried twice (++), so that no text takes more than linear time. A compound with kana inside must not be
-    # the stem of a verb: 読み込みキュー is one, 読み込む is not.
-    f"{_PART}++(?:(?<=[\u4e00-\u9fff]){_KANA}{_PART}++)++(?:{_NOUN_END}|(?!{_VERB}))|{_PART}++{_NOUN_END}?",
+    # Nothing is tried twice (++, {1,9}+), so that no text takes more than linear time. A compound with kana inside
+    # must not be the stem of a verb: 読み込みキュー is one, 読み込む is not.
+    f"{_PART}++(?:(?<=[\u4e00-\u9fff]){_KANA}{_PART}++){{1,9}}+(?:{_NOUN_END}|(?!{_VERB}))|{_PART}++{_NOUN_END}?",
     re.MULTILINE,
 )
 _KANJI: Final = re.compile(r"[\u3400-\u9fff]")

@@ -126,9 +126,11 @@ def _issues(term: str, definition: str, confidence: float) -> list[ReviewedIssue
 
 def _contradicts(term: str, definition: str) -> bool:
     name = re.escape(term)
-    denied = re.search(rf"{name}は[^。]*ではない|\b{name} (?:is|are) not\b", definition, re.IGNORECASE)
+    denied = re.search(rf"{name}は[^。]{{0,400}}ではない|\b{name} (?:is|are) not\b", definition, re.IGNORECASE)
     said = re.search(
-        rf"{name}(?:とは|は)[^。]*(?:である|です)。|\b{name} (?:is|are) (?:a|an|the)\b", definition, re.IGNORECASE
+        rf"{name}(?:とは|は)[^。]{{0,400}}(?:である|です)。|\b{name} (?:is|are) (?:a|an|the)\b",
+        definition,
+        re.IGNORECASE,
     )
     return bool(denied and said)
 

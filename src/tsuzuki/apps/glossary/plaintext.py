@@ -16,8 +16,7 @@ HAS_CJK: Final = re.compile(f"[{CJK}]")
 _FENCE: Final = re.compile(r"^[ \t]*+(```|~~~)([^\n]*+)", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
 _TAG: Final = re.compile(r"<[a-zA-Z/][^<>\n]{0,300}>")
-_COMMENT: Final = re.compile(rf"<!--.*?-->|{_TAG.pattern}", re.DOTALL)
-_COMMENT_END: Final = "-->"
+_COMMENT: Final = re.compile(rf"<!--(?:[^-]|-(?!->))*+(-->)?|{_TAG.pattern}")
 LINK: Final = re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)")
 _ADDRESS: Final = re.compile(r"\b(?:https?|ftp|nats|tls)://\S+|(?<![\w.+-])[\w.+-]++@[\w-]++\.[\w.]+")
 _PATH: Final = re.compile(r"(?<![\w./-])[\w.-]*+/[\w./-]*+")
@@ -67,10 +66,12 @@ def _without_fenced(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Leaves comments and tags out; one that is opened after the last end of any is none, and not looked for."""
-    last = text.rfind(_COMMENT_END)
-    end = 0 if last < 0 else last + len(_COMMENT_END)
-    return _COMMENT.sub(" ", text[:end]) + _TAG.sub(" ", text[end:])
+    """Leave out comments and tags; a comment that is never closed is none."""
+    return _COMMENT.sub(_without_comment, text)
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    return _TAG.sub(" ", found[0]) if found[0].startswith("<!--") and not found[1] else " "
 
 
 def _without_path(found: re.Match[str]) -> str:

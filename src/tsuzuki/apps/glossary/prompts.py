@@ -21,7 +21,7 @@ TAGS: Final = (
 )
 """The tags of all prompts."""
 MOST_CONTEXTS: Final = 5
-_UNSEEN: Final = "[\\s\\u00ad\\u034f\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]*"
+_UNSEEN: Final = "[\\s\\u00ad\\u034f\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]*+"
 _NAMES: Final = "|".join(_UNSEEN.join("[_＿]" if sign == "_" else sign for sign in tag) for tag in TAGS)
 _OPENS: Final = re.compile(f"[<＜﹤‹〈](?={_UNSEEN}[/／∕⁄\\\\]?{_UNSEEN}(?:{_NAMES})(?![A-Za-z0-9]))", re.IGNORECASE)
 _CODED: Final = re.compile(r"&(?=(?:amp|lt|#0*60|#x0*3c);)", re.IGNORECASE)
@@ -56,7 +56,8 @@ def unescaped(text: str) -> str:
 
 def parts(prompt: str, name: str) -> list[str]:
     """Reads what stands in the tags of a name; what is in it may be tags in turn."""
-    return re.findall(rf"<{name}>(.*?)</{name}>", prompt, re.DOTALL)
+    closed = (piece.partition(f"<{name}>") for piece in prompt.split(f"</{name}>")[:-1])
+    return [text for _, opened, text in closed if opened]
 
 
 def texts(prompt: str, name: str) -> list[str]:

@@ -26,7 +26,7 @@ _HEAD: Final = re.compile(
 )
 _ITEM: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
 _FENCED: Final = re.compile(r"\A\s*```(?:markdown|md)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
-_CODE: Final = re.compile(r"```\w*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_CODE: Final = re.compile(r"```\w*+[ \t]*+\n((?:[^`]|`(?!``))*+)```")
 _BEGINS_AS_JSON: Final = re.compile(r"\{|\[\s*[\[{\"]")
 _REFUSAL: Final = re.compile(
     r"(?:i['’]?m |i am |we['’]?re )?(?:very |so |truly )?(?:sorry|afraid|unable)\b|i (?:cannot|can['’]?t|won['’]?t)\b|"

@@ -7,7 +7,7 @@ from typing import Final
 from tsuzuki.errors import BadRequest, BadUsage, Conflict, TsuzukiError
 
 _BETWEEN: Final = " / "
-_IN_BRACKETS: Final = re.compile(r"（([^（）]*[A-Za-z][^（）]{20,})）")
+_IN_BRACKETS: Final = re.compile(r"（((?=[^（）]*?[A-Za-z][^（）]{20})[^（）]++)）")
 """What a Japanese half repeats of others, such as a provider; what is short, such as a name, is no sentence."""
 
 

@@ -9,7 +9,7 @@ _PLAIN: Final = re.compile(r"[^\W_](?:[\w/-]*\w)?")
 _BETWEEN: Final = re.compile(r"[,、，;；\n]")
 _RUNS: Final = re.compile(r"([-/])[-/]*")
 _KEPT: Final = frozenset("_-/\u200d")
-_NAMED_BY_SIGNS: Final = re.compile(r"(\w+)(\+\+|#(?!\w))")
+_NAMED_BY_SIGNS: Final = re.compile(r"(?<!\w)(\w++)(\+\+|#(?!\w))")
 """Languages such as C++ and C#, which would all be C."""
 
 

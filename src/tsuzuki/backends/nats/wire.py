@@ -41,7 +41,7 @@ _STILL: Final = 0.25
 _HEARD: Final = 1.0
 """How long an answer is waited for after this process stood still (seconds)."""
 _UNSENT: Final = "nothing can be sent to it just now"
-_NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]*"([^"]+)"', re.IGNORECASE)
+_NOT_ALLOWED: Final = re.compile(r'permissions violation for (publish|subscription)[^"]{0,99}"([^"]+)"', re.IGNORECASE)
 
 
 MOST_READS: Final = 4

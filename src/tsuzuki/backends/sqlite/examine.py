@@ -14,7 +14,7 @@ from tsuzuki.backends.sqlite.file import connect
 from tsuzuki.backends.sqlite.migrations import NEWEST, version
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import text
-from tsuzuki.backends.sqlite.turnstile import Turnstile
+from tsuzuki.backends.sqlite.turnstile import PATIENCE, Turnstile
 from tsuzuki.backends.sqlite.writer import transact
 
 LITTLE_SPACE: Final = 100 << 20
@@ -35,6 +35,7 @@ def examine(path: Path, blobs: Blobs, now: float) -> list[Check]:
             _wheels(connection, path, now),
             _missing(connection, blobs),
             _space(path),
+            _turns(path),
         ]
     except sqlite3.Error as error:
         raise fault(error, path) from error
@@ -121,6 +122,19 @@ def _space(path: Path) -> Check:
     enough = free > LITTLE_SPACE
     do = "" if enough else "free some: tsuzuki purge --older-than 30d removes old runs"
     return Check("disk", ok=enough, text=f"{amount(free)} free", do=do)
+
+
+def _turns(path: Path) -> Check:
+    turnstile = Turnstile(path)
+    try:
+        if turnstile.enter():
+            turnstile.leave()
+            return Check("turns", ok=True, text="those who write take turns")
+        who = turnstile.holder() or "another process"
+    finally:
+        turnstile.close()
+    told = f"{who} has kept its turn to write for {PATIENCE:.0f} s; others write without turns"
+    return Check("turns", ok=False, text=told, do="if it is stopped, let it go on; if it hangs, end it")
 
 
 def _size(path: Path) -> str:

@@ -24,9 +24,12 @@ def busy(error: sqlite3.Error) -> bool:
     return _code(error) in _BUSY
 
 
-def fault(error: sqlite3.Error, path: Path) -> StoreError:
-    """Says what an error of sqlite3 means for the store at `path`."""
+def fault(error: sqlite3.Error, path: Path, holder: str = "") -> StoreError:
+    """Says what an error of sqlite3 means for the store at `path`; `holder` is the process that writes."""
     code = _code(error)
+    if code in _BUSY and holder:
+        advice = f"{holder} is in the middle of writing; if it is stopped, let it go on; if it hangs, end it"
+        return StoreUnavailable(f"{path}: {advice}", advice)
     if code in _BUSY:
         advice = "locked by another program; close what has it open (a database browser, a backup) and try again"
         return StoreUnavailable(f"{path} is {advice}", f"it is {advice}")

@@ -50,7 +50,7 @@ def prepare(path: Path) -> Opened:
             opened.callback(reading.close)
             reading.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
-            raise fault(error, path) from error
+            raise fault(error, path, turnstile.holder()) from error
         opened.pop_all()
     return Opened(path, turnstile, writing, reading)
 

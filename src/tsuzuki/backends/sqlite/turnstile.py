@@ -2,13 +2,25 @@
 
 Whoever wants to write takes `next`, then `main`, then lets go of `next`; so nobody who just wrote can
 overtake the one who waits. The operating system frees the locks of a process that dies.
+
+Turns are for fairness alone: SQLite's own lock decides who may write. So a process that keeps its turn without using it
+(it was stopped, or a long call into C keeps its interpreter) delays others for a few seconds and no longer.
 """
 
 import os
 import sys
+import time
 from pathlib import Path
+from typing import Final
 
+from tsuzuki.clock import SystemClock
 from tsuzuki.forks import keep_from_children
+
+PATIENCE: Final = 5.0
+"""How long anybody waits for a turn before going without one (seconds)."""
+_PAUSE: Final = 0.002
+_LOCKS: Final = Path("/proc/locks")
+_seconds: Final = SystemClock().monotonic
 
 if sys.platform == "win32":
 
@@ -21,8 +33,13 @@ if sys.platform == "win32":
             """Goes through."""
             return True
 
-        def enter(self) -> None:
+        def enter(self, *, patient: bool = False) -> bool:  # noqa: ARG002 - there is nothing to wait for
             """Goes through."""
+            return True
+
+        def holder(self) -> str:
+            """Return what is known of a process that holds the turn: nothing."""
+            return ""
 
         def leave(self) -> None:
             """Is through."""
@@ -65,20 +82,41 @@ else:
                 flock(self._next, LOCK_UN)
             return True
 
-        def enter(self) -> None:
-            """Waits for its turn and goes through."""
+        def enter(self, *, patient: bool = False) -> bool:
+            """Wait for the turn, and go without one after a while; patient, however long it takes.
+
+            Return whether the turn was obtained.
+            """
             if not self._turns:
-                return
+                return True
+            if not patient:
+                return self._enter_within(PATIENCE)
             flock(self._next, LOCK_EX)
             try:
                 flock(self._main, LOCK_EX)
             finally:
                 flock(self._next, LOCK_UN)
+            return True
+
+        def _enter_within(self, seconds: float) -> bool:
+            deadline = _seconds() + seconds
+            while not self.try_enter():
+                if _seconds() >= deadline:
+                    return False
+                time.sleep(_PAUSE)
+            return True
 
         def leave(self) -> None:
             """Lets the next one through."""
             if self._turns:
                 flock(self._main, LOCK_UN)
+
+        def holder(self) -> str:
+            """Return which process holds the turn, for people (`process 4711`); empty where it is not known."""
+            for handle in (self._main, self._next):
+                if found := _holder_of(os.fstat(handle).st_ino):
+                    return f"process {found}"
+            return ""
 
         def let_go(self) -> None:
             """Closes the files in a child: were we killed in our turn, it would keep the others waiting."""
@@ -90,6 +128,15 @@ else:
                 self._open = False
                 os.close(self._next)
                 os.close(self._main)
+
+    def _holder_of(inode: int) -> int | None:
+        """Look up who has locked a file; a line is `1: FLOCK ADVISORY WRITE 4711 08:01:3932 0 EOF`."""
+        try:
+            locks = [line.split() for line in _LOCKS.read_text(encoding="ascii").splitlines()]
+        except OSError:
+            return None
+        held = (int(lock[4]) for lock in locks if lock[1] == "FLOCK" and lock[5].endswith(f":{inode}"))
+        return next((process for process in held if process != os.getpid()), None)
 
     def _has_locks(handle: int) -> bool:
         """Tells whether the file system can lock at all."""

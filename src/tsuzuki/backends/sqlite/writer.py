@@ -3,7 +3,7 @@
 What was put in one tick of the event loop is written at its end, on the loop: for a lone step that is the
 shortest way, and for many it is one fsync. Nothing on the loop ever blocks: when another process has its
 turn, when a job is heavy or when the disk is slow, a thread writes instead, one group at a time, while the
-next group gathers.
+next group gathers. Where the turn does not come, the loop writes without one.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
 
+from tsuzuki.backends.sqlite import turnstile
 from tsuzuki.backends.sqlite.faults import busy, fault
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.turnstile import Turnstile
@@ -38,7 +39,9 @@ TRY_AGAIN: Final = 2.0
 PATIENCE: Final = 10.0
 """How long a write waits while another program locks the file, before it is refused."""
 LONGEST_TURN: Final = 30.0
-"""How long a write waits for its turn, before it is refused."""
+"""How long a write waits while another process is in the middle of its own, before it is refused."""
+OVERTAKING: Final = 0.02
+"""How often a write without a turn is tried (seconds)."""
 
 LOOK: Final = 0.1
 """How often a writer looks whether its file is still there (seconds)."""
@@ -121,7 +124,7 @@ class _Group:
     """Jobs on their way through the thread; given up as long as they have not begun."""
 
     def __init__(self, jobs: list[Job]) -> None:
-        self.jobs = jobs
+        self.jobs, self.since = jobs, _seconds()
         self._lock = threading.Lock()
         self._state = "waits"
 
@@ -228,18 +231,35 @@ class Writer:
         self._away = True
         group = _Group(jobs)
         self._queue.put(group)
-        self._alarm = self._loop.call_later(LONGEST_TURN, self._give_up, group)
+        self._alarm = self._loop.call_later(turnstile.PATIENCE, self._overtake, group)
 
-    def _give_up(self, group: _Group) -> None:
-        """Refuses what waited too long for its turn: a writer elsewhere is frozen in the middle of its own."""
+    def _overtake(self, group: _Group) -> None:
+        """Write without a turn what waited too long for one, until the thread has got it.
+
+        A process elsewhere keeps its turn: it is stopped, or a long call keeps its interpreter. If that happened in the
+        middle of its transaction, SQLite refuses, and in the end so do we.
+        """
         if not group.move("given up"):
-            return
-        self._alarm = self._loop.call_later(LONGEST_TURN, self._give_up, group)  # for those who come meanwhile
-        jobs, self._waiting = [*group.jobs, *self._waiting], []
-        error = StoreUnavailable(
-            f"{self._path}: another process has been writing for {LONGEST_TURN:.0f} s; if it is stopped, let it go on"
-        )
-        self._settle([(job, None, error) for job in jobs], NOBODY)
+            return  # the thread writes it
+        jobs, group.jobs, self._waiting = [*group.jobs, *self._waiting], [], []
+        settled, concerned = list[Settled](), NOBODY
+        try:
+            if jobs:
+                settled, concerned = self._write(jobs, patient=False)
+            group.since = _seconds()
+        except sqlite3.Error:
+            if _seconds() - group.since < LONGEST_TURN:
+                self._waiting = jobs
+            else:
+                settled, group.since = [(job, None, self._kept_waiting()) for job in jobs], _seconds()
+        self._alarm = self._loop.call_later(OVERTAKING, self._overtake, group)
+        self._settle(settled, concerned)
+
+    def _kept_waiting(self) -> StoreUnavailable:
+        who = self._turnstile.holder()
+        advice = f"another process has been writing for {LONGEST_TURN:.0f} s"
+        advice += f" ({who}): if it is stopped, let it go on; if it hangs, end it" if who else "; if it hangs, end it"
+        return StoreUnavailable(f"{self._path}: {advice}", advice)
 
     def _back(self, settled: list[Settled], concerned: Concerned) -> None:
         self._away = False
@@ -272,7 +292,7 @@ class Writer:
                 return
 
     def _in_turn(self, group: _Group) -> tuple[list[Settled], Concerned]:
-        self._turnstile.enter()
+        self._turnstile.enter(patient=True)
         try:
             if not group.move("begun"):
                 return [], NOBODY

@@ -1,4 +1,9 @@
-"""Local git, through the git command and without a shell: everything works offline on any repository."""
+"""Local git, through the git command and without a shell: everything works offline on any repository.
+
+A repository may come from anybody, and its configuration can name programs. Settings that override it keep git from
+running any of them and from fetching. Git discovers the repository itself, so that its own check of the owner applies
+(`safe.directory`).
+"""
 
 import asyncio
 import contextlib
@@ -7,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
 
+from tsuzuki import settings
 from tsuzuki.apps.commits.records import Branch, Commit, FoundProject, Span
 from tsuzuki.apps.commits.refusals import HeadGone, SourceFailure
 from tsuzuki.apps.commits.times import of_seconds
@@ -18,9 +24,22 @@ _BATCH: Final = 2000
 _FORMAT: Final = "@%H%x00%P%x00%an%x00%ae%x00%ct"
 _FIELDS: Final = 5
 _SHA: Final = re.compile(r"[0-9a-f]{40,64}")
-_STEADY: Final = tuple(
+_SETTINGS: Final = tuple(
     word
     for setting in (
+        # What must run nothing, whatever the repository says.
+        "core.alternateRefsCommand=false",
+        "core.askPass=",
+        "core.attributesFile=",
+        "core.fsmonitor=false",
+        "core.hooksPath=/dev/null",
+        "core.pager=cat",
+        "core.sshCommand=false",
+        "credential.helper=",
+        "diff.external=",
+        "gpg.program=false",
+        "protocol.allow=never",
+        # What must change no figure.
         "core.quotePath=false",
         "i18n.logOutputEncoding=UTF-8",
         "log.showSignature=false",
@@ -30,7 +49,19 @@ _STEADY: Final = tuple(
     )
     for word in ("-c", setting)
 )
-"""What a user's configuration must not change."""
+_ENVIRONMENT: Final = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_THEIRS: Final = frozenset({"system", "global"})
+_FOREIGN: Final = b"dubious ownership"
+_MOST_SAID: Final = 4096
 
 
 class GitSource:
@@ -42,11 +73,12 @@ class GitSource:
         self._path = Path(path)
         self._git_dir: Path | None = None
         self._cut: frozenset[str] | None = None
+        self._trusted: list[str] | None = None
 
     async def projects(self) -> list[FoundProject]:
         """Gives the repository itself, under the name of its folder."""
         place = self._place()
-        folder = place.parent if place.name == ".git" else place
+        folder = _folder(place)
         # The short form would say `heads/main` where a tag is called main too.
         head = await self._said("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
         branch = head.strip().removeprefix("refs/heads/")
@@ -91,8 +123,8 @@ class GitSource:
                 if len(batch) >= _BATCH:
                     yield batch
                     batch = []
-            yield batch + reader.end()
             await self._checked(process)
+            yield batch + reader.end()
 
     async def whole(self, project: str) -> bool:
         """A shallow clone has not all of it."""
@@ -106,7 +138,7 @@ class GitSource:
         """Gives the commits at which a shallow clone is cut off: git takes their whole tree for what they added."""
         if self._cut is None:
             file = (await self._said("rev-parse", "--git-path", "shallow")).strip()
-            self._cut = await asyncio.to_thread(_words_of, Path(file))
+            self._cut = await asyncio.to_thread(_words_of, _folder(self._place()) / file)
         return self._cut
 
     async def _has(self, sha: str) -> bool:
@@ -123,30 +155,67 @@ class GitSource:
 
     async def _checked(self, process: asyncio.subprocess.Process, ok: tuple[int, ...] = (0,)) -> None:
         if await process.wait() not in ok:
+            await self._refuse_foreign()
             raise SourceFailure("git", f"git ended with {process.returncode}")
 
+    async def _refuse_foreign(self) -> None:
+        async with self._started("rev-parse", "--git-dir", stderr=asyncio.subprocess.PIPE) as process:
+            assert process.stderr is not None  # noqa: S101 - it was asked for
+            if _FOREIGN in await process.stderr.read(_MOST_SAID):
+                raise SourceFailure("owner")
+
     @contextlib.asynccontextmanager
-    async def _started(self, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def _started(
+        self, *arguments: str, stderr: int = asyncio.subprocess.DEVNULL
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
         """Starts git; it never outlives the block."""
-        # Named outright, so that a GIT_DIR in the environment means nothing.
-        command = ("git", f"--git-dir={self._place()}", "--no-pager", *_STEADY, *arguments)
-        pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        try:
-            process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=nothing)
-        except OSError as error:
-            raise SourceFailure("git", f"git cannot be started: {error.strerror}") from None
-        try:
+        folder = _folder(self._place())
+        if self._trusted is None:
+            self._trusted = await _trusted()
+        # Above the folder it must not look: what it found there would be another repository.
+        variables = (
+            settings.environment(without="GIT_") | _ENVIRONMENT | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+        )
+        command = ("git", "-C", str(folder), "--no-pager", *_SETTINGS, *self._trusted, *arguments)
+        async with _process(*command, env=variables, stderr=stderr) as process:
             yield process
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-            await process.wait()
 
     def _place(self) -> Path:
         if self._git_dir is None:
             self._git_dir = repository(self._path)
         return self._git_dir
+
+
+@contextlib.asynccontextmanager
+async def _process(
+    *command: str, env: dict[str, str], stderr: int = asyncio.subprocess.DEVNULL
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=stderr, env=env)
+    except OSError as error:
+        raise SourceFailure("git", f"git cannot be started: {error.strerror}") from None
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
+
+
+async def _trusted() -> list[str]:
+    """Return the folders that the user trusts (`safe.directory`) as options; no other setting of theirs counts."""
+    command = ("git", "-C", "/", "config", "--show-scope", "--null", "--get-all", "safe.directory")
+    async with _process(*command, env=settings.environment(without="GIT_", but="GIT_CONFIG")) as process:
+        said = (await process.communicate())[0].decode(errors="surrogateescape").split("\0")
+    pairs = zip(said[::2], said[1::2], strict=False)
+    return [word for scope, value in pairs if scope in _THEIRS for word in ("-c", f"safe.directory={value}")]
+
+
+def _folder(place: Path) -> Path:
+    """Return the folder in which git finds a repository."""
+    return place.parent if place.name == ".git" else place
 
 
 def _words_of(file: Path) -> frozenset[str]:

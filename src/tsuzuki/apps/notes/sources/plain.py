@@ -30,10 +30,10 @@ TEXTS: Final = (".md", ".markdown", ".txt")
 LARGEST: Final = 16 * 1024 * 1024
 """How large a text file, or a line of JSONL, may be (bytes)."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_FIELD: Final = re.compile(r"^(title|date|created)[ \t]*:[ \t]*['\"]?(.*?)['\"]?[ \t]*$", re.MULTILINE)
+_FIELD: Final = re.compile(r"^(title|date|created)[ \t]*+:([^\n]*+)", re.MULTILINE)
 _OWN: Final = (re.compile(r"^item_id: ", re.MULTILINE), re.compile(r"^content_hash: [0-9a-f]{16}$", re.MULTILINE))
 """What the front matter of a note has that an import has written: a vault may lie in the folder that is read."""
-_HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^#[ \t]++([^\n]++)", re.MULTILINE)
 _BLANK: Final = b" \t\r\n" + codecs.BOM_UTF8
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant", "model": "assistant"}
 
@@ -52,14 +52,26 @@ def text_file(file: Readable, name: str) -> Conversation | Unreadable:
     except (BadExport, OSError) as error:
         return Unreadable(name, stem, name, error)
     front = _FRONT.match(text)
-    fields = dict(_FIELD.findall(front[1])) if front else {}
+    fields = {name: _unquoted(value) for name, value in _FIELD.findall(front[1])} if front else {}
     body = (text[front.end() :] if front else text).strip()
     heading = _HEADING.search(body)
-    title = one_line(fields.get("title") or (heading[1] if heading else stem))
+    title = one_line(fields.get("title") or (_heading(heading[1]) if heading else stem))
     messages = (Message("", body),) if body else ()
     created = day_of(fields.get("created") or fields.get("date"))
     own = front is not None and all(mark.search(front[1]) for mark in _OWN)
     return Conversation(name, title, created, messages, name, own=own)
+
+
+def _unquoted(value: str) -> str:
+    """Return the value of a field without its quotes; a pattern that did this would take quadratic time."""
+    value = value.strip(" \t")
+    value = value[1:] if value[:1] in ("'", '"') else value
+    return value[:-1] if value[-1:] in ("'", '"') else value
+
+
+def _heading(text: str) -> str:
+    """Return a heading without the number signs that may close it."""
+    return text.rstrip(" \t").rstrip("#").rstrip(" \t") or text
 
 
 def lines(file: Readable, name: str) -> Iterator[Conversation | Unreadable]:

@@ -60,7 +60,7 @@ export function RunsScreen() {
 /** @param {Record<string, number>} counts */
 const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** How many runs of each status there are where the filters hold. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {[{runs: Record<string, number>, at_least: boolean}|null, () => void]} and what counts anew */
+/** How many runs of each status there are where the filters hold. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {[{runs: Record<string, number>, at_least: boolean, more?: string[]}|null, () => void]} and what counts anew */
 function useCounts(filters, query) {
   const filtered = ["flow", "tag", "label", "text", "since"].some((name) => query[name]);
   const { flow, tag, label, text, since, from, to } = filters;
@@ -70,16 +70,16 @@ function useCounts(filters, query) {
   return [filtered ? /** @type {any} */ (asked.value) : glance.value.value, asked.again];
 }
 
-/** @param {{counted: {runs: Record<string, number>, at_least: boolean}|null, query: Record<string, string>}} props */
+/** @param {{counted: {runs: Record<string, number>, at_least: boolean, more?: string[]}|null, query: Record<string, string>}} props */
 function StateNav({ counted, query }) {
   const all = counted ? sumOf(counted.runs) : null;
-  /** @param {number|null|undefined} count */
-  const figure = (count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${counted?.at_least ? "+" : ""}</b>`;
+  /** @param {string} status @param {number|null|undefined} count */
+  const figure = (status, count) => html`<b>${count === null || count === undefined ? "·" : number(count)}${(status ? counted?.more?.includes(status) : counted?.at_least) ? "+" : ""}</b>`;
   const entry = (/** @type {string} */ status, /** @type {any} */ mark, /** @type {number|null|undefined} */ count) => html`
     <a key=${status} href=${link("/runs", { ...query, status })}
       aria-current=${(query.status ?? "") === status ? "true" : undefined} data-status=${status || "ALL"}
       class=${status && !count ? "zero" : ""}>
-      ${mark}<span>${t(status ? `state.${status}` : "runs.all")}</span>${figure(count)}
+      ${mark}<span>${t(status ? `state.${status}` : "runs.all")}</span>${figure(status, count)}
     </a>`;
   return html`<nav class="states" aria-label=${t("runs.states")}>
     ${entry("", null, all)} ${STATUSES.map((status) => entry(status, html`<${Shape} state=${status} />`, counted?.runs[status]))}

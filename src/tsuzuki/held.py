@@ -13,7 +13,7 @@ from tsuzuki.clock import Clock
 from tsuzuki.context import EXECUTING
 from tsuzuki.errors import ClaimLost, StoreError, StoreUnavailable
 from tsuzuki.execution import Execution
-from tsuzuki.lifecycle import Status, executed_alone
+from tsuzuki.lifecycle import Run, Status, executed_alone
 from tsuzuki.probing import try_writing
 from tsuzuki.stumbles import Stumbles
 from tsuzuki.winding import wind_down
@@ -34,7 +34,7 @@ class Held:
     def __init__(self, backend: Backend, clock: Clock) -> None:
         self._backend, self._clock = backend, clock
         self.running: dict[str, Execution] = {}
-        self.awaited: str | None = None
+        self.awaited: Run | None = None
         """The run that this process waits with until its time has come."""
         self.begun = asyncio.Event()
         """Set whenever a run begins."""
@@ -44,13 +44,15 @@ class Held:
         """When runs were last taken into the queue, by the monotonic clock."""
         self.freed = asyncio.Event()
         """Set whenever a run has left, and a place is free."""
+        self.changed = asyncio.Event()
+        """Set whenever a run begins or has left, until that is told to others."""
         self._unwritable = False
         EXECUTING.add(self)
 
     @property
-    def current(self) -> str | None:
-        """The run that has been under way for longest, or that is waited with."""
-        return next(iter(self.running), self.awaited)
+    def current(self) -> Run | None:
+        """The run that has been in progress for longest, as it was claimed, or the one that is waited with."""
+        return next((run.claim.run for run in self.running.values()), self.awaited)
 
     async def see_cancels(self, worker: str) -> None:
         """Stops the runs that somebody asked to cancel."""

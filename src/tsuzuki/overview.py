@@ -179,9 +179,19 @@ class Overview:
 
     # The store
 
-    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
-        """Counts the runs by status, those that changed after a time, by another."""
-        return await self._backend.counts(updated_after=updated_after, updated_by=updated_by)
+    async def counts(
+        self,
+        *,
+        flow: str | None = None,
+        tag: str | None = None,
+        tenant: str | None = None,
+        updated_after: float = 0.0,
+        updated_by: float = ALWAYS,
+    ) -> dict[str, int]:
+        """Counts the runs by status: of a flow, tag or tenant, those that changed after a time, by another."""
+        return await self._backend.counts(
+            flow=flow, tag=tag, tenant=tenant, updated_after=updated_after, updated_by=updated_by
+        )
 
     async def workers(self) -> list[SeenWorker]:
         """Gives all workers with their states, the last seen first."""

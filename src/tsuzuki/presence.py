@@ -234,33 +234,39 @@ class Badge:
         """Takes note of what has changed about the worker."""
         self._always = msgspec.structs.replace(self._always, **changed)
 
-    async def record(self, backend: Backend, current: str | None, stopped: str = "") -> WorkerRecord:
+    async def record(self, backend: Backend, current: Run | None, stopped: str = "") -> WorkerRecord:
         """Gives what is to be told now: which run is under way, how the last one ended, or why the worker stopped."""
         if self.ended is not None:
             row, self.ended = await backend.get(self.ended), None
             self._last = _last_run(row) if row is not None else self._last
-        self._shown, now = current, self._clock.now()
+        now = self._clock.now()
         state = WorkerState.IDLE if current is None else WorkerState.RUNNING
         return msgspec.structs.replace(
             self._always,
             heartbeat_at=now,
             state=(WorkerState.STOPPED_GRACEFUL if stopped else state).value,
-            current_run_id=current,
+            current_run_id=None if current is None else current.id,
+            current_tenant="" if current is None else current.tenant,
             stopped_at=now if stopped else None,
             stop_reason=stopped or None,
             tallies=deepcopy(self._always.tallies),  # as they are now: they go on growing
             **self._last,
         )
 
-    def outdated(self, current: str | None) -> bool:
-        """Tells whether others see a run that is over, or none where there is one."""
-        return current != self._shown
+    def told(self, record: WorkerRecord) -> None:
+        """Take note of what others see by now."""
+        self._shown = record.current_run_id
+
+    def outdated(self, current: Run | None) -> bool:
+        """Tells whether others see a run that is over, or none where there is one, or not how the last one ended."""
+        return self.ended is not None or self._shown != (None if current is None else current.id)
 
 
 def _last_run(row: Run) -> dict[str, Any]:
     """Gives what a worker tells of the run that it has executed last."""
     return {
         "last_run_id": row.id,
+        "last_tenant": row.tenant,
         "last_run_status": row.status.value,
         "last_run_started_at": _seconds(row.started_at),
         "last_run_finished_at": _seconds(row.finished_at),

@@ -42,6 +42,8 @@ logger: Final = logging.getLogger("tsuzuki.worker")
 _PAGE: Final = 500
 LOOK: Final = 1.0
 """How often a worker looks for the dead, for cancel requests and for runs whose time has come (seconds)."""
+TELL_INTERVAL_S: Final = 0.1
+"""How soon others see that a run begins or has left, and how often they are told of it at most."""
 
 
 class Worker:
@@ -81,6 +83,7 @@ class Worker:
         self._tallies = Tallies(writes=backend.writes)
         self._stopping = asyncio.Event()
         self._ahead = self._clock.now() - self._clock.elapsed()
+        self._beat_lock = asyncio.Lock()
         self._resting: asyncio.Task[None] | None = None
         self._looping = False
         self._alone: str | None = None
@@ -145,6 +148,7 @@ class Worker:
             raise
         self._loops = [
             kept_going(self._beating, "tsuzuki-heartbeat"),
+            kept_going(self._telling, "tsuzuki-state"),
             kept_going(self._watching, "tsuzuki-watch"),
             kept_going(partial(looking, self._look_for_the_dead, LOOK), "tsuzuki-dead"),
             kept_going(self._held.flushing, "tsuzuki-flush"),
@@ -258,7 +262,7 @@ class Worker:
         return not self._stopping.is_set()
 
     async def _show_wait(self, row: Run, waiting: Callable[[Run], None] | None) -> None:
-        self._held.awaited = row.id
+        self._held.awaited = row
         with contextlib.suppress(StoreError):  # the next heartbeat shows it
             await self._beat()
         if waiting is not None:
@@ -338,6 +342,7 @@ class Worker:
         if executed_alone(claim.run):
             self._alone = claim.run.id
         self._held.begun.set()
+        self._held.changed.set()
         run.start(execute(run, self.stock.goods.flows.find(claim.run.flow), self.stock.goods.workflows))
 
     def _ended(self, run: Execution, error: BaseException | None) -> None:
@@ -351,6 +356,7 @@ class Worker:
             del self._running[run_id]
             self._alone = None if self._alone == run_id else self._alone
             self._badge.ended = run_id
+            self._held.changed.set()
             self._tallies.ended(run.ending, self._clock.monotonic() - run.began)
         self._freed.set()
         if run.interrupted:  # by its own code, as if by Ctrl-C
@@ -390,16 +396,20 @@ class Worker:
     # Showing that it lives, and seeing who does not
 
     async def _beat(self, stopped: str = "") -> set[str]:
-        self._presence.renew()
-        self._badge.note(**self.stock.state())
-        record = await self._badge.record(self._backend, self._held.current, stopped)
-        running = list(self._running.values())
-        held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
+        async with self._beat_lock:  # so that others see what is told last
+            self._presence.renew()
+            self._badge.note(**self.stock.state())
+            record = await self._badge.record(self._backend, self._held.current, stopped)
+            running = list(self._running.values())
+            held = {(h.run_id, h.attempt) for h in await self._backend.beat(record)}
+            self._badge.told(record)
         now = self._clock.monotonic()
         self._watch.heard(now)
         self._dropped |= self._unattended.look(held, self._held.ours(), now)
         for run in running:
-            if (run.run_id, run.claim.attempt) not in held and await self._is_lost(run):
+            if (run.run_id, run.claim.attempt) in held or self._running.get(run.run_id) is not run:
+                continue
+            if await self._is_lost(run):
                 run.stop("lost")
         return {run_id for run_id, _ in held}
 
@@ -423,6 +433,16 @@ class Worker:
             except StoreError:
                 self._watch.blind()  # nobody else can be heard either, though what is there can perhaps be read
 
+    async def _telling(self) -> None:
+        """Tell others soon after a run has begun or left, apart from the path of runs that end in a moment."""
+        while True:
+            await self._held.changed.wait()
+            await asyncio.sleep(TELL_INTERVAL_S)
+            self._held.changed.clear()
+            if self._badge.outdated(self._held.current):
+                with contextlib.suppress(StoreError):  # the next heartbeat tells it
+                    await self._beat()
+
     async def _watching(self) -> None:
         due = self._clock.monotonic() + LOOK
         while True:
@@ -431,8 +451,6 @@ class Worker:
                 await self._held.see_cancels(self.id)
                 if (now := self._clock.monotonic()) >= due:
                     due = now + until_tick(now, LOOK)
-                    if self._badge.outdated(self._held.current):
-                        await self._beat()
                     if await self._held.release_stuck(LOOK):
                         self._appetite = Appetite(self._concurrency)  # what it has learned is not true any more
                     await self._end_isolation()

@@ -55,6 +55,33 @@ async def test_a_worker_shows_what_it_is_doing_from_its_start_to_its_end(runs: R
     assert stopped.stop_reason
 
 
+async def test_others_are_told_of_a_run_when_it_begins_and_when_it_ends(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with the next heartbeat or look, which are an hour away."""
+    for name in ("TSUZUKI_WORKER_HEARTBEAT_INTERVAL_SEC", "TSUZUKI_RUN_HEARTBEAT_INTERVAL_SEC"):
+        monkeypatch.setenv(name, "3600")
+    monkeypatch.setattr("tsuzuki.worker.LOOK", 3600.0)
+    go = asyncio.Event()
+
+    @flow
+    async def waits() -> int:
+        await go.wait()
+        return 1
+
+    async with Worker(runs.backend, [waits], lease=36_000) as worker:
+        working = asyncio.create_task(worker.run())
+        run = await runs.submit(waits, tenant="ours")
+        busy = await seen(runs, lambda record: record.state == WorkerState.RUNNING)
+        assert (busy.current_run_id, busy.current_tenant) == (run.id, "ours")
+        go.set()
+        idle = await seen(runs, lambda record: record.last_run_id is not None)
+        assert (idle.state, idle.current_run_id) == (WorkerState.IDLE, None)
+        assert (idle.last_run_id, idle.last_tenant, idle.last_run_status) == (run.id, "ours", Status.COMPLETED)
+        worker.stop()
+        await working
+
+
 async def test_a_hidden_worker_stays_hidden_when_it_is_started_again(runs: Runs) -> None:
     lives, name = set(), f"w-{uuid4()}"
     async with Worker(runs.backend, name=name, lease=0.3):

@@ -113,6 +113,27 @@ async def test_a_run_belongs_to_the_tenant_whose_key_started_it(locked: House) -
     assert (await locked.client.get(f"/dlq/{letter['id']}", headers=ours)).status_code == 200
 
 
+async def test_a_tenant_sees_which_of_its_runs_a_worker_executes(locked: House) -> None:
+    await locked.work()
+    ours, theirs = await key_of(locked, "ours"), await key_of(locked, "theirs")
+    answer = await locked.client.post("/runs", json={"flow_name": "hangs"}, headers=ours)
+    run_id = answer.json()["run_id"]
+
+    async def shown(headers: dict[str, str], field: str) -> tuple[str, str | None]:
+        [worker] = (await locked.client.get("/workers", headers=headers)).json()
+        return worker["state"], worker[field]
+
+    async with asyncio.timeout(60):
+        while (await shown(ours, "current_run_id")) != ("RUNNING", run_id):
+            await asyncio.sleep(0.01)
+    assert await shown(theirs, "current_run_id") == ("RUNNING", None)
+    await locked.client.post(f"/runs/{run_id}/cancel", headers=ours)
+    async with asyncio.timeout(60):
+        while (await shown(ours, "last_run_id")) != ("IDLE", run_id):
+            await asyncio.sleep(0.01)
+    assert await shown(theirs, "last_run_id") == ("IDLE", None)
+
+
 async def test_tenants_share_neither_keys_nor_idempotency_keys(locked: House) -> None:
     ours, theirs = await key_of(locked, "ours"), await key_of(locked, "theirs")
     body = {"flow_name": "nothing", "key": "k", "tag": "nobody"}

@@ -5,10 +5,12 @@ import json
 import pytest
 
 from tests.gateway.conftest import House, Serve
-from tsuzuki import flow, task
+from tsuzuki import Status, flow, task
 from tsuzuki.errors import StoreUnavailable
+from tsuzuki.gateway import history, panel
 from tsuzuki.gateway.options import Options
 from tsuzuki.keyring import Keyring
+from tsuzuki.testing import builders as b
 
 YAML = """version: 1
 flow:
@@ -152,6 +154,24 @@ async def test_a_tenant_counts_only_its_own(serve: Serve) -> None:
         glance = (await house.client.get("/overview", headers={"X-API-Key": keys[tenant]})).json()
         assert (glance["runs"]["PENDING"], glance["tenant"], glance["at_least"]) == (count, tenant, False)
     assert (await house.client.get("/config")).status_code == 401
+
+
+async def test_only_the_count_of_a_status_with_more_runs_is_a_lower_bound(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST_COUNTED", 2)
+    monkeypatch.setattr(panel, "MOST_COUNTED", 2)
+    house = await serve(Options(auth=True))
+    house.client.headers["X-API-Key"] = (await Keyring(house.runs.backend).create("ours"))[0]
+    await b.ended(house.runs.backend, Status.FAILED, tenant="ours", tags=("nightly",))
+    for _ in range(4):
+        await b.ended(house.runs.backend, Status.COMPLETED, tenant="ours", tags=("nightly",))
+    exact: dict[str, int] = {**{status.value: 0 for status in Status}, "FAILED": 1, "COMPLETED": 4}
+    for path in ("/overview", "/runs/counts", "/runs/counts?flow=crawl"):
+        shown = await house.get(path)
+        assert (shown["runs"], shown["at_least"]) == (exact, False)
+    shown = await house.get("/runs/counts", label="nightly")
+    assert (shown["runs"], shown["more"]) == ({**exact, "COMPLETED": 2}, ["COMPLETED"])
 
 
 async def test_settings_are_listed_with_secrets_masked(small: House, monkeypatch: pytest.MonkeyPatch) -> None:

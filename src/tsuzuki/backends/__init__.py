@@ -317,8 +317,16 @@ class Backend(Protocol):
         """Lists rows."""
         ...
 
-    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
-        """Counts the runs by status: those that changed last after one time and by another."""
+    async def counts(
+        self,
+        *,
+        flow: str | None = None,
+        tag: str | None = None,
+        tenant: str | None = None,
+        updated_after: float = 0.0,
+        updated_by: float = ALWAYS,
+    ) -> dict[str, int]:
+        """Counts the runs by status: of a flow, tag or tenant, and those that changed after one time and by another."""
         ...
 
     async def waiting_since(self) -> float | None:

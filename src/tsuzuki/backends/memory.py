@@ -239,8 +239,17 @@ class MemoryBackend:
         page = sorted(found, key=lambda run: (run.updated_at, run.id), reverse=True)[: query.limit]
         return page if query.params else [msgspec.structs.replace(row, params=NO_PARAMS) for row in page]
 
-    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
-        rows = (record.row for record in self._records.values())
+    async def counts(
+        self,
+        *,
+        flow: str | None = None,
+        tag: str | None = None,
+        tenant: str | None = None,
+        updated_after: float = 0.0,
+        updated_by: float = ALWAYS,
+    ) -> dict[str, int]:
+        wanted = Query(flow=flow, tag=tag, tenant=tenant)
+        rows = (record.row for record in self._records.values() if matches(record.row, wanted))
         return dict(Counter(row.status.value for row in rows if updated_after < row.updated_at <= updated_by))
 
     async def waiting_since(self) -> float | None:

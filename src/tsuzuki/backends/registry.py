@@ -41,7 +41,11 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     beats: int = 0
     instance_id: str = ""
     current_run_id: str | None = None
+    current_tenant: str = ""
+    """The tenant of its current run."""
     last_run_id: str | None = None
+    last_tenant: str = ""
+    """The tenant of its last run."""
     last_run_status: str | None = None
     last_run_started_at: float | None = None
     last_run_finished_at: float | None = None

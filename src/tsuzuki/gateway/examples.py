@@ -59,6 +59,7 @@ SNAPSHOT: Final[dict[str, Any]] = SUMMARY | {
 COUNTED: Final[dict[str, Any]] = {
     "runs": {"PENDING": 0, "RUNNING": 1, "CANCELLING": 0, "COMPLETED": 11, "FAILED": 0, "CANCELLED": 0},
     "at_least": False,
+    "more": [],
 }
 
 HISTORY: Final[dict[str, Any]] = {

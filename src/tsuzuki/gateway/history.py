@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -34,7 +35,11 @@ class Counted(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [examples.COUNTED]})
 
     runs: Annotated[dict[str, int], Field(description="How many runs fit, by status.")]
-    at_least: Annotated[bool, Field(description="Whether there are more: only the newest 1,000 count.")]
+    at_least: Annotated[bool, Field(description="Whether there are more of any status: see `more`.")]
+    more: Annotated[
+        list[str],
+        Field(description="The statuses of which there are more: with a label, a text or a time 1,000 of each count."),
+    ]
 
 
 class Bar(BaseModel):
@@ -93,11 +98,25 @@ async def counts(
         limit=MOST_COUNTED + 1,
         params=False,
     )
-    search = session.runs.holders.with_interrupted if INTERRUPTED in words else session.runs.list
-    rows = await search(wanted)
-    found = Counter(row.status.value for row in rows[:MOST_COUNTED])
-    counted = {status.value: found.get(status.value, 0) for status in Status}
-    return answer({"runs": counted, "at_least": len(rows) > MOST_COUNTED})
+    if INTERRUPTED in words:
+        found = Counter(row.status.value for row in await session.runs.holders.with_interrupted(wanted))
+    elif words or wanted.label or wanted.text or updated_after is not None or updated_before is not None:
+        found = Counter({status.value: await _count(session, wanted, status) for status in wanted.status or Status})
+    else:
+        found = Counter(await session.overview.counts(flow=wanted.flow, tag=wanted.tag, tenant=session.tenant))
+        return answer({"runs": _shown(found), "at_least": False, "more": []})
+    more = [status for status, count in found.items() if count > MOST_COUNTED]
+    return answer({"runs": _shown(found) | dict.fromkeys(more, MOST_COUNTED), "at_least": bool(more), "more": more})
+
+
+def _shown(found: Counter[str]) -> dict[str, int]:
+    return {status.value: found[status.value] for status in Status}
+
+
+async def _count(session: Session, wanted: RunQuery, status: Status) -> int:
+    """Count the runs of one status, up to one more than is shown."""
+    await asyncio.sleep(0)  # others are answered between two statuses
+    return len(await session.runs.list(replace(wanted, status=(status,))))
 
 
 @router.get("/overview/history", summary="What ended when", response_model=History, responses=problems())

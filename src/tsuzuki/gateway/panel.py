@@ -1,6 +1,5 @@
 """The routes of the whole at a glance: how many runs of each status, and which settings hold."""
 
-from collections import Counter
 from typing import Annotated, Final
 
 from fastapi import APIRouter
@@ -8,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from tsuzuki import settings
-from tsuzuki.backends import Query as RunQuery
 from tsuzuki.crew import ALIVE
 from tsuzuki.gateway.answers import answer, problems
 from tsuzuki.gateway.session import InSession, Session
@@ -18,14 +16,14 @@ from tsuzuki.lifecycle import Status
 router: Final = APIRouter(tags=["overview"])
 
 MOST_COUNTED: Final = 1000
-"""Of a tenant's runs the newest so many are counted."""
+"""Of a tenant's dead letters the newest so many are counted."""
 
 
 class Glance(BaseModel):
     """The store in a few numbers."""
 
     runs: Annotated[dict[str, int], Field(description="How many runs there are, by status.")]
-    at_least: Annotated[bool, Field(description="Whether there are more: only the newest 1,000 of a tenant count.")]
+    at_least: Annotated[bool, Field(description="Whether there are more runs: no, they are all counted.")]
     workers_alive: int
     dead_letters: int
     queue_age: Annotated[float, Field(description="For how long the run that waits longest has waited (seconds).")]
@@ -49,11 +47,11 @@ class SettingView(BaseModel):
 async def overview(session: InSession) -> Response:
     """Counts runs, workers and dead letters; with a key the runs and letters of its tenant."""
     figures = await session.overview.figures()
-    counts, more = (figures.runs, False) if session.tenant is None else await _of_tenant(session)
+    counts = figures.runs if session.tenant is None else await session.overview.counts(tenant=session.tenant)
     return answer(
         {
             "runs": {status.value: counts.get(status.value, 0) for status in Status},
-            "at_least": more,
+            "at_least": False,
             "workers_alive": sum(worker.state in ALIVE for worker in figures.workers),
             "dead_letters": figures.letters if session.tenant is None else await _letters(session),
             "queue_age": figures.queue_age,
@@ -61,11 +59,6 @@ async def overview(session: InSession) -> Response:
             "now": session.runs.now(),
         }
     )
-
-
-async def _of_tenant(session: Session) -> tuple[dict[str, int], bool]:
-    rows = await session.runs.list(RunQuery(tenant=session.tenant, limit=MOST_COUNTED + 1, params=False))
-    return Counter(row.status.value for row in rows[:MOST_COUNTED]), len(rows) > MOST_COUNTED
 
 
 async def _letters(session: Session) -> int:

@@ -57,7 +57,7 @@ def _state(text: str | None) -> WorkerState | None:
 def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
     record = worker.record
     seen = record.heartbeat_at
-    open_to_all = tenant is None  # which run a worker has is the business of the tenant whose run it is
+    current, last = (tenant in (None, owner) for owner in (record.current_tenant, record.last_tenant))
     return {
         "worker_id": record.id,
         "instance_id": record.instance_id,
@@ -70,8 +70,8 @@ def _shown(worker: SeenWorker, tenant: str | None) -> dict[str, Any]:
         "last_heartbeat_at": seen,
         "heartbeat_at": seen,
         "started_at": record.started_at,
-        "current_run_id": record.current_run_id if open_to_all else None,
-        "last_run_id": record.last_run_id if open_to_all else None,
+        "current_run_id": record.current_run_id if current else None,  # the runs of other tenants stay hidden
+        "last_run_id": record.last_run_id if last else None,
         "last_run_status": record.last_run_status,
         "last_run_started_at": record.last_run_started_at,
         "last_run_finished_at": record.last_run_finished_at,

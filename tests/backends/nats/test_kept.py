@@ -250,7 +250,7 @@ async def test_doctor_builds_lists_anew_that_know_of_more_runs_than_there_are(
     ids = await filled(opened, url)
     with changed(the_file(folder)) as database:
         database.execute("DELETE FROM runs WHERE number > 3")
-        database.execute("INSERT INTO counts VALUES ('FAILED', 1000)")
+        database.execute("INSERT INTO counts VALUES ('crawl', 'default', '', 'FAILED', 1000)")
     store = await opened(url)
     assert (await store.counts())["FAILED"] == 1000
     checks = {check.name: check for check in await store.examine()}

@@ -366,6 +366,11 @@ class Projection:
         self.file.needed = True
         return self._count()
 
+    def counts_of(self, wanted: Mapping[str, Any]) -> dict[str, int]:
+        """Count the runs of a flow, tag or tenant by status, those that changed after a time and by another."""
+        ranged = wanted["after"] or wanted["by"] != ALWAYS
+        return dict(self.file.listable().all("counts_of_since" if ranged else "counts_of", wanted))
+
     def counted(self, updated_after: float, updated_by: float = ALWAYS) -> bool:
         """Tells whether a count is known without the file."""
         return self._tally is not None and not updated_after and updated_by == ALWAYS

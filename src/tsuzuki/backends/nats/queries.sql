@@ -62,26 +62,41 @@ CREATE TABLE IF NOT EXISTS labels (
     id         TEXT,
     PRIMARY KEY (label, updated_at DESC, id DESC)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS counts (status TEXT PRIMARY KEY, runs INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counts (
+    flow   TEXT,
+    tag    TEXT,
+    tenant TEXT,
+    status TEXT,
+    runs   INTEGER NOT NULL,
+    PRIMARY KEY (flow, tag, tenant, status)
+) WITHOUT ROWID;
 CREATE TRIGGER IF NOT EXISTS run_added AFTER INSERT ON runs BEGIN
-    INSERT INTO counts VALUES (new.status, 1) ON CONFLICT (status) DO UPDATE SET runs = runs + 1;
+    {count_new};
     INSERT OR IGNORE INTO labels SELECT value, new.updated_at, new.id FROM json_each(new.tags);
 END;
 CREATE TRIGGER IF NOT EXISTS run_moved AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
-    UPDATE counts SET runs = runs - 1 WHERE status = old.status;
-    INSERT INTO counts VALUES (new.status, 1) ON CONFLICT (status) DO UPDATE SET runs = runs + 1;
+    {uncount_old};
+    {count_new};
 END;
 CREATE TRIGGER IF NOT EXISTS run_updated AFTER UPDATE OF updated_at ON runs WHEN new.tags <> '[]' BEGIN
     {unlabel};
     INSERT OR IGNORE INTO labels SELECT value, new.updated_at, new.id FROM json_each(new.tags);
 END;
 CREATE TRIGGER IF NOT EXISTS run_removed AFTER DELETE ON runs BEGIN
-    UPDATE counts SET runs = runs - 1 WHERE status = old.status;
+    {uncount_old};
     {unlabel};
     DELETE FROM params WHERE id = old.id;
 END;
 PRAGMA user_version = {layout};
 COMMIT;
+
+-- count_new: Counts a run under its status.
+INSERT INTO counts VALUES (new.flow, new.tag, new.tenant, new.status, 1)
+ON CONFLICT (flow, tag, tenant, status) DO UPDATE SET runs = runs + 1
+
+-- uncount_old: Counts a run no more under the status that it had.
+UPDATE counts SET runs = runs - 1
+WHERE flow = old.flow AND tag = old.tag AND tenant = old.tenant AND status = old.status
 
 -- unlabel: Forgets the labels of a run that changes, or is no more.
 DELETE FROM labels
@@ -276,7 +291,19 @@ SELECT {listed} FROM {joined} WHERE runs.failures {rest};
 SELECT {listed} FROM {joined} WHERE runs.id >= :prefix AND runs.id < :prefix || char(0x10ffff) {rest_of_few};
 
 -- counts: Counts the runs by status.
-SELECT status, runs FROM counts WHERE runs > 0;
+SELECT status, sum(runs) FROM counts GROUP BY status HAVING sum(runs) > 0;
+
+-- counts_of: Counts the runs of a flow, tag or tenant by status.
+SELECT status, sum(runs) FROM counts
+WHERE (:flow IS NULL OR flow = :flow) AND (:tag IS NULL OR tag = :tag) AND (:tenant IS NULL OR tenant = :tenant)
+GROUP BY status HAVING sum(runs) > 0;
+
+-- counts_of_since: Counts those that changed after a time, by another.
+SELECT status, count(*) FROM runs
+WHERE status IN ('PENDING', 'RUNNING', 'CANCELLING', 'COMPLETED', 'FAILED', 'CANCELLED')
+    AND updated_at > :after AND updated_at <= :by
+    AND (:flow IS NULL OR flow = :flow) AND (:tag IS NULL OR tag = :tag) AND (:tenant IS NULL OR tenant = :tenant)
+GROUP BY status;
 
 -- counts_since: Counts the runs of a status that changed after a time, by another.
 SELECT count(*) FROM runs INDEXED BY runs_by_status WHERE status = ? AND updated_at > ? AND updated_at <= ?;

@@ -250,9 +250,20 @@ class NatsBackend:
     async def _whole(self, tip: Tip) -> Run | None:
         return (await self._parts.chain.whole(tip)).run
 
-    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
+    async def counts(
+        self,
+        *,
+        flow: str | None = None,
+        tag: str | None = None,
+        tenant: str | None = None,
+        updated_after: float = 0.0,
+        updated_by: float = ALWAYS,
+    ) -> dict[str, int]:
         with self._faults():
             projection = self._parts.projection
+            if not flow is tag is tenant is None:
+                wanted = {"flow": flow, "tag": tag, "tenant": tenant, "after": updated_after, "by": updated_by}
+                return await self._parts.follower.current(partial(projection.counts_of, wanted))
             counts = partial(projection.counts, updated_after, updated_by)
             return await self._parts.follower.current(counts, lists=not projection.counted(updated_after, updated_by))
 

@@ -371,6 +371,17 @@ SELECT 'CANCELLED', count(*) FROM runs INDEXED BY runs_listed WHERE holder IS NU
 UNION ALL
 SELECT status, count(*) FROM runs INDEXED BY runs_held WHERE holder IS NOT NULL AND updated_at > ?1 AND updated_at <= ?2 GROUP BY status;
 
+-- counts_on_shelves: Counts the runs of a flow, tag or tenant by status, along the index of their shelves.
+WITH places AS (
+    SELECT number FROM shelves WHERE (?3 IS NULL OR flow = ?3) AND (?4 IS NULL OR tag = ?4) AND (?5 IS NULL OR tenant = ?5)
+)
+SELECT status, count(*) FROM places CROSS JOIN runs INDEXED BY runs_on_shelves ON runs.shelf = places.number
+WHERE holder IS NULL AND status IN ('PENDING', 'COMPLETED', 'FAILED', 'CANCELLED') AND updated_at > ?1 AND updated_at <= ?2
+GROUP BY status
+UNION ALL
+SELECT status, count(*) FROM runs INDEXED BY runs_held
+WHERE holder IS NOT NULL AND updated_at > ?1 AND updated_at <= ?2 AND shelf IN (SELECT number FROM places) GROUP BY status;
+
 -- waiting_since: Finds since when the run that waits longest could have been claimed; delayed runs are looked at apart.
 SELECT (
     SELECT updated_at FROM runs INDEXED BY runs_listed

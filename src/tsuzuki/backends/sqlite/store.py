@@ -188,9 +188,21 @@ class SqliteBackend:
         with self._reading_faults(), lists.one_look(self._reading):
             return lists.search(self._reading.execute, query)
 
-    async def counts(self, *, updated_after: float = 0.0, updated_by: float = ALWAYS) -> dict[str, int]:
+    async def counts(
+        self,
+        *,
+        flow: str | None = None,
+        tag: str | None = None,
+        tenant: str | None = None,
+        updated_after: float = 0.0,
+        updated_by: float = ALWAYS,
+    ) -> dict[str, int]:
+        if flow is tag is tenant is None:
+            rows = self._rows("counts", updated_after, updated_by)
+        else:
+            rows = self._rows("counts_on_shelves", updated_after, updated_by, flow, tag, tenant)
         counts: dict[str, int] = {}
-        for status, count in self._rows("counts", updated_after, updated_by):
+        for status, count in rows:
             counts[status] = counts.get(status, 0) + count
         return {status: count for status, count in counts.items() if count}
 

@@ -168,6 +168,25 @@ class IndexContract:
         assert await backend.counts(updated_after=before) == {last.status.value: 1}
         assert sum((await backend.counts(updated_by=before)).values()) == 3
 
+    async def test_the_runs_of_a_flow_tag_and_tenant_are_counted(self, backend: Backend) -> None:
+        ours: dict[str, Any] = {"flow": "crawl", "tag": "gpu", "tenant": "ours"}
+        await b.ended(backend, Status.FAILED, **ours)
+        await b.claimed(backend, **ours)
+        other = await b.submitted(backend, **ours | {"flow": "other"})
+        await b.submitted(backend, **ours | {"tenant": "theirs"})
+        await b.ended(backend, Status.COMPLETED)
+        assert await backend.counts(tenant="ours") == {"FAILED": 1, "RUNNING": 1, "PENDING": 1}
+        assert await backend.counts(tenant="ours", flow="crawl") == {"FAILED": 1, "RUNNING": 1}
+        assert await backend.counts(tag="gpu") == {"FAILED": 1, "RUNNING": 1, "PENDING": 2}
+        assert await backend.counts(tenant="nobody") == {}
+        assert await backend.counts(tenant="ours", updated_after=other.updated_at) == {}
+        assert await backend.counts(tenant="ours", updated_by=other.updated_at) == await backend.counts(tenant="ours")
+        claim = await b.claim_of(backend, other.id)
+        await backend.append(claim, [b.ending(Status.FAILED)])
+        assert await backend.counts(tenant="ours") == {"FAILED": 2, "RUNNING": 1}
+        await backend.purge([other.id])
+        assert await backend.counts(tenant="ours") == {"FAILED": 1, "RUNNING": 1}
+
     async def test_it_is_known_since_when_the_longest_waiting_run_waits(self, backend: Backend) -> None:
         assert await backend.waiting_since() is None
         first, second = await b.submitted(backend), await b.submitted(backend)

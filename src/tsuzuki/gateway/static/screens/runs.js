@@ -64,7 +64,7 @@ export function RunsScreen() {
 /** @param {Record<string, number>} counts */
 const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** @typedef {{runs: Record<string, number>, at_least: boolean}|null} Counted */
+/** @typedef {{runs: Record<string, number>, at_least: boolean, more?: string[]}|null} Counted */
 /** @typedef {{n: number, more: boolean}|null} Count how many, and whether there may be more; null: not known yet */
 
 /** Return how many runs there are of a state (empty: of any) where the filters hold, and what counts again. @param {import("../core/runlist.js").Filters} filters @param {Record<string, string>} query @returns {[(state: string) => Count, () => void]} */
@@ -79,14 +79,15 @@ function useCounts(filters, query) {
   const count = (/** @type {string} */ state) => {
     const counted = /** @type {Counted} */ (state === WITH_FAILURES ? partly.value : filtered ? asked.value : glance.value.value);
     if (!counted) return null;
-    const n = state ? counted.runs[state === WITH_FAILURES ? "COMPLETED" : state] : sumOf(counted.runs);
-    return { n, more: counted.at_least };
+    if (!state) return { n: sumOf(counted.runs), more: counted.at_least };
+    const status = state === WITH_FAILURES ? "COMPLETED" : state;
+    return { n: counted.runs[status], more: Boolean(counted.more?.includes(status)) };
   };
   return [count, () => (asked.again(), partly.again())];
 }
 
-/** How many there are, as far as that is known: of none among those that were counted there may still be some. @param {Count} count */
-const figure = (count) => (!count || (count.more && !count.n) ? "·" : `${number(count.n)}${count.more ? "+" : ""}`);
+/** @param {Count} count */
+const figure = (count) => (count ? `${number(count.n)}${count.more ? "+" : ""}` : "·");
 
 /** @param {{count: (state: string) => Count, query: Record<string, string>}} props */
 function StateNav({ count, query }) {

@@ -157,6 +157,7 @@ class FlowDecorator:
     """Makes flows with options."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
+        checks.known("@flow", options, ("name", "key", "tag"))
         self._options = options
 
     @overload

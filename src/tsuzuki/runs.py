@@ -328,10 +328,12 @@ class Runs:
         """Removes the runs that ended before a time, with all they left."""
         limit = stamp(moment(older_than, "older_than"))
         count = 0
-        while rows := await self.backend.search(
-            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500, params=False)
-        ):
-            count += await self.backend.purge([row.id for row in rows])
+        query = Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500, params=False)
+        while rows := await self.backend.search(query):
+            removed = await self.backend.purge([row.id for row in rows])
+            count += removed
+            if not removed:  # what is listed cannot be removed, perhaps since it was resumed: older runs may be
+                query = replace(query, before=(rows[-1].updated_at, rows[-1].id))
         return count
 
     async def rebuild(self) -> int:

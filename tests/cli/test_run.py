@@ -6,6 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -226,8 +228,22 @@ def test_ctrl_c_lets_what_is_under_way_finish_and_begins_nothing_more(terminal: 
     assert sorted(map(int, terminal.calls())) == list(range(20)), "none was done twice"
 
 
+@contextmanager
+def lost_terminals(handler: signal.Handlers) -> Iterator[None]:
+    """Starts children that hear of a lost terminal, or do not: a child begins as its parent is.
+
+    The tests themselves may have been started by `nohup`.
+    """
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_terminal_that_is_closed_stops_a_run_as_ctrl_c_does_though_it_is_told_twice(terminal: Terminal) -> None:
-    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    with lost_terminals(signal.SIG_DFL):
+        first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
     terminal.until_held(recorded=10, calls=14)
     first.send_signal(signal.SIGHUP)
     assert first.stderr is not None
@@ -242,11 +258,8 @@ def test_a_terminal_that_is_closed_stops_a_run_as_ctrl_c_does_though_it_is_told_
 
 def test_who_is_told_not_to_hear_of_its_terminal_goes_on(terminal: Terminal) -> None:
     """As `nohup` does."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child begins as its parent is
-    try:
+    with lost_terminals(signal.SIG_IGN):
         first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
-    finally:
-        signal.signal(signal.SIGHUP, before)
     terminal.until_held(recorded=10, calls=14)
     first.send_signal(signal.SIGHUP)
     terminal.open_gate()

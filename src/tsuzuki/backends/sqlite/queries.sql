@@ -25,6 +25,9 @@ INSERT INTO meta (name, value) VALUES ('room', zeroblob(4100000));
 -- give_room: Gives the space in the file back, to be used by runs.
 DELETE FROM meta WHERE name = 'room';
 
+-- write_over: Changes next to nothing, to be written to the log over what a failed commit left there.
+UPDATE meta SET value = value + 1e-6 WHERE name = 'clock';
+
 -- latest: Finds the last `updated_at` that was given out; `clock` remembers those of purged runs.
 SELECT max(
     (SELECT value FROM meta WHERE name = 'clock'),

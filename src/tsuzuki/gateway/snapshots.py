@@ -16,7 +16,7 @@ from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.fitting import fitted
 from tsuzuki.gateway.standing import Standings
-from tsuzuki.lifecycle import Run, Status, is_waiting
+from tsuzuki.lifecycle import Run, Status, is_waiting, last_heartbeat
 from tsuzuki.overview import Overview
 from tsuzuki.spending import usage
 from tsuzuki.taskfold import TaskFold
@@ -177,7 +177,7 @@ def summary(row: Run) -> dict[str, Any]:
         "api_key_id": row.api_key or None,
         "status": row.status.value,
         "updated_at": row.updated_at,
-        "heartbeat_at": row.updated_at if row.heartbeat_at is None else row.heartbeat_at,
+        "heartbeat_at": last_heartbeat(row),
         "error": error_text(row),
         "worker_id": row.holder or row.worker or None,
         "created_at": row.created_at,

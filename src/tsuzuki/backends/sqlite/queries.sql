@@ -120,7 +120,7 @@ WHERE number IN (SELECT value FROM json_each(:numbers));
 -- complete_runs: The fold of `RunCompleted` in rows that are still as their holder claimed them; their results, by number.
 UPDATE runs NOT INDEXED SET
     status = 'COMPLETED', holder = NULL, position = :position, finished_at = :finished_at, progress = '[]', error = NULL,
-    heartbeat_at = max(heartbeat_at, :heartbeat_at), result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
+    result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
 FROM json_each(:results) AS ended
 WHERE number = CAST(ended.key AS INTEGER) AND holder = :holder AND attempt = :attempt AND position = :position - 1;
 

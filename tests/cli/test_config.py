@@ -92,7 +92,9 @@ def test_what_a_file_of_the_folder_decides_is_shown_once_without_values(terminal
     terminal.environment = {"TSUZUKI_DEFAULT_TAG": "cpu"}
     shown = "settings from .env: TSUZUKI_API_KEY\n"
     assert terminal.tsuzuki("list").stderr.count(shown) == 1
-    assert shown not in terminal.tsuzuki("--end-with-parent", "list").stderr, "its parent has shown it"
+    child = terminal.start("--end-with-parent", "list", stdin="")  # whose parent lives, as its input stays open
+    child.wait()
+    assert shown not in terminal.end(child).stderr, "its parent has shown it"
 
 
 def test_a_file_that_was_named_is_trusted(terminal: Terminal) -> None:

@@ -21,7 +21,6 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from time import sleep
-from time import time as wall_time
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote
@@ -29,7 +28,7 @@ from urllib.parse import quote
 import msgspec
 
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
-from tsuzuki.clock import Clock, until_tick
+from tsuzuki.clock import Clock, SystemClock, until_tick
 from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.forks import keep_from_children
 from tsuzuki.lifecycle import Run
@@ -146,7 +145,7 @@ def _locked(path: Path, locks: ModuleType) -> Any:
 
 def _sweep(folder: Path, locks: ModuleType) -> None:
     """Remove the files of workers that were killed long ago."""
-    now = wall_time()
+    now = SystemClock().now()
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
             if not entry.name.endswith(".alive") or now - entry.stat(follow_symlinks=False).st_mtime < STALE_S:

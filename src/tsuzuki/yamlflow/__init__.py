@@ -1,19 +1,38 @@
 """Flows written as YAML: parsed, checked, drawn, and run by one built-in flow that walks the graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from tsuzuki.errors import BadCallable
 from tsuzuki.yamlflow.callables import Callables
 from tsuzuki.yamlflow.flaws import Flaw
 from tsuzuki.yamlflow.parsing import MOST_BYTES, check, parse
 from tsuzuki.yamlflow.picture import draw, mermaid
-from tsuzuki.yamlflow.references import shown_input
+from tsuzuki.yamlflow.references import FromEnv, references_in, shown_input
 from tsuzuki.yamlflow.walk import WorkflowFlow, workflow_flow
 from tsuzuki.yamlflow.workflow import Workflow, YamlTask
 
 
-def compiler(callables: Callables) -> Callable[[str, str], WorkflowFlow]:
-    """Gives what a worker needs to run YAML flows: a function of a text and a name."""
-    return lambda text, name: workflow_flow(parse(text), callables.resolve, name=name)
+def compiler(callables: Callables, expose_env: Collection[str] = ()) -> Callable[[str, str], WorkflowFlow]:
+    """Gives what a worker needs to run YAML flows: a function of a text and a name.
+
+    The text comes from the caller, the environment belongs to the worker: `expose_env` names what a workflow may read.
+    """
+
+    def compiled(text: str, name: str) -> WorkflowFlow:
+        workflow = parse(text)
+        if hidden := sorted(_variables(workflow) - set(expose_env)):
+            raise BadCallable(
+                f"this worker does not expose $env.{hidden[0]} to YAML flows; "
+                f"start it with {' '.join(f'--expose-env {each}' for each in hidden)}"
+            )
+        return workflow_flow(workflow, callables.resolve, name=name)
+
+    return compiled
+
+
+def _variables(workflow: Workflow) -> set[str]:
+    values = [value for each in workflow.tasks.values() for value in each.inputs.values()]
+    return {found.name for value in values for found in references_in(value) if isinstance(found, FromEnv)}
 
 
 __all__ = [

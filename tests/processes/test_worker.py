@@ -1,9 +1,10 @@
 """`tsuzuki worker` as a process: finds its flows, executes, logs, and leaves as it is told to."""
 
 import signal
+from functools import partial
 
 from tests.rooms import Room
-from tsuzuki import Status
+from tsuzuki import Runs, Status
 from tsuzuki.backends import WorkerState
 
 FORKING = """
@@ -144,8 +145,8 @@ tasks:
   shout: {callable: "mypkg:shout", inputs: {text: $env.GREETING}}
 runtime: {expose_env: [GREETING]}
 """
-    set_here = {"PYTHONPATH": str(room.folder), "GREETING": "hello from the worker"}
-    refused = room.worker("--allow-callables", "mypkg", **set_here)
+    start = partial(room.worker, PYTHONPATH=str(room.folder), GREETING="hello from the worker")
+    refused = start("--allow-callables", "mypkg")
     row = room.end_of(room.asked(lambda runs: runs.submit("mine", workflow=text)))
     assert row.status is Status.FAILED
     assert row.error is not None
@@ -154,7 +155,7 @@ runtime: {expose_env: [GREETING]}
     assert "hello from" not in str(row)
     refused.send(signal.SIGTERM)
     assert refused.ended() == 0
-    room.worker("--allow-callables", "mypkg", "--expose-env", "GREETING,OTHER", **set_here)
+    start("--allow-callables", "mypkg", "--expose-env", "GREETING,OTHER")
     run = room.asked(lambda runs: runs.submit("mine", workflow=text))
     assert room.end_of(run).status is Status.COMPLETED
 
@@ -167,7 +168,8 @@ runtime: {expose_env: [DATABASE_URL]}
 """
     room.worker("--expose-env", "DATABASE_URL", DATABASE_URL="env-secret-value-4711")
     for name in ("plan", "tsuzuki.apps.notes.flows:plan"):
-        row = room.end_of(room.asked(lambda runs, name=name: runs.submit("x", workflow=text.replace("plan", name))))
+        workflow = text.replace("plan", name)
+        row = room.end_of(room.asked(partial(Runs.submit, flow="x", workflow=workflow)))
         assert row.status is Status.FAILED
         assert row.error is not None
         assert "registered task" in row.error.message

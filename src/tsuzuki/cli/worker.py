@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -92,7 +92,7 @@ def worker(
     return int(run_to_the_end(_work(store, goods, partial(wheels.supply, load), options)))
 
 
-def compiler(loaded: Loaded, allowed: list[str], exposed: list[str]) -> Compile:
+def compiler(loaded: Loaded, allowed: list[str], exposed: Sequence[str] = ()) -> Compile:
     """Gives what compiles YAML flows here: they may call the tasks that were loaded, and what is allowed."""
     from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
     from tsuzuki.yamlflow.callables import registered_in  # noqa: PLC0415 - the same

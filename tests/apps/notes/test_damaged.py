@@ -76,7 +76,7 @@ def test_an_export_is_on_the_disk_before_there_is_a_session(
 
     def synced(descriptor: int) -> None:
         sync(descriptor)
-        happened.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        happened.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
 
     def replaced(source: Path, target: Path, **more: Any) -> None:
         replace(source, target, **more)

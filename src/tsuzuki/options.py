@@ -100,11 +100,13 @@ class Parameters:
 
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Refuse arguments that do not fit; the first lines are for all calls that do, and cost little."""
-        enough = len(args) <= self._most and len(args) + len(kwargs) >= self._least
-        if enough and (not kwargs or self._any_name or kwargs.keys() <= self._names):
+        places = len(args)
+        if not kwargs and self._least <= places <= self._most:
+            return
+        if places <= self._most and places + len(kwargs) >= self._least and self._takes(kwargs):
             return
         for name in kwargs:
-            if name not in self._names and not self._any_name:
+            if not self._takes((name,)):
                 advice = _meant(name, self._names, {}, f"{self._task}{self._signature}")
                 raise BadUsage(f"{self._task} has no parameter {name!r}. {advice}")
         self._bind(args, kwargs)
@@ -120,7 +122,7 @@ class Parameters:
                 told = f"{name!r} is both an option of {how} and a parameter of {self._task}"
                 raise BadUsage(f"{call}: {told}. Rename the parameter, or make its value a part of each item.")
         for name in shared:
-            if name not in self._names and not self._any_name:
+            if not self._takes((name,)):
                 known = [*names_of_options, *self._names]
                 advice = _meant(name, known, HABITS["map"], f"{self._task}{self._signature}")
                 raise BadUsage(
@@ -132,6 +134,9 @@ class Parameters:
             told = f"the parameter {free[0]!r} of {self._task} is missing"
             raise BadUsage(f"{call}: {told}. Pass it to {how} by name, for all items.")
         self._bind((None,), shared)
+
+    def _takes(self, names: Iterable[str]) -> bool:
+        return self._any_name or self._names.issuperset(names)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         try:

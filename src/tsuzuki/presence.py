@@ -107,18 +107,20 @@ class Presence:
                 self._sign()
 
     def let_go(self) -> None:
-        """Closes the lock in a child, which may live longer than we do."""
+        """Closes the lock; a child does so, since it may live longer than we do."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def close(self) -> None:
-        """Leaves; the file goes first, so that nobody can mistake a new one for it."""
-        if self._file is not None:
+    def close(self, *, told: bool = True) -> None:
+        """Leaves; the file goes first, so that nobody can mistake a new one for it.
+
+        Where the store was not told of it, the file stays: its lock is free, which tells others at once.
+        """
+        if told and self._file is not None:
             with contextlib.suppress(OSError):
                 Path(self.path).unlink()
-            self._file.close()
-            self._file = None
+        self.let_go()
 
 
 def _is_ours(folder: Path) -> bool:

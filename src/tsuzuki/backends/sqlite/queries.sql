@@ -379,7 +379,7 @@ WITH places AS (
     SELECT number FROM shelves WHERE (?3 IS NULL OR flow = ?3) AND (?4 IS NULL OR tag = ?4) AND (?5 IS NULL OR tenant = ?5)
 )
 SELECT status, count(*) FROM places CROSS JOIN runs INDEXED BY runs_on_shelves ON runs.shelf = places.number
-WHERE holder IS NULL AND status IN ('PENDING', 'COMPLETED', 'FAILED', 'CANCELLED') AND updated_at > ?1 AND updated_at <= ?2
+WHERE holder IS NULL AND status IN (SELECT value FROM json_each(?6)) AND updated_at > ?1 AND updated_at <= ?2
 GROUP BY status
 UNION ALL
 SELECT status, count(*) FROM runs INDEXED BY runs_held

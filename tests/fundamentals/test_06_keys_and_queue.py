@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,13 +42,14 @@ async def test_a_key_is_free_again_when_its_run_has_ended(runs: Runs, run: RunFl
     assert (await runs.submit(failing)).status is Status.PENDING
 
 
-async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs) -> None:
+async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs, tmp_path: Path) -> None:
     @flow(key="only")
     async def dying() -> int:
         return 1
 
     row = await runs.submit(dying)
-    await runs.backend.beat(WorkerRecord(id="w", host=this_host(), presence="no such file"))
+    (lock := tmp_path / "w.alive").touch()  # that nobody locks: the worker was killed
+    await runs.backend.beat(WorkerRecord(id="w", host=this_host(), presence=str(lock)))
     await runs.backend.claim("w", run_id=row.id)
     with pytest.raises(KeyHeld, match=rf"tsuzuki resume {row.number}\) or .*tsuzuki cancel {row.number}"):
         await runs.submit(dying)

@@ -39,7 +39,7 @@ def test_every_extra_is_known() -> None:
 def test_every_command_that_needs_nats_says_so(tmp_path: Path) -> None:
     (tmp_path / "flows.py").write_text("from tsuzuki import flow\n\n@flow\ndef one() -> int:\n    return 1\n")
     commands = [
-        *(f"nats {verb}" for verb in ("up", "status", "doctor", "leave", "service")),
+        *(f"nats {verb}" for verb in ("up", "status", "doctor", "leave")),
         *(f"nats {verb} b --backend {NATS}" for verb in ("backup", "restore")),
         *(f"{verb} --backend {NATS}" for verb in ("list", "run flows.py", "backup b", "restore b", "doctor")),
         *(f"{verb} --backend {NATS}" for verb in ("keys list", "worker --flows flows.py", "serve")),

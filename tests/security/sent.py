@@ -13,8 +13,8 @@ BULK = {"run_id": "{bulk}"}
 PROJECT = "/api/projects/{project_id}"
 SENT: dict[str, dict[str, Any]] = {
     "POST /runs/yaml": {"data": {"flow_name": "report"}, "files": {"workflow": ("w.yaml", YAML)}},
-    "POST /runs/batch": {"json": {"runs": [{"flow_name": "nothing", "continues": "{run_id}"}]}},
-    "POST /runs": {"json": {"flow_name": "nothing", "key": "{key}", "continues": "{run_id}"}},
+    "POST /runs/batch": {"json": {"runs": [{"flow_name": "fails", "continues": "{run_id}"}]}},
+    "POST /runs": {"json": {"flow_name": "fails", "key": "{key}", "continues": "{run_id}"}},
     "POST /api/commits/connections": {"json": {"base_url": "{gitlab}", "token": "{token}"}},
     "DELETE /api/commits/projects/{project_id}/branches": {"params": {"name": "main"}},
     "POST /api/commits/collect": {"json": {"project_id": "{project_id}", "branches": ["main"]}},

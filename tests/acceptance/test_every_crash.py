@@ -74,7 +74,7 @@ async def bind(name: str) -> str:
     return await sign("".join(pages))  # type: ignore[misc, no-any-return] # a sync task, awaited in an async flow
 
 
-@task(retry=Retry(attempts=2, backoff=0.001))
+@task(retry=Retry(attempts=3, backoff=0.001))
 async def second_time(name: str) -> str:
     TRIED[name] += 1
     if TRIED[name] % 2:

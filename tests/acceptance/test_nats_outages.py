@@ -135,6 +135,7 @@ async def test_acknowledgements_that_are_lost_again_and_again_write_and_call_not
         run = await runs.submit(catalog.walk, {"items": ITEMS})
         with working(way.url, tmp_path) as worker:
             await ready(worker)
+            await _grown(runs, run, 2)  # it works on the run, and every write from now on is of the holder
             for _ in range(6):
                 before = (await runs.get(run.id)).position
                 way.deaf = True

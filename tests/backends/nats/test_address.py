@@ -11,7 +11,7 @@ from tsuzuki.errors import BadUsage
 
 def listed(url: str) -> list[str]:
     """Gives what people see of `tsuzuki list` on a store that cannot be opened."""
-    command = [sys.executable, "-m", "tsuzuki.cli", "list", "--backend", url]
+    command = [sys.executable, "-m", "tsuzuki.cli", "-q", "list", "--backend", url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     return (done.stdout + done.stderr).splitlines()

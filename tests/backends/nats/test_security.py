@@ -213,7 +213,7 @@ async def test_a_server_asks_for_our_certificate(servers: Servers, opened: Open,
 
 def test_a_command_over_tls_says_nothing_but_its_answer(servers: Servers, certificates: Certificates) -> None:
     url = f"{servers(certificates.settings()).url.replace('nats:', 'tls:')}?tls_ca={certificates.ca}"
-    command = [sys.executable, "-m", "tsuzuki.cli", "list", "--json", "--backend", url]
+    command = [sys.executable, "-m", "tsuzuki.cli", "-q", "list", "--json", "--backend", url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 

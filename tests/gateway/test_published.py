@@ -7,7 +7,7 @@ import pytest
 from tests.gateway.conftest import House
 from tests.gateway.test_wheel_commands import said
 from tests.gateway.test_workflows import ADDRESSED, WORKFLOWS, send
-from tsuzuki import flow
+from tsuzuki import Worker, flow
 from tsuzuki.flowset import FlowSet
 
 
@@ -135,6 +135,10 @@ async def test_the_command_warns_where_no_worker_is_alive_and_trusts_one_that_re
     assert "warning: no worker is alive; the run waits for one that knows the flow 'crawl'" in await said(
         small, "submit", "crawl"
     )
+    async with Worker(small.runs.backend, [crawl]):
+        pass
+    assert "no worker knows the flow 'craw'; did you mean 'crawl'?" in await said(small, "submit", "craw", code=1)
+    assert "warning: no worker is alive" in await said(small, "submit", "crawl")
     await small.work([crawl])
     told = await said(small, "submit", "craw", code=1)
     assert "no living worker knows the flow 'craw'; did you mean 'crawl'?" in told

@@ -37,7 +37,9 @@ def test_it_executes_the_flows_of_a_file_and_logs_json_lines(any_room: Room) -> 
     assert any_room.end_of(run).status is Status.COMPLETED
     any_room.until(lambda: len(worker.log) > 1, "the end is logged")
     first, last = worker.log[0], worker.log[-1]
-    told = "worker w1 takes runs tagged default, gpu; flows: waits, stubborn, quick, repeats, partly, paces, fails, dies"
+    told = (
+        "worker w1 takes runs tagged default, gpu; flows: waits, stubborn, quick, repeats, partly, paces, fails, dies"
+    )
     assert first["message"].startswith(told)  # those of installed applications come behind
     assert (last["run_id"], last["flow_name"], last["tag"], last["worker_id"]) == (run.id, "quick", "default", "w1")
     assert {"ts", "service", "level", "logger", "message", "pathname", "lineno", "func"} <= last.keys()
@@ -196,3 +198,8 @@ def test_a_worker_whose_parent_is_gone_ends_in_order(room: Room) -> None:
     worker.leave_alone()
     assert worker.ended() == 0
     assert states(room) == [WorkerState.STOPPED_GRACEFUL]
+
+
+def test_it_names_its_store_where_a_gateway_is_set_that_is_not_for_it(any_room: Room) -> None:
+    worker = any_room.worker(TSUZUKI_SERVER="http://127.0.0.1:9")
+    assert worker.said.startswith("using store ")

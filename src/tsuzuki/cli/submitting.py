@@ -18,6 +18,8 @@ from tsuzuki.errors import BadUsage, FlowNotFound
 if TYPE_CHECKING:
     from tsuzuki.client import Client
 
+_ALIVE: Final = ("IDLE", "RUNNING")
+
 
 def params_of(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     """Puts params together, the later winning: files, JSON objects, and single ones as NAME=VALUE."""
@@ -73,7 +75,7 @@ def _arguments(ctx: click.Context) -> list[str]:
 @click.option("--not-before", metavar="TIME", help="Wait until then, for example 2026-01-31T08:00:00+00:00.")
 @click.option("--continues", metavar="RUN", help="Skip the items that this run has done.")
 @click.option("--idempotency-key", metavar="KEY", help="Give the first run with this key instead of a second one.")
-@click.option("--allow-unknown", is_flag=True, help="Submit it even if no living worker knows the flow.")
+@click.option("--allow-unknown", is_flag=True, help="Submit it even if no worker knows the flow.")
 @click.option("--watch", "-w", is_flag=True, help="Watch it until it has ended, and print its result.")
 @output_option(*FORMS)
 @over_http
@@ -89,8 +91,8 @@ def submit(
 ) -> int:
     """Start a run of FLOW on a gateway.
 
-    Params come from files, JSON objects and single values; the later one wins. A flow that no living worker knows is
-    refused, unless no worker is alive at all, or one of them can find further flows.
+    Params come from files, JSON objects and single values; the later one wins. A flow that no worker knows is refused,
+    unless one of them can find further flows, or no worker was ever here.
 
     \b
       tsuzuki submit sample --param sentences=40 --watch
@@ -104,20 +106,22 @@ def submit(
 
 
 def _check_known(client: "Client", name: str) -> None:
-    """Refuse a flow that no living worker knows; where workers may still learn it, or none is alive, only warn."""
-    workers = [worker for worker in client.list_workers(include_hidden=True) if worker["tags"]]
-    known = sorted({flow for worker in workers for flow in worker["flows"]})
-    if name in known or any(worker.get("resolves") for worker in workers):
-        return
-    if not workers:
+    """Refuse a flow that no worker knows; only warn where one may still learn it, or none was ever here."""
+    workers = [worker for worker in client.list_workers(scope="all", include_hidden=True) if worker["tags"]]
+    living = [worker for worker in workers if worker["state"] in _ALIVE]
+    known = sorted({flow for worker in living or workers for flow in worker["flows"]})
+    if not living and (name in known or not known):
         click.echo(f"warning: no worker is alive; the run waits for one that knows the flow {name!r}", err=True)
+    if name in known or not known or any(worker.get("resolves") for worker in living):
         return
     close = get_close_matches(name, known, n=1)
-    advice = f"did you mean {close[0]!r}?" if close else f"they know {', '.join(known) or 'none'}"
-    if any(worker["wheel_sync"]["enabled"] for worker in workers):
+    advice = f"did you mean {close[0]!r}?" if close else f"they know {', '.join(known)}."
+    if any(worker["wheel_sync"]["enabled"] for worker in living):
         click.echo(f"warning: no living worker knows the flow {name!r} yet ({advice})", err=True)
         return
-    raise FlowNotFound(f"no living worker knows the flow {name!r}; {advice} --allow-unknown submits it all the same")
+    raise FlowNotFound(
+        f"no {'living ' if living else ''}worker knows the flow {name!r}; {advice} --allow-unknown submits it all the same"
+    )
 
 
 @click.command("submit-yaml", short_help="Start a run of a YAML flow on a gateway.")

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import click
 
-from tsuzuki import logs
+from tsuzuki import logs, settings
 from tsuzuki.backends import Backend
 from tsuzuki.cli.loading import Loaded, load_flows, load_resolver
 from tsuzuki.cli.params import words_of
-from tsuzuki.cli.store import Store, served_store_options, strict_option
+from tsuzuki.cli.store import Store, announce, served_store_options, strict_option
 from tsuzuki.cli.wheel_sync import Wheels, wheel_options
 from tsuzuki.errors import BadUsage, RunInterrupted
 from tsuzuki.flowset import FlowSet
@@ -74,6 +74,9 @@ def worker(
       tsuzuki worker --flow-resolver myteam.flows:find --backend nats://nats:4222
       tsuzuki worker --wheel-sync --tags gpu
     """  # noqa: D301 - click reads \b as: keep these lines
+    alone = not click.get_current_context().find_root().params.get("end_with_parent")
+    if alone and (settings.server_is_set() or not store.is_default):  # a gateway is not for workers
+        announce(f"store {store.shown}")
     wheels.begin()
     resolver = load_resolver(flow_resolver) if flow_resolver else None
 

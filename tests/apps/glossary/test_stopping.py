@@ -161,7 +161,7 @@ async def test_a_model_that_answers_nothing_costs_nothing_that_was_there(study: 
         left = len(model.double.refusals)
         row = await study.run(project, scope)
         assert row.status == "failed", scope
-        assert "the language model gave no answer: " in (row.error_message or "")
+        assert "the language model gave no answer that can be used: " in (row.error_message or "")
         assert left - len(model.double.refusals) <= PATIENCE + 1 < len(TERMS), "it does not go through all of them"
     assert before == (project.terms.list(), project.provisional.list(), project.issues.list(), project.refined.list())
     model.double.refusals.clear()

@@ -3,14 +3,17 @@
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, Field, field_validator
+
+from tsuzuki.apps.glossary.records import Category, IssueType
 
 
 class TermClass(BaseModel):
     """A term and its kind."""
 
     term: str
-    category: str = ""
+    category: str = Field(default="", json_schema_extra={"enum": list(Category)})
+    """Any text is read: one unknown word must not cost the other terms of the answer."""
 
 
 class GlossaryTermClasses(BaseModel):
@@ -56,7 +59,7 @@ class ReviewedIssue(BaseModel):
     """Something that is wrong with an entry."""
 
     term_name: str = ""
-    issue_type: str = ""
+    issue_type: str = Field(default="", json_schema_extra={"enum": list(IssueType)})
     description: str = ""
     should_exclude: bool = False
     exclusion_reason: str | None = None

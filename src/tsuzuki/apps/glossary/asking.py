@@ -71,6 +71,8 @@ class Faults:
     """Counts the questions of a step that failed: some may, but a step without any answer is not done."""
 
     def __init__(self) -> None:
+        self.count = 0
+        """How many questions failed."""
         self._answered = 0
         self._silent = 0
         self._last = ""
@@ -82,6 +84,7 @@ class Faults:
 
     def failed(self, failure: Any) -> str:
         """Notes a question that failed, and gives why."""
+        self.count += 1
         self._last = sanitised(failure.error)
         self._silent = self._silent + 1 if failure.error_type == ModelUnavailable.__name__ else 0
         return self._last
@@ -94,7 +97,8 @@ class Faults:
         """Raises where the answers of a step make no result: what was there before stays."""
         if self.is_set() or (self._last and not self._answered):
             raise ModelUnavailable(
-                f"言語モデルから回答がありません（{self._last}） / the language model gave no answer: {self._last}"
+                f"使える回答がありません（{self._last}） / "
+                f"the language model gave no answer that can be used: {self._last}"
             )
 
 

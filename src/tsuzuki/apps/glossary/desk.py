@@ -148,9 +148,9 @@ class Desk:
         return await asyncio.to_thread(project.open_run, scope, by, origin)
 
     async def _earlier(self, project: ProjectFile, scope: str) -> str | None:
-        """Gives the run that a new one of the same scope continues: the last, where it was stopped on the way."""
+        """Return the run that a new one of the same scope continues: the last one, if it left something undone."""
         last = next((row for row in await asyncio.to_thread(project.runs) if row.scope == scope), None)
-        if last is None or last.status not in ("cancelled", "failed"):
+        if last is None or last.active or (last.status == "completed" and not last.error_message):
             return None
         origin = await asyncio.to_thread(project.run_origin, last.id)
         if origin is None:
@@ -268,6 +268,4 @@ class Desk:
             raise ModelUnavailable(
                 f"モデルから回答がありません / the language model gave no answer: {sanitised(str(error))}"
             ) from error
-        return await asyncio.to_thread(
-            project.provisional.change, entry_id, given.definition, given.confidence, by_person=False
-        )
+        return await asyncio.to_thread(project.provisional.regenerate, entry_id, given.definition, given.confidence)

@@ -85,7 +85,7 @@ def separated(title: str, entries: Sequence[Entry]) -> str:
 
 def as_json(title: str, entries: Sequence[Entry]) -> str:
     """Gives a glossary as JSON."""
-    left = {"id", "by_person"}  # what only this product needs
+    left = {"id", "by_person", "kept"}  # what only this product needs
     told = [{name: value for name, value in asdict(entry).items() if name not in left} for entry in entries]
     return json.dumps({"title": title, "entries": told}, ensure_ascii=False, indent=1) + "\n"
 

@@ -91,13 +91,13 @@ async def glossary(
     debug = str(registry.debug_folder(project_id) / f"run-{row.id}") if origin.llm_debug else ""
     executor = PipelineExecutor(origin.address, review_batch_size=origin.review_batch_size, debug_dir=debug)
     try:
-        await executor.execute(project, wanted, context, project.project.doc_root or ".")
+        left_out = await executor.execute(project, wanted, context, project.project.doc_root or ".")
     except PipelineCancelledException:  # the run is being stopped: the engine knows whether for good
         raise asyncio.CancelledError from None
     finally:
         await notes.settle()
     # Only writes are awaited from here on, so that a run whose work is done is completed, whatever is asked now.
-    await saved(project.complete, row.id)
+    await saved(project.complete, row.id, left_out)
     return {"run_id": row.id}
 
 

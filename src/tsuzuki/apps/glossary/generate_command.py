@@ -11,9 +11,10 @@ from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.exports import FORMATS, export
 from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.apps.glossary.terminal import desk_of
 from tsuzuki.apps.terminal import quiet_option
-from tsuzuki.cli.here import Progress, begin_here, with_progress
+from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
 from tsuzuki.cli.render import counted
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage, ProviderRefused
@@ -59,11 +60,12 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
         project = await _prepared(desk, top, options, progress)
         await desk.reconcile(project.project.id)
         debug = bool(options["llm_debug"])
-        if not _extracted(project):
-            await _carried_out(runs, project.project.id, "extract", progress, debug=debug)
-        await _carried_out(runs, project.project.id, "full", progress, debug=debug)
+        scopes = ("full",) if _extracted(project) else ("extract", "full")
+        rows = [await _carried_out(runs, project.project.id, scope, progress, debug=debug) for scope in scopes]
+        left_out.extend(row.error_message for row in rows if row.error_message)
         return project
 
+    left_out: list[str] = []
     project = with_progress(store, work, quiet=quiet)
     entries = project.refined.list()
     output.write_text(export(form, project.project.name, entries), encoding="utf-8")
@@ -71,7 +73,9 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     click.echo(f"{output}: {found}", err=True)
     if unaided := japanese.unaided(entry.term_name for entry in entries):
         click.echo(unaided, err=True)
-    return 0
+    for each in left_out:
+        click.echo(f"{each} (start it again to ask for them)", err=True)
+    return SOME_FAILED if left_out else 0
 
 
 async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress: Progress) -> ProjectFile:
@@ -120,7 +124,9 @@ def _free_name(desk: Desk, name: str) -> str:
 
 
 def _extracted(project: ProjectFile) -> bool:
-    """Tells whether the terms are those of the documents and the model as they are now."""
+    """Return whether there are terms, found in the documents and by the model as they are now."""
+    if not project.terms.list():
+        return False
     now = project.origin("")
     for row in project.runs():
         origin = project.run_origin(row.id) if row.scope == "extract" else None
@@ -129,15 +135,19 @@ def _extracted(project: ProjectFile) -> bool:
     return False
 
 
-async def _carried_out(runs: Runs, number: int, scope: str, progress: Progress, *, debug: bool) -> None:
-    """Carries a run out here, or goes on with the one that was left behind."""
+async def _carried_out(runs: Runs, number: int, scope: str, progress: Progress, *, debug: bool) -> RunRow:
+    """Carry out a run here, or continue the one that was left behind, and return its row."""
+    row: RunRow | None = None
 
     async def begin(worker: str) -> tuple[Run, bool]:
+        nonlocal row
         desk = desk_of(runs, worker)
-        _, run, goes_on = await desk.begin(number, scope, "manual", llm_debug=debug)
+        row, run, goes_on = await desk.begin(number, scope, "manual", llm_debug=debug)
         return run, goes_on
 
     try:
         await begin_here(runs, flows.glossary, begin, progress)
     finally:
         await desk_of(runs).reconcile(number)
+    assert row is not None  # noqa: S101 - a run that completed was begun
+    return await desk_of(runs).run(number, row.id)

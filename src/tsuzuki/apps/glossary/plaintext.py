@@ -5,8 +5,9 @@ more than linear time.
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 CJK: Final = "\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005\u3006\uff66-\uff9f"
@@ -27,9 +28,22 @@ _STRONG: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|__([^_\n]{2,60})__|「([^�
 _DEFINED: Final = re.compile(r"(?:^|[。、\s(（「])([^\s。、「」（）()]{2,30}?)」?とは", re.MULTILINE)
 _CALLED: Final = re.compile(r"を「?([^\s。、「」（）()を]{2,30}?)」?と(?:いう|いい、|呼ぶ|呼び、|呼ばれ)")
 _IS: Final = re.compile(r"(?:^|[.!?][ \t]+)(?:An? |The )?([A-Za-z][\w-]*(?: [\w-]+){0,2}?) is an? ", re.MULTILINE)
+_BETWEEN: Final = re.compile(r"[\s_-]+")
 EXPLAINED: Final = 2.0
 """How much a mark weighs that says the meaning of something."""
 _LEADING: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+([^:：\n]{2,40})[:：]", re.MULTILINE)
+
+
+def comparable(text: str) -> str:
+    """Return a text without what models change when they repeat a name: case, width, spaces, hyphens, underscores."""
+    return _BETWEEN.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def name_finder(names: Iterable[str]) -> Callable[[str], str | None]:
+    """Return a function that finds the name that a model means: the same text, or else a comparable one."""
+    exact = set(names)
+    alike = {comparable(name): name for name in exact}
+    return lambda text: text if text in exact else alike.get(comparable(text))
 
 
 def prose(text: str) -> str:

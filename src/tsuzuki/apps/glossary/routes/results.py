@@ -43,7 +43,9 @@ class EntryView(Shape):
     occurrences: list[OccurrenceView]
     """Where it stands in the documents."""
     by_person: bool
-    """Whether a person has changed it in the provisional glossary: runs leave its definition alone."""
+    """Whether a person wrote the definition: runs leave it alone."""
+    kept: bool
+    """Whether its question failed in the last run, so that this is still the former definition."""
 
 
 class ChangedEntry(Shape):
@@ -101,7 +103,7 @@ def change_provisional(entry_id: Id, asked: ChangedEntry, project: InProject) ->
     before = project.provisional.get(entry_id)
     definition = before.definition if asked.definition is None else asked.definition
     confidence = before.confidence if asked.confidence is None else asked.confidence
-    return _entry(project.provisional.change(entry_id, definition, confidence, by_person=True))
+    return _entry(project.provisional.change(entry_id, definition, confidence))
 
 
 @router.delete("/provisional/{entry_id}", summary="Remove an entry", status_code=204)

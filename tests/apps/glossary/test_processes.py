@@ -16,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.records import Document
 from tsuzuki.apps.glossary.registry import Registry, folder_of
 from tsuzuki.cli import main
 
@@ -173,3 +175,21 @@ def test_a_run_that_left_something_out_says_so_and_ends_with_6(tmp_path: Path, d
     run(tmp_path, "generate", "-i", "docs", "-o", "g.md", "-q", *asked)
     assert model.asked_for("define") == before + 1, "what was answered is not asked again"
     assert "lease refined" in (tmp_path / "g.md").read_text()
+
+
+def test_a_folder_updates_its_own_documents_and_leaves_the_others_alone(tmp_path: Path, docs: Path) -> None:
+    how = ("generate", "-i", "docs", "-o", "g.md", "-q")
+    run(tmp_path, *how)
+    project = ProjectFile(Registry(folder_of("", tmp_path / "data")), 1)
+    project.documents.add([Document("browser.md", "A parcel is a box."), Document("three.md", "of the browser")])
+    (docs / "more" / "two.txt").unlink()
+    (docs / "one.md").write_text(f"{TEXT}\n\nMore.")
+    (docs / "three.md").write_text("of the folder")
+    _, told = run(tmp_path, *how[:-1])
+    found = {each.file_name: each.content for each in project.documents.each()}
+    assert found == {
+        "one.md": f"{TEXT}\n\nMore.",
+        "browser.md": "A parcel is a box.",
+        "three.md": "of the browser",
+    }
+    assert "three.md: a document of that name was added elsewhere" in told

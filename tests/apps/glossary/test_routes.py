@@ -299,3 +299,29 @@ async def test_tenants_see_nothing_of_each_other(house: House, tmp_path: Path) -
         assert len(await blue.get(f"{at}/runs")) == 1
     found = {str(file.relative_to(tmp_path / "files").parent) for file in tmp_path.rglob("project-1.db")}
     assert found == {"tenants/red/glossary", "tenants/blue/glossary"}
+
+
+async def test_one_damaged_project_takes_no_other_one_down(house: House) -> None:
+    for name in ("good", "overwritten", "missing", "no database"):
+        at = await made(house, name)
+        await house.post(f"{at}/files?extract=false", {"file_name": "a.md", "content": TEXT * 40}, 201)
+    folder = Path(str(settings.data_dir())) / "glossary"
+    with (folder / "project-2.db").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 40_000)
+    (folder / "project-2.db-wal").unlink(missing_ok=True)
+    for ending in ("", "-wal", "-shm"):
+        (folder / f"project-3.db{ending}").unlink(missing_ok=True)
+    (folder / "project-4.db").write_text("hello" * 1000)
+    listed = {project["name"]: project for project in await house.get(API)}
+    assert {name for name, project in listed.items() if project["damaged"]} == {"overwritten", "missing", "no database"}
+    assert (listed["good"]["damaged"], listed["good"]["document_count"]) == (None, 1)
+    assert "project-3.db is missing" in listed["missing"]["damaged"]
+    assert await house.get(f"{API}/3") == listed["missing"]
+    assert not (folder / "project-3.db").exists(), "an empty one would hide the loss"
+    for number in (2, 3, 4):
+        told = await house.get(f"{API}/{number}/files", 503)
+        assert f"project-{number}.db" in told["detail"]
+        await house.post(f"{API}/{number}/runs", {"scope": "extract"}, 503)
+        assert (await house.client.delete(f"{API}/{number}")).status_code == 204
+    assert [project["name"] for project in await house.get(API)] == ["good"]

@@ -233,3 +233,78 @@ def test_errors_are_shown_without_what_nobody_should_see() -> None:
     text = sanitised("cannot open /srv/data/project-1.db\x00 of C:\\Users\\x\\y at https://host/a/b: " + "x" * 2000)
     assert text.startswith("cannot open <path> of <path> at https://host/a/b: xxx")
     assert len(text) == 1024
+
+
+async def test_a_run_whose_process_has_ended_is_shown_as_interrupted_and_goes_on_when_started_again(
+    study: Study, model: Model
+) -> None:
+    project = prepared(study, model)
+    number = project.project.id
+
+    async def alone(flow: Any, params: dict[str, Any], **options: Any) -> Run:
+        return await study.runs.submit(flow, params, private=True, **options)
+
+    left = await Desk(study.runs, alone, folder=study.folder).start(number, "full")
+    async with asyncio.timeout(LONGEST):
+        while (row := await study.desk.run(number, left.id)).active:
+            await asyncio.sleep(0.01)
+    assert row.status == "failed"
+    assert "Interrupted: its process has ended" in str(row.error_message)
+    assert (await study.log(project, row))[-1]["db_status"] == "failed", "the log of it ends"
+    await study.work()
+    again = await study.run(project, "full")
+    assert (again.id, again.status) == (left.id + 1, "completed")
+
+
+async def test_a_run_that_is_resumed_and_fails_again_says_so_in_its_row(study: Study, model: Model) -> None:
+    await study.work()
+    project = prepared(study, model)
+    model.double.refusals = [(401, {})] * 100
+    row = await study.run(project, "generate")
+    assert row.status == "failed"
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    await study.runs.resume(origin.engine_run)
+    async with asyncio.timeout(LONGEST):
+        await study.runs.wait(origin.engine_run)
+    assert project.run(row.id).status == "failed", "without anybody who looks"
+
+
+async def test_a_finished_run_is_completed_though_its_row_cannot_be_written(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    with project.ledger.writing() as connection:
+        connection.execute(
+            "CREATE TRIGGER no_end BEFORE UPDATE OF status ON runs WHEN new.status = 'completed' "
+            "BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    row = await study.desk.start(project.project.id, "full")
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    log = study.desk.logs(project.project.id, row.id)
+    following = asyncio.ensure_future(anext(log))
+    await study.work()
+    async with asyncio.timeout(LONGEST):
+        assert (await study.runs.wait(origin.engine_run)).status is Status.COMPLETED
+        end = [await following, *[entry async for entry in log]][-1]
+    assert end == {"run_id": row.id, "complete": True, "db_status": "completed", "status_update_failed": True}
+    with project.ledger.writing() as connection:
+        connection.execute("DROP TRIGGER no_end")
+    assert (await study.desk.run(project.project.id, row.id)).status == "completed"
+
+
+async def test_a_run_of_a_project_whose_file_is_lost_fails_with_the_reason(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    row = await study.desk.start(project.project.id, "full")
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    project.ledger.file.rename(study.folder / "elsewhere")
+    project.ledger.file.write_text("no database" * 1000)
+    await study.work()
+    async with asyncio.timeout(LONGEST):
+        ended = await study.runs.wait(origin.engine_run)
+    assert ended.status is Status.FAILED
+    assert ended.error is not None
+    assert "is damaged" in ended.error.message
+    (study.folder / "elsewhere").rename(project.ledger.file)
+    row = await study.desk.run(project.project.id, row.id)
+    assert (row.status, "is damaged" in str(row.error_message)) == ("failed", True)

@@ -40,14 +40,15 @@ class Documents:
         told = "\n".join(f"{each.file_name}\0{each.content_hash}" for each in self.list())
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
-    def add(self, documents: Sequence[Document]) -> Sequence[StoredDocument]:
+    def add(self, documents: Sequence[Document], *, from_folder: bool = False) -> Sequence[StoredDocument]:
         """Adds documents: all of them, or none."""
         named = _checked(documents)
         with self._ledger.writing() as connection:
             for name in named:
                 if connection.execute(SQL["document_named"], (name,)).fetchone() is not None:
                     raise Taken(f"同じ名前のファイルがあります / there is a document of that name already: {name!r}")
-            rows = [(name, content, hashed(content), current_utc_iso()) for name, content in named.items()]
+            now, own = current_utc_iso(), int(from_folder)
+            rows = [(name, content, hashed(content), now, own) for name, content in named.items()]
             connection.executemany(SQL["document_add"], rows)
         return [each for each in self.list() if each.file_name in named]
 
@@ -57,24 +58,29 @@ class Documents:
         with self._ledger.writing() as connection:
             connection.execute(SQL["document_remove"], (number,))
 
-    def become(self, documents: Iterable[Document]) -> bool:
-        """Lets exactly these be the documents; tells whether anything has changed."""
+    def sync_folder(self, documents: Iterable[Document]) -> Sequence[str]:
+        """Make the documents of the folder those given; return the names that were added elsewhere with another text.
+
+        Documents that were added elsewhere, such as in the browser, are never changed or removed.
+        """
         named = _checked(list(documents))
         known = {each.file_name: each for each in self.list()}
-        if {name: hashed(content) for name, content in named.items()} == {
-            name: each.content_hash for name, each in known.items()
-        }:
-            return False
         with self._ledger.writing() as connection:
+            own = {row[0] for row in connection.execute(SQL["documents_of_folder"])}
             connection.executemany(
-                SQL["document_remove"], [(each.id,) for name, each in known.items() if name not in named]
+                SQL["document_remove"], [(each.id,) for name, each in known.items() if name in own - named.keys()]
             )
             for name, content in named.items():
                 if name not in known:
-                    connection.execute(SQL["document_add"], (name, content, hashed(content), current_utc_iso()))
-                elif known[name].content_hash != hashed(content):
+                    row = (name, content, hashed(content), current_utc_iso(), 1)
+                    connection.execute(SQL["document_add"], row)
+                elif name in own and known[name].content_hash != hashed(content):
                     connection.execute(SQL["document_change"], (content, hashed(content), known[name].id))
-        return True
+        return [
+            name
+            for name, content in named.items()
+            if name in known and name not in own and known[name].content_hash != hashed(content)
+        ]
 
 
 def hashed(content: str) -> str:

@@ -101,7 +101,7 @@ class PipelineExecutor:
             for each in skipped:
                 self._log(context, "warning", f"left out: {each}")
             if found:
-                project.documents.add(found)
+                project.documents.add(found, from_folder=True)
                 return
         raise RuntimeError("Cannot execute pipeline without documents")
 

@@ -79,7 +79,7 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
 
 
 async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress: Progress) -> ProjectFile:
-    """Gives the project of a folder with what the folder has now; nothing is made where nothing could come of it."""
+    """Return the project of a folder with what the folder has now; make none where nothing could come of it."""
     documents, skipped = read_folder(folder)
     for each in skipped:
         progress.say(f"left out: {each}")
@@ -93,7 +93,10 @@ async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress:
     if any(getattr(project, name) != value for name, value in said.items()):
         project = desk.registry.change(project.id, **said)
     file = desk.project(project.id)
-    file.documents.become(documents)
+    for name in file.documents.sync_folder(documents):
+        progress.say(
+            f"left out: {name}: a document of that name was added elsewhere. Delete it there to take this one."
+        )
     return file
 
 

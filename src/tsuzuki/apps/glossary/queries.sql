@@ -43,7 +43,10 @@ SELECT id, file_name, content_hash, length(content), created_at, content FROM do
 SELECT id, content_hash FROM documents WHERE file_name = ?;
 
 -- document_add: A new document.
-INSERT INTO documents (file_name, content, content_hash, created_at) VALUES (?, ?, ?, ?);
+INSERT INTO documents (file_name, content, content_hash, created_at, from_folder) VALUES (?, ?, ?, ?, ?);
+
+-- documents_of_folder: The names of the documents that were read from the project's folder.
+SELECT file_name FROM documents WHERE from_folder;
 
 -- document_change: A document that says something else now.
 UPDATE documents SET content = ?, content_hash = ? WHERE id = ?;

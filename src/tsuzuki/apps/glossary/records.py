@@ -61,6 +61,8 @@ class Counts:
     provisional: int = 0
     issues: int = 0
     refined: int = 0
+    damaged: str | None = None
+    """Why nothing can be counted: its file is damaged or missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class ProjectView(Shape):
     """How many issues the review found."""
     refined_count: int
     """How many entries its refined glossary has."""
+    damaged: str | None
+    """Why the project cannot be opened: its file is damaged or missing; null where all is well."""
 
 
 def _shown(desk: Desk, project: Project) -> ProjectView:
@@ -90,6 +92,7 @@ def _shown(desk: Desk, project: Project) -> ProjectView:
         provisional_count=counts.provisional,
         issue_count=counts.issues,
         refined_count=counts.refined,
+        damaged=counts.damaged,
     )
 
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 
 from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
 from tsuzuki.apps.glossary.answers import GlossaryReview, GlossaryTermClasses
+from tsuzuki.apps.glossary.exports import export
+from tsuzuki.apps.glossary.glossaries import Entries
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.prompts import text_in, texts
 from tsuzuki.apps.glossary.records import Category, Document, Entry, GlossaryIssue, IssueType, PipelineScope
@@ -292,12 +294,10 @@ async def test_an_extraction_that_recognises_nothing_fails_and_keeps_the_terms(s
     before = project.terms.list()
     assert before
     good = model.answers["classify"]
-    for useless in (
-        lambda prompt: {"terms": [{"term": term, "category": "General Terms"} for term in texts(prompt, "term")]},
-        lambda prompt: {"terms": [{"term": "something else", "category": "title"}]},
-        lambda prompt: {"terms": []},
-    ):
-        model.answers["classify"] = useless
+    for useless in ([("worker", "General Terms")], [("something else", "title")], []):
+        model.answers["classify"] = lambda prompt, pairs=useless: {
+            "terms": [{"term": term, "category": category} for term, category in pairs]
+        }
         row = await study.run(project, "extract")
         assert (row.status, project.terms.list()) == ("failed", before)
         assert "none of the candidates" in str(row.error_message)
@@ -369,3 +369,38 @@ async def test_a_failed_question_keeps_the_former_entry_and_the_run_says_so(stud
     assert "2 entries could not be refined" in told
     log = [entry for entry in await study.log(project, row) if entry.get("level") == "warning"]
     assert told in {entry["message"] for entry in log}
+
+
+async def test_a_persons_definition_is_the_one_of_the_refined_glossary_and_its_exports(
+    study: Study, model: Model
+) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    await study.run(project, "extract")
+    await study.run(project, "full")
+    project.provisional.change(project.provisional.named()["worker"].id, "a person's, provisional", 1.0)
+    project.refined.change(project.refined.named()["claim"].id, "a person's, refined", 1.0)
+    theirs = {"worker": "a person's, provisional", "claim": "a person's, refined"}
+
+    def persons(entries: Entries) -> dict[str, str]:
+        return {entry.term_name: entry.definition for entry in entries.list() if entry.by_person}
+
+    assert persons(project.provisional) == persons(project.refined) == theirs
+    model.answers["classify"] = lambda prompt: {"terms": [{"term": "journal", "category": "technical_term"}]}
+    model.answers["review"] = lambda prompt: {
+        "issues": [
+            {"term_name": term, "issue_type": "unclear", "description": "vague", "should_exclude": term == "worker"}
+            for term in texts(prompt, "term")
+        ]
+    }
+    project.documents.add([Document("more.md", "Each worker, each claim, each journal.")])
+    await study.run(project, "extract")
+    await study.run(project, "full")
+    assert persons(project.provisional) == persons(project.refined) == theirs
+    for kind in ("md", "csv", "json", "tbx"):
+        text = export(kind, "title", project.refined.list())
+        assert all(definition in text for definition in theirs.values()), kind
+    asked = [prompt for prompt in model.double.prompts if model.step_of(prompt) == "refine"]
+    assert not [prompt for prompt in asked if text_in(prompt, "definition") in theirs.values()], "nor asked about"
+    await study.desk.regenerate(project.project.id, project.provisional.named()["worker"].id)
+    assert persons(project.provisional) == persons(project.refined) == {"claim": "a person's, refined"}

@@ -258,6 +258,15 @@ async def test_an_entry_is_edited_and_defined_again(
     assert (await house.post(f"{one}/regenerate"))["definition"] == f"{entry['term_name']} as it is"
     model.double.refusals = [(401, {})]
     await house.post(f"{one}/regenerate", code=503)
+    await ended(house, at, (await house.post(f"{at}/runs", {"scope": "refine"}, 201))["id"])
+    final = (await house.get(f"{at}/refined"))[0]
+    one = f"{at}/refined/{final['id']}"
+    changed = (await house.client.patch(one, json={"definition": "signed off"})).json()
+    assert changed == {**final, "definition": "signed off", "by_person": True}
+    assert (await house.get(f"{at}/provisional"))[0]["definition"] == "signed off", (
+        "a term has one definition by people"
+    )
+    assert (await house.client.patch(one, json={"confidence": 2})).status_code == 422
     assert await house.get(f"{at}/issues", issue_type="unclear") == []
     await house.get(f"{at}/issues", 422, issue_type="ugly")
     for path in ("provisional/999", "issues/999", "refined/999"):

@@ -1,8 +1,11 @@
 """The documents of a project: added one by one or many at once, read from a folder, given to the pipeline."""
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from tsuzuki.apps.glossary.filenames import ENDINGS, LARGEST, check_content, checked_name
 from tsuzuki.apps.glossary.queries import SQL
@@ -10,6 +13,10 @@ from tsuzuki.apps.glossary.records import Document, StoredDocument
 from tsuzuki.apps.glossary.refusals import NotThere, Refused, Taken
 from tsuzuki.apps.glossary.times import current_utc_iso
 from tsuzuki.apps.ledger import Ledger, records
+
+
+UNREADABLE: Final = "neither UTF-8 nor Shift_JIS. Save it as UTF-8"
+_KANA: Final = re.compile("[ぁ-んァ-ヶ]")
 
 
 class Documents:
@@ -95,7 +102,7 @@ def _checked(documents: Sequence[Document]) -> dict[str, str]:
         if name in named:
             raise Refused(f"同じ名前のファイルが複数あります / the request has this document twice: {name!r}")
         check_content(name, document.content)
-        named[name] = document.content
+        named[name] = unicodedata.normalize("NFC", document.content)
     return named
 
 
@@ -115,7 +122,7 @@ def read_folder(folder: Path) -> tuple[list[Document], list[str]]:
             found.append(_document(path, top, name))
         except (Refused, OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            skipped.append(f"{name}: {'no text in UTF-8' if isinstance(error, UnicodeDecodeError) else why}")
+            skipped.append(f"{name}: {UNREADABLE if isinstance(error, UnicodeDecodeError) else why}")
     return found, skipped
 
 
@@ -126,6 +133,17 @@ def _document(path: Path, top: Path, name: str) -> Document:
         raise Refused("it is no file")
     if path.stat().st_size > LARGEST:
         raise Refused("it has more than 3 MB")
-    content = path.read_text(encoding="utf-8-sig")
+    content = _decoded(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
     check_content(name, content)
     return Document(checked_name(name), content)
+
+
+def _decoded(content: bytes) -> str:
+    """Read UTF-8, or else Shift_JIS as Windows writes it: with kana, which bytes of other encodings hardly ever make."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp932")
+        if not _KANA.search(text):
+            raise
+        return text

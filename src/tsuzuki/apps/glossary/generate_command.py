@@ -84,7 +84,9 @@ async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress:
     for each in skipped:
         progress.say(f"left out: {each}")
     if not documents:
-        raise BadUsage(f"{folder.name} has no document that can be read: .txt or .md, in UTF-8, at most 3 MB each")
+        raise BadUsage(
+            f"{folder.name} has no document that can be read: .txt or .md, in UTF-8 or Shift_JIS, at most 3 MB each"
+        )
     project = desk.registry.at(str(folder))
     said = _said(options)
     kept = {} if project is None else {name: getattr(project, name) for name in LLM}

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -154,7 +155,7 @@ class Registry:
 
 def checked(name: str) -> str:
     """Gives a name for a project as it is stored."""
-    clean = " ".join(name.split())
+    clean = " ".join(unicodedata.normalize("NFC", name).split())
     if not clean or len(clean) > LONGEST_NAME or not clean.isprintable():
         raise BadValue(
             f"プロジェクト名が不正です / a project needs a name of 1 to {LONGEST_NAME} characters that can be seen"

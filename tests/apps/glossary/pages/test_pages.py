@@ -245,7 +245,7 @@ def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callabl
     broken = tmp_path / "broken.txt"
     broken.write_bytes(b"\xff\xfe\x00")
     page.locator('input[type=file][aria-label="Choose files"]').set_input_files(broken)
-    window.sees(".note", "no text in UTF-8")
+    window.sees(".note", "neither UTF-8 nor Shift_JIS")
     expect(window.find("tbody tr")).to_have_count(0)
     _takes_more(window)
     many = [tmp_path / f"{number}.md" for number in range(3)]

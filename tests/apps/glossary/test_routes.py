@@ -115,6 +115,9 @@ async def test_projects_have_names_of_their_own(house: House) -> None:
     await house.post(f"{at}/clone", {"new_name": "one"}, 409)
     assert (copy["document_count"], await house.get(f"{API}/{copy['id']}/runs")) == (1, [])
     await house.get(f"{API}/{copy['id']}/runs/current", 404)
+    assert (copy["asked_provider"], copy["asked_model"]) == ("offline", "rules")
+    asking = (await house.client.patch(at, json={"llm_provider": "ollama", "llm_model": "x"})).json()
+    assert (asking["asked_provider"], asking["asked_model"]) == ("ollama", "x")
     changed = await house.client.patch(at, json={"name": "three", "llm_model": "m"})
     assert (changed.json()["name"], changed.json()["llm_model"]) == ("three", "m")
     assert (await house.client.patch(at, json={"name": "two"})).status_code == 409

@@ -308,3 +308,30 @@ async def test_a_run_of_a_project_whose_file_is_lost_fails_with_the_reason(study
     (study.folder / "elsewhere").rename(project.ledger.file)
     row = await study.desk.run(project.project.id, row.id)
     assert (row.status, "is damaged" in str(row.error_message)) == ("failed", True)
+
+
+async def test_a_run_says_whom_it_asks_and_that_nobody_answers(
+    study: Study, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.glossary.asking.SILENCE_S", 0.05)
+    await study.work()
+    project = prepared(study, model)
+    model.double.delay = 90
+    row = await study.desk.start(project.project.id, "generate")
+    log = study.desk.logs(project.project.id, row.id)
+    async with asyncio.timeout(LONGEST):
+        lines = [await anext(log)]
+        while "no answer from openai m-1 for" not in lines[-1]["message"]:
+            lines.append(await anext(log))
+    assert any("asking openai m-1, at most" in line["message"] for line in lines)
+    assert lines[-1]["level"] == "warning"
+    await study.desk.cancel(project.project.id, row.id)
+    await log.aclose()
+
+
+async def test_a_run_without_a_language_model_says_so(study: Study) -> None:
+    await study.work()
+    project = study.project(TEXT)
+    row = await study.run(project, "extract")
+    messages = [entry["message"] for entry in await study.log(project, row) if "message" in entry]
+    assert any("no language model is set: offline rules answer" in message for message in messages)

@@ -14,7 +14,6 @@ from tsuzuki.apps.glossary.refusals import NotThere, Refused, Taken
 from tsuzuki.apps.glossary.times import current_utc_iso
 from tsuzuki.apps.ledger import Ledger, records
 
-
 UNREADABLE: Final = "neither UTF-8 nor Shift_JIS. Save it as UTF-8"
 _KANA: Final = re.compile("[ぁ-んァ-ヶ]")
 
@@ -139,7 +138,7 @@ def _document(path: Path, top: Path, name: str) -> Document:
 
 
 def _decoded(content: bytes) -> str:
-    """Read UTF-8, or else Shift_JIS as Windows writes it: with kana, which bytes of other encodings hardly ever make."""
+    """Read UTF-8, or else Shift_JIS with kana, which bytes of other encodings hardly ever make."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

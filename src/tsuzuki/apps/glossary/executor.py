@@ -1,14 +1,15 @@
 """PipelineExecutor: the steps of each scope, over one project; what a step found is saved as a whole when it ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tsuzuki import llm
 from tsuzuki.apps.glossary import japanese, loglines
-from tsuzuki.apps.glossary.asking import Asked, CancelEvent, is_set, told
+from tsuzuki.apps.glossary.asking import Asked, CancelEvent, SilenceWatch, is_set, told
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.extracting import TermExtractor
 from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
@@ -85,6 +86,7 @@ class PipelineExecutor:
         step = steps[PipelineScope(scope)]
         if PipelineScope(scope) is not PipelineScope.REVIEW:
             await asyncio.to_thread(self._load_documents, project, doc_root, context)
+        self._log(context, "info", self._answering())
         notes = await step(project, context)
         if not notes:
             return ""
@@ -124,13 +126,13 @@ class PipelineExecutor:
             former=terms.stored(),
             debug=self._debug,
         )
-        tell = self._teller(context, "extract")
-        found = await extractor.extract_terms(
-            project.documents.each,
-            project.documents.digest(),
-            context.cancel_event,
-            lambda done, total: tell(done, total, ""),
-        )
+        with self._telling(context, "extract") as tell:
+            found = await extractor.extract_terms(
+                project.documents.each,
+                project.documents.digest(),
+                context.cancel_event,
+                lambda done, total: tell(done, total, ""),
+            )
         check_cancellation(context)
         await saved(terms.become, found.terms, found.common_nouns, context.run_id)
         count, common = len(found.terms), len(found.common_nouns)
@@ -167,9 +169,11 @@ class PipelineExecutor:
         self, project: ProjectFile, context: ExecutionContext, subjects: Subjects
     ) -> tuple[Glossary, list[Note]]:
         generator = GlossaryGenerator(self._asked, debug=self._debug)
-        tell = self._teller(context, "provisional")
         before = project.provisional
-        glossary = await generator.generate(subjects, context.cancel_event, tell, before.by_person(), before.named())
+        with self._telling(context, "provisional") as tell:
+            glossary = await generator.generate(
+                subjects, context.cancel_event, tell, before.by_person(), before.named()
+            )
         check_cancellation(context)
         # From here on only the write is awaited: finished work is saved, whatever is asked meanwhile.
         await saved(project.provisional.become, glossary.entries, context.run_id)
@@ -193,9 +197,11 @@ class PipelineExecutor:
         reviewer = GlossaryReviewer(
             self._asked, review_batch_size=self._size, notes=project.terms.notes(), debug=self._debug
         )
-        tell = self._teller(context, "issues")
         try:
-            issues = await reviewer.review(glossary, context.cancel_event, lambda done, total: tell(done, total, ""))
+            with self._telling(context, "issues") as tell:
+                issues = await reviewer.review(
+                    glossary, context.cancel_event, lambda done, total: tell(done, total, "")
+                )
         except asyncio.CancelledError:
             self._log(context, "info", "Review cancelled")
             raise
@@ -221,14 +227,14 @@ class PipelineExecutor:
         refined = glossary
         former = project.refined.named()
         failed: set[str] = set()
-        tell = self._teller(context, "refined")
-        if issues:
-            refiner = GlossaryRefiner(self._asked, required=project.terms.required.texts(), debug=self._debug)
-            refined = await refiner.refine(glossary, issues, subjects, context.cancel_event, tell)
-            failed = refiner.failed
-            check_cancellation(context)
-        else:
-            tell(glossary.term_count, glossary.term_count, "")
+        with self._telling(context, "refined") as tell:
+            if issues:
+                refiner = GlossaryRefiner(self._asked, required=project.terms.required.texts(), debug=self._debug)
+                refined = await refiner.refine(glossary, issues, subjects, context.cancel_event, tell)
+                failed = refiner.failed
+                check_cancellation(context)
+            else:
+                tell(glossary.term_count, glossary.term_count, "")
         refined = with_former(refined, former, failed)
         await saved(project.refined.become, refined.entries, context.run_id)
         count = refined.term_count
@@ -249,11 +255,25 @@ class PipelineExecutor:
             raise RuntimeError(f"Cannot execute {scope} without provisional glossary")
         return glossary
 
-    def _teller(self, context: ExecutionContext, step: str) -> Callable[[int, int, str], None]:
-        def tell(done: int, total: int, term: str) -> None:
-            self._tell(context, loglines.progress(context.run_id, step, done, total, term))
+    @contextmanager
+    def _telling(self, context: ExecutionContext, step: str) -> Iterator[Callable[[int, int, str], None]]:
+        """Give what takes the progress of a step; the log says when a model is silent meanwhile."""
+        with SilenceWatch(self._asked, lambda text: self._log(context, "warning", text)) as watch:
 
-        return tell
+            def tell(done: int, total: int, term: str) -> None:
+                watch.heard()
+                self._tell(context, loglines.progress(context.run_id, step, done, total, term))
+
+            yield tell
+
+    def _answering(self) -> str:
+        """Say who answers."""
+        if self._asked.provider == "offline":
+            return (
+                "言語モデルは設定されていません。規則だけで処理します / no language model is set: offline rules answer"
+            )
+        who, timeout = self._asked.shown, self._asked.timeout
+        return f"{who} に問い合わせます（1 回最大 {timeout:g} 秒） / asking {who}, at most {timeout:g} s for an answer"
 
     def _log(self, context: ExecutionContext, level: str, message: str) -> None:
         self._tell(context, loglines.entry(context.run_id, level, message))

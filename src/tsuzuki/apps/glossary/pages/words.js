@@ -42,7 +42,7 @@ export const words = {
     "glossary.seen": "{terms} terms in {n} places; each leads to its card.", "glossary.here": "In this document ({n})", "glossary.at": "line {line}, column {column}", "glossary.line": "line {n}",
     "glossary.lines": "Lines {from} – {to} of {all}", "glossary.occurrences": "Where it stands", "glossary.before": "Previous", "glossary.after": "Next",
     "glossary.setting.name": "Name", "glossary.setting.llm_provider": "Provider", "glossary.setting.llm_model": "Model", "glossary.setting.llm_base_url": "Address of the model",
-    "glossary.asSet": "as it is set for the gateway", "glossary.nextRun": "The language model counts from the next run on.", "glossary.models": "Look for models",
+    "glossary.asSet": "as it is set for the gateway", "glossary.asks": "The next run asks {who}.", "glossary.offline": "No language model is asked: rules pick the definitions out of the documents, and the confidence is theirs.", "glossary.nextRun": "The language model counts from the next run on.", "glossary.models": "Look for models",
   },
   ja: {
     "flow.glossary": "プロジェクトの文書に対して、指定した範囲（full、extract、generate、review、refine）の処理を行います。",
@@ -86,6 +86,6 @@ export const words = {
     "glossary.seen": "用語 {terms} 件、出現 {n} か所。選ぶと用語カードを表示します。", "glossary.here": "この文書での出現（{n}）", "glossary.at": "{line} 行 {column} 列", "glossary.line": "{n} 行",
     "glossary.lines": "{from} – {to} 行 / 全 {all} 行", "glossary.occurrences": "出現箇所", "glossary.before": "前へ", "glossary.after": "次へ",
     "glossary.setting.name": "名前", "glossary.setting.llm_provider": "プロバイダー", "glossary.setting.llm_model": "モデル", "glossary.setting.llm_base_url": "モデルのアドレス",
-    "glossary.asSet": "ゲートウェイの設定に従う", "glossary.nextRun": "言語モデルの変更は次の実行から有効です。", "glossary.models": "モデルを探す",
+    "glossary.asSet": "ゲートウェイの設定に従う", "glossary.asks": "次の実行では {who} に問い合わせます。", "glossary.offline": "言語モデルは使われません。定義は文書から規則で抜き出した文で、信頼度も規則によるものです。", "glossary.nextRun": "言語モデルの変更は次の実行から有効です。", "glossary.models": "モデルを探す",
   },
 };

@@ -221,6 +221,9 @@ async def test_without_issues_the_provisional_glossary_is_the_refined_one(study:
     await study.run(project, "refine")
     assert [(e.term_name, e.definition) for e in project.refined.list()] == [("a", "first"), ("b", "second")]
     assert model.asked_for("refine") == 0
+    project.terms.excluded.add("a")
+    await study.run(project, "refine")
+    assert [entry.term_name for entry in project.refined.list()] == ["b"], "what is excluded counts here too"
 
 
 async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, model: Model) -> None:

@@ -250,7 +250,9 @@ class PipelineExecutor:
         return await asyncio.to_thread(Subjects.of, project)
 
     def _provisional(self, project: ProjectFile, scope: str) -> Glossary:
-        glossary = project.provisional.glossary()
+        terms = project.terms
+        excluded = set(terms.excluded.texts()) - set(terms.required.texts())
+        glossary = Glossary([entry for entry in project.provisional.list() if entry.term_name not in excluded])
         if not glossary.entries:
             raise RuntimeError(f"Cannot execute {scope} without provisional glossary")
         return glossary

@@ -71,9 +71,10 @@ def markdown(title: str, entries: Sequence[Entry]) -> str:
 
 
 def separated(title: str, entries: Sequence[Entry]) -> str:
-    """Gives a glossary as CSV with a head line; no text can become a formula."""
+    """Return a glossary as CSV with a head line and a BOM, by which Excel knows UTF-8; no text becomes a formula."""
     del title
     text = io.StringIO()
+    text.write("\ufeff")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("term", "definition", "confidence", "aliases", "occurrences"))
     for entry in entries:

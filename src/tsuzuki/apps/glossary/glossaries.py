@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tsuzuki.apps.glossary.queries import SQL
-from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, Occurrence
+from tsuzuki.apps.glossary.records import Entry, GlossaryIssue, Occurrence
 from tsuzuki.apps.glossary.refusals import NotThere
 from tsuzuki.apps.glossary.terms import first_time
 from tsuzuki.apps.ledger import Ledger
@@ -23,10 +23,6 @@ class Entries:
     def list(self) -> list[Entry]:
         """Lists the entries in their order."""
         return [_entry(row) for row in self._ledger.all(self._name)]
-
-    def glossary(self) -> Glossary:
-        """Gives them as a glossary."""
-        return Glossary(self.list())
 
     def get(self, number: int) -> Entry:
         """Gives one entry."""

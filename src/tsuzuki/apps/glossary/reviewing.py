@@ -8,18 +8,18 @@ from tsuzuki.apps.glossary.answers import GlossaryReview
 from tsuzuki.apps.glossary.asking import Asked, CancelEvent, Faults, answer, digest, is_set, told, until
 from tsuzuki.apps.glossary.plaintext import name_finder
 from tsuzuki.apps.glossary.prompts import review_prompt
-from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, IssueType
+from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, IssueType
 
 REVIEW_BATCH_SIZE: Final = 10
 _LONGEST: Final = 2000
 _issue_type: Final = name_finder(IssueType)
-Batch = list[tuple[str, str, float, str]]
+Batch = list[tuple[str, str, float, str, list[str]]]
 
 
 @task(name="glossary_review")
 async def review_batch(batch: Any, asked: Asked, debug: str = "") -> list[dict[str, Any]]:
     """Reviews some entries."""
-    entries = [(str(term), str(text), float(sure), str(notes)) for term, text, sure, notes in batch]
+    entries = [(str(term), str(text), float(sure), str(notes), same) for term, text, sure, notes, same in batch]
     given = await answer(GlossaryReview, review_prompt(entries), asked, debug)
     return [each.model_dump() for each in given.issues]
 
@@ -88,8 +88,13 @@ class GlossaryReviewer:
         return issues
 
     def _batches(self, glossary: Glossary) -> list[Batch]:
-        rows = [(e.term_name, e.definition, e.confidence, self._notes.get(e.term_name, "")) for e in glossary.entries]
+        rows = [(e.term_name, e.definition, e.confidence, self._notes_of(e), e.aliases) for e in glossary.entries]
         return [rows[at : at + self._size] for at in range(0, len(rows), self._size)]
+
+    def _notes_of(self, entry: Entry) -> str:
+        """Return the notes of a term and of its synonyms, as they are told where it is defined."""
+        names = (entry.term_name, *entry.aliases)
+        return "\n".join(self._notes[name] for name in names if self._notes.get(name))
 
     def _begun(self, batches: list[Batch], callback: Callable[[int, int], None] | None) -> Iterator[Batch]:
         """Tells of each batch before it is asked about."""

@@ -72,9 +72,14 @@ def _takes_results_away(window: Window) -> None:
     window.sees(".blank-title", "No issues")
     page.locator('[data-tab="refined"]').click()
     expect(window.find('tr[data-row="drone"]')).to_be_visible()
+    window.sees('[data-asked="offline"]', "No language model is asked")
+    page.get_by_label("Edit drone", exact=True).click()
+    page.get_by_label("Definition drone", exact=True).fill("A male bee, signed off")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(window.find('tr[data-row="drone"]')).to_contain_text("yours")
     with page.expect_download() as download:
         page.get_by_role("button", name="Markdown").click()
-    assert "drone" in download.value.path().read_text()
+    assert "A male bee, signed off" in download.value.path().read_text()
 
 
 def _looks_at_a_document(window: Window) -> None:

@@ -8,7 +8,8 @@ const FORMATS = ["md", "csv", "json", "tbx"];
 
 /** Gives a text to the person as a file. @param {string} text @param {string} name */
 function handOver(text, name) {
-  const address = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
+  const whole = name.endsWith(".csv") ? `\ufeff${text}` : text; // the browser took the mark away by which Excel knows UTF-8
+  const address = URL.createObjectURL(new Blob([whole], { type: "application/octet-stream" }));
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

@@ -1,5 +1,6 @@
 """Runs of every scope: what they ask, what they save, and what they leave alone."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -298,9 +299,8 @@ async def test_an_extraction_that_recognises_nothing_fails_and_keeps_the_terms(s
     assert before
     good = model.answers["classify"]
     for useless in ([("worker", "General Terms")], [("something else", "title")], []):
-        model.answers["classify"] = lambda prompt, pairs=useless: {
-            "terms": [{"term": term, "category": category} for term, category in pairs]
-        }
+        answer = {"terms": [{"term": term, "category": category} for term, category in useless]}
+        model.answers["classify"] = functools.partial(lambda answer, prompt: answer, answer)
         row = await study.run(project, "extract")
         assert (row.status, project.terms.list()) == ("failed", before)
         assert "none of the candidates" in str(row.error_message)

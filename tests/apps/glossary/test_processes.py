@@ -193,3 +193,20 @@ def test_a_folder_updates_its_own_documents_and_leaves_the_others_alone(tmp_path
         "three.md": "of the browser",
     }
     assert "three.md: a document of that name was added elsewhere" in told
+
+
+def test_the_command_says_that_a_model_is_silent(
+    tmp_path: Path, docs: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.glossary.asking.SILENCE_S", 0.05)
+    classify = model.answers["classify"]
+    model.double.delay = 0.5
+
+    def slowly_once(prompt: str) -> object:
+        model.double.delay = 0
+        return classify(prompt)
+
+    model.answers["classify"] = slowly_once
+    asked = ("--provider", "openai", "--model", "m-1", "--base-url", f"{model.double.url}/v1")
+    _, told = run(tmp_path, "generate", "-i", "docs", "-o", "g.md", *asked)
+    assert "no answer from openai m-1 for 0 s; each try may take" in told

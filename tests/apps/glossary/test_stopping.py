@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tsuzuki.apps.glossary.asking import PATIENCE, Asked
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
+from tsuzuki.apps.glossary.manager import RunManager
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, Term
 from tsuzuki.apps.glossary.refining import GlossaryRefiner
@@ -335,3 +337,25 @@ async def test_a_run_without_a_language_model_says_so(study: Study) -> None:
     row = await study.run(project, "extract")
     messages = [entry["message"] for entry in await study.log(project, row) if "message" in entry]
     assert any("no language model is set: offline rules answer" in message for message in messages)
+
+
+async def test_a_run_manager_starts_and_cancels_the_runs_of_its_file(study: Study, tmp_path: Path) -> None:
+    project = study.project(name="sample")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(TEXT)
+    manager = RunManager(str(project.ledger.file), str(tmp_path / "docs"), llm_provider="offline")
+    first = manager.start_run("extract", "manual")
+    with pytest.raises(RuntimeError, match=f"^Run already running: {first}$"):
+        manager.start_run("full")
+    manager.cancel_run(99)
+    manager.cancel_run(first)
+    second = manager.start_run("extract")
+    await study.work()
+    await study.ended(project, project.run(second))
+    rows = {row.id: (row.status, row.triggered_by) for row in project.runs()}
+    assert rows == {first: ("cancelled", "manual"), second: ("completed", "api")}
+    assert project.terms.list()
+    manager.cancel_run(second)
+    assert project.run(second).status == "completed"
+    with pytest.raises(ValueError, match="not the file of a project"):
+        RunManager(str(tmp_path / "other.db")).start_run("full")

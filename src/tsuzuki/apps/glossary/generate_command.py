@@ -1,5 +1,6 @@
 """`tsuzuki glossary generate`: from a folder to a glossary in this process; killed and started again, it goes on."""
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,8 +74,9 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     click.echo(f"{output}: {found}", err=True)
     if unaided := japanese.unaided(entry.term_name for entry in entries):
         click.echo(unaided, err=True)
-    for each in left_out:
-        click.echo(f"{each} (start it again to ask for them)", err=True)
+    if left_out:
+        told = "\n".join(left_out) if quiet else "Something was left out"
+        click.echo(f"{told} (start it again to ask only for that)", err=True)
     return SOME_FAILED if left_out else 0
 
 
@@ -143,16 +145,30 @@ def _extracted(project: ProjectFile) -> bool:
 async def _carried_out(runs: Runs, number: int, scope: str, progress: Progress, *, debug: bool) -> RunRow:
     """Carry out a run here, or continue the one that was left behind, and return its row."""
     row: RunRow | None = None
+    warnings: asyncio.Task[None] | None = None
 
     async def begin(worker: str) -> tuple[Run, bool]:
-        nonlocal row
+        nonlocal row, warnings
         desk = desk_of(runs, worker)
         row, run, goes_on = await desk.begin(number, scope, "manual", llm_debug=debug)
+        warnings = asyncio.create_task(_say_warnings(runs, run, progress))
         return run, goes_on
 
     try:
         await begin_here(runs, flows.glossary, begin, progress)
+        if warnings is not None:
+            await warnings  # they end with the run
     finally:
+        if warnings is not None:
+            warnings.cancel()
         await desk_of(runs).reconcile(number)
     assert row is not None  # noqa: S101 - a run that completed was begun
     return await desk_of(runs).run(number, row.id)
+
+
+async def _say_warnings(runs: Runs, run: Run, progress: Progress) -> None:
+    """Show what a run warns of while it is in progress, such as a model that is silent."""
+    seen = [line.number async for line in runs.log(run.id)]  # of a run that continues: those were shown before
+    async for line in runs.follow_log(run.id, after=max(seen, default=0)):
+        if line.level == "warning" and not line.logger:
+            progress.say(line.text)

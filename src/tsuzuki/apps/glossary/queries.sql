@@ -16,8 +16,8 @@ INSERT INTO projects (name, doc_root, llm_provider, llm_model, llm_base_url, cre
 VALUES (:name, :doc_root, :llm_provider, :llm_model, :llm_base_url, :now, :now);
 
 -- project_change: Changes what a project is called and whom it asks.
-UPDATE projects SET name = :name, llm_provider = :llm_provider, llm_model = :llm_model, llm_base_url = :llm_base_url,
-  updated_at = :now
+UPDATE projects SET name = :name, doc_root = :doc_root, llm_provider = :llm_provider, llm_model = :llm_model,
+  llm_base_url = :llm_base_url, updated_at = :now
 WHERE id = :id;
 
 -- project_remove: Forgets a project.

@@ -106,7 +106,9 @@ class Registry:
     def change(self, number: int, **changed: Any) -> Project:
         """Changes the name or the settings of a project."""
         project = replace(self.project(number), **changed)
-        values = {name: getattr(project, name) for name in ("id", "llm_provider", "llm_model", "llm_base_url")}
+        values = {
+            name: getattr(project, name) for name in ("id", "doc_root", "llm_provider", "llm_model", "llm_base_url")
+        }
         try:
             with self._ledger.writing() as connection:
                 told = {**values, "name": checked(project.name), "now": current_utc_iso()}

@@ -335,5 +335,6 @@ async def test_one_damaged_project_takes_no_other_one_down(house: House) -> None
         told = await house.get(f"{API}/{number}/files", 503)
         assert f"project-{number}.db" in told["detail"]
         await house.post(f"{API}/{number}/runs", {"scope": "extract"}, 503)
+        await house.post(f"{API}/{number}/clone", {"new_name": "copy"}, 503)
         assert (await house.client.delete(f"{API}/{number}")).status_code == 204
     assert [project["name"] for project in await house.get(API)] == ["good"]

@@ -15,7 +15,7 @@ class TermClass(BaseModel):
     """A term and its kind."""
 
     term: str
-    category: str = Field(default="", json_schema_extra={"enum": list(Category)})
+    category: str = Field(default="", json_schema_extra={"enum": [each.value for each in Category]})
     """Any text is read: one unknown word must not cost the other terms of the answer."""
 
 
@@ -65,7 +65,7 @@ class ReviewedIssue(BaseModel):
     """Something that is wrong with an entry."""
 
     term_name: str = ""
-    issue_type: str = Field(default="", json_schema_extra={"enum": list(IssueType)})
+    issue_type: str = Field(default="", json_schema_extra={"enum": [each.value for each in IssueType]})
     description: str = ""
     should_exclude: bool = False
     exclusion_reason: str | None = None

@@ -242,8 +242,8 @@ class Desk:
         origin = await asyncio.to_thread((await self._opened(number)).run_origin, run_id)
         if origin is not None and (row.active or history):
             try:
-                # One that is interrupted never ends by itself, so it is not followed.
-                lines = self._runs.follow_log if row.active else self._runs.log
+                interrupted = await abandoned(self._runs, await self._runs.get(origin.engine_run))
+                lines = self._runs.log if interrupted else self._runs.follow_log  # it would be followed for ever
                 async for line in lines(origin.engine_run):
                     if not line.logger:  # lines of libraries are for the engine's own log
                         yield loglines.read(run_id, line.level, sanitised(line.text))

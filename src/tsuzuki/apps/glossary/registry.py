@@ -121,9 +121,11 @@ class Registry:
         """Makes a copy of a project under another name: all but its runs."""
         source = self.project(number)
         chosen = {at: getattr(source, at) for at in ("llm_provider", "llm_model", "llm_base_url")}
-        copy = self.add(name, **chosen)
-        with self._file(source.id).reading() as one, closing(sqlite3.connect(self._file(copy.id).file)) as other:
-            one.backup(other)
+        with self._file(source.id).reading() as one:  # first of all: of a damaged project no copy is made
+            one.execute(SQL["counts"]).fetchone()
+            copy = self.add(name, **chosen)
+            with closing(sqlite3.connect(self._file(copy.id).file)) as other:
+                one.backup(other)
         with self._file(copy.id).writing() as connection:
             connection.execute(SQL["runs_forget"])
         return copy

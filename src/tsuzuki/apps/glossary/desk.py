@@ -131,8 +131,8 @@ class Desk:
         if await abandoned(self._runs, holder):
             if self._here and row.scope == params["scope"]:
                 return holder, True
+            await self.reconcile(project.project.id)  # the row says why it ended, before the engine says how
             await self._runs.cancel(holder.id, by="glossary", reason="its process has ended")
-            await self.reconcile(project.project.id)
         elif row.status == "completed":
             try:
                 async with asyncio.timeout(CLOSING_WAIT):

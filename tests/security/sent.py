@@ -36,6 +36,7 @@ SENT: dict[str, dict[str, Any]] = {
     f"PATCH {PROJECT}/synonym-groups/{{group_id}}": {"json": {"primary_term_text": "journal"}},
     f"POST {PROJECT}/synonym-groups/{{group_id}}/members": {"json": {"term_text": "four"}},
     f"PATCH {PROJECT}/provisional/{{entry_id}}": {"json": {"definition": "x"}},
+    f"PATCH {PROJECT}/refined/{{entry_id}}": {"json": {"definition": "x"}},
     f"POST {PROJECT}/runs": {"json": {"scope": "full"}},
     "GET /api/ollama/models": {"params": {"base_url": "{ollama}"}},
     "POST /api/greetings/greet": {"json": ["you"]},

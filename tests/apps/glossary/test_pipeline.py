@@ -1,14 +1,19 @@
 """Runs of every scope: what they ask, what they save, and what they leave alone."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
+from tsuzuki.apps.glossary.answers import GlossaryReview, GlossaryTermClasses
+from tsuzuki.apps.glossary.exports import export
+from tsuzuki.apps.glossary.glossaries import Entries
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.prompts import text_in, texts
-from tsuzuki.apps.glossary.records import Document, Entry, GlossaryIssue, PipelineScope
+from tsuzuki.apps.glossary.records import Category, Document, Entry, GlossaryIssue, IssueType, PipelineScope
 
 
 async def test_extract_then_full_gives_a_reviewed_glossary(study: Study, model: Model) -> None:
@@ -185,7 +190,8 @@ async def test_faults_of_single_questions_stay_with_them(study: Study, model: Mo
         "cursor as it is",
     )
     warnings = [entry["message"] for entry in await study.log(project, row) if entry.get("level") == "warning"]
-    assert [text.split()[0] for text in warnings] == ["lease"]
+    assert [text.split()[0] for text in warnings] == ["lease", "用語"]
+    assert warnings[-1] == row.error_message
 
 
 async def test_batches_of_a_review_are_of_ten_and_a_failing_one_is_skipped(study: Study, model: Model) -> None:
@@ -216,6 +222,9 @@ async def test_without_issues_the_provisional_glossary_is_the_refined_one(study:
     await study.run(project, "refine")
     assert [(e.term_name, e.definition) for e in project.refined.list()] == [("a", "first"), ("b", "second")]
     assert model.asked_for("refine") == 0
+    project.terms.excluded.add("a")
+    await study.run(project, "refine")
+    assert [entry.term_name for entry in project.refined.list()] == ["b"], "what is excluded counts here too"
 
 
 async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, model: Model) -> None:
@@ -225,7 +234,7 @@ async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, mod
         project.terms.add(term)
     await study.run(project, "generate")
     entries = {entry.term_name: entry.id for entry in project.provisional.list()}
-    project.provisional.change(entries["journal"], "mine", 1.0, by_person=True)
+    project.provisional.change(entries["journal"], "mine", 1.0)
     asked = model.asked_for("define")
     model.answers["define"] = lambda prompt: _answers_while_it_is_changed(project, "claim")
     project.documents.add([Document("more.md", "Each worker and each journal: another place.")])
@@ -247,7 +256,7 @@ async def test_a_definition_that_a_person_changed_stays_theirs(study: Study, mod
 
 def _answers_while_it_is_changed(project: ProjectFile, term: str) -> dict[str, Any]:
     (number,) = [entry.id for entry in project.provisional.list() if entry.term_name == term]
-    project.provisional.change(number, "changed while it was asked for", 1.0, by_person=True)
+    project.provisional.change(number, "changed while it was asked for", 1.0)
     return {"definition": "new", "confidence": 0.5}
 
 
@@ -261,3 +270,140 @@ async def test_settings_count_from_the_next_run_on(study: Study, model: Model) -
     assert model.asked == 1
     await study.run(project, "generate")
     assert model.asked == 1
+
+
+async def test_an_answer_is_matched_in_any_case_width_and_spacing(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project("A group head is a part. The group head is hot. An API is a door. Each API has a key.")
+    study.desk.change_project(project.project.id, model.settings)
+    project = study.desk.project(project.project.id)
+    spelled = {"group head": "Group  Head", "API": "ａｐｉ"}
+    model.answers["classify"] = lambda prompt: {
+        "terms": [
+            {"term": spelled.get(term, term), "category": "Technical Term"}
+            for term in texts(prompt, "term")
+            if term in spelled
+        ]
+    }
+    row = await study.run(project, "extract")
+    assert (row.status, row.error_message) == ("completed", None)
+    found = {term.term_text: term.category for term in project.terms.list()}
+    assert found == {"group head": "technical_term", "API": "technical_term"}
+
+
+async def test_an_extraction_that_recognises_nothing_fails_and_keeps_the_terms(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    await study.run(project, "extract")
+    before = project.terms.list()
+    assert before
+    good = model.answers["classify"]
+    for useless in ([("worker", "General Terms")], [("something else", "title")], []):
+        answer = {"terms": [{"term": term, "category": category} for term, category in useless]}
+        model.answers["classify"] = functools.partial(lambda answer, prompt: answer, answer)
+        row = await study.run(project, "extract")
+        assert (row.status, project.terms.list()) == ("failed", before)
+        assert "none of the candidates" in str(row.error_message)
+    asked = model.asked_for("classify")
+    model.answers["classify"] = good
+    assert (await study.run(project, "extract")).status == "completed"
+    assert model.asked_for("classify") > asked, "a useless answer is no answer: it is asked for again"
+
+
+async def test_terms_of_a_batch_without_an_answer_stay(
+    study: Study, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.glossary.extracting.BATCH", 3)
+    await study.work()
+    project = study.project(TEXT, model=model)
+    await study.run(project, "extract")
+    before = {term.term_text for term in project.terms.list()}
+    good = model.answers["classify"]
+    model.answers["classify"] = lambda prompt: "broken" if "worker" in texts(prompt, "term") else good(prompt)
+    row = await study.run(project, "extract")
+    assert row.status == "completed"
+    assert {term.term_text for term in project.terms.list()} == before
+    assert "3 candidates could not be classified" in str(row.error_message)
+
+
+def test_the_schemas_name_the_words_that_are_known() -> None:
+    assert _enum_in(GlossaryTermClasses, "TermClass", "category") == list(Category)
+    assert _enum_in(GlossaryReview, "ReviewedIssue", "issue_type") == list(IssueType)
+
+
+def _enum_in(schema: type[BaseModel], part: str, field: str) -> object:
+    return schema.model_json_schema()["$defs"][part]["properties"][field].get("enum")
+
+
+async def test_a_failed_question_keeps_the_former_entry_and_the_run_says_so(study: Study, model: Model) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    for term in TERMS:
+        project.terms.add(term)
+    await study.run(project, "full")
+    assert not any(entry.kept for entry in project.refined.list())
+    project.terms.add("new term")
+    project.documents.add(
+        [Document("more.md", f"Each {' and each '.join((*TERMS, 'new term'))}.")]
+    )  # all is asked again
+    define, refine = model.answers["define"], model.answers["refine"]
+    model.answers["define"] = lambda prompt: (
+        "no" if text_in(prompt, "term") in ("lease", "new term", "") else {**define(prompt), "definition": "newer"}
+    )
+    model.answers["refine"] = lambda prompt: (
+        "no"
+        if text_in(prompt, "term") in ("lease", "worker", "")
+        else {**refine(prompt), "definition": "newer, refined"}
+    )
+    row = await study.run(project, "full")
+    assert row.status == "completed"
+    provisional = {entry.term_name: entry for entry in project.provisional.list()}
+    assert (provisional["lease"].definition, provisional["lease"].kept) == ("lease as it is", True)
+    assert (provisional["worker"].definition, provisional["worker"].kept) == ("newer", False)
+    refined = {entry.term_name: entry for entry in project.refined.list()}
+    assert set(refined) == set(TERMS)
+    assert {name: (entry.definition, entry.kept) for name, entry in refined.items() if entry.kept} == {
+        "lease": ("lease refined", True),
+        "worker": ("worker refined", True),
+    }
+    assert refined["claim"].definition == "newer, refined"
+    told = str(row.error_message)
+    assert "2 terms could not be defined: 1 kept, 1 left out" in told
+    assert "2 entries could not be refined" in told
+    log = [entry for entry in await study.log(project, row) if entry.get("level") == "warning"]
+    assert told in {entry["message"] for entry in log}
+
+
+async def test_a_persons_definition_is_the_one_of_the_refined_glossary_and_its_exports(
+    study: Study, model: Model
+) -> None:
+    await study.work()
+    project = study.project(TEXT, model=model)
+    await study.run(project, "extract")
+    await study.run(project, "full")
+    project.provisional.change(project.provisional.named()["worker"].id, "a person's, provisional", 1.0)
+    project.refined.change(project.refined.named()["claim"].id, "a person's, refined", 1.0)
+    theirs = {"worker": "a person's, provisional", "claim": "a person's, refined"}
+
+    def persons(entries: Entries) -> dict[str, str]:
+        return {entry.term_name: entry.definition for entry in entries.list() if entry.by_person}
+
+    assert persons(project.provisional) == persons(project.refined) == theirs
+    model.answers["classify"] = lambda prompt: {"terms": [{"term": "journal", "category": "technical_term"}]}
+    model.answers["review"] = lambda prompt: {
+        "issues": [
+            {"term_name": term, "issue_type": "unclear", "description": "vague", "should_exclude": term == "worker"}
+            for term in texts(prompt, "term")
+        ]
+    }
+    project.documents.add([Document("more.md", "Each worker, each claim, each journal.")])
+    await study.run(project, "extract")
+    await study.run(project, "full")
+    assert persons(project.provisional) == persons(project.refined) == theirs
+    for kind in ("md", "csv", "json", "tbx"):
+        text = export(kind, "title", project.refined.list())
+        assert all(definition in text for definition in theirs.values()), kind
+    asked = [prompt for prompt in model.double.prompts if model.step_of(prompt) == "refine"]
+    assert not [prompt for prompt in asked if text_in(prompt, "definition") in theirs.values()], "nor asked about"
+    await study.desk.regenerate(project.project.id, project.provisional.named()["worker"].id)
+    assert persons(project.provisional) == persons(project.refined) == {"claim": "a person's, refined"}

@@ -16,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.apps.glossary.conftest import TERMS, TEXT, Model, Study
+from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.records import Document
 from tsuzuki.apps.glossary.registry import Registry, folder_of
 from tsuzuki.cli import main
 
@@ -145,3 +147,66 @@ def test_a_glossary_without_a_server_and_without_a_model(tmp_path: Path, docs: P
         assert why in run(tmp_path, "generate", "-i", "docs", *wrong, code=1, environment={"OPENAI_API_KEY": ""})[1]
     assert run(tmp_path, "projects", "list")[0].count("\n") == 3, "nothing is begun that cannot come to an end"
     assert "name it .md" in run(tmp_path, "generate", "-i", "docs", "-o", "x.pdf", code=1)[1]
+
+
+def test_a_glossary_whose_extraction_came_to_nothing_is_made_by_the_next_try(
+    tmp_path: Path, docs: Path, model: Model
+) -> None:
+    asked = ("--provider", "openai", "--model", "m-1", "--base-url", f"{model.double.url}/v1")
+    good = model.answers["classify"]
+    model.answers["classify"] = lambda prompt: {"terms": [{"term": "Worker Bee", "category": "General Terms"}]}
+    assert "none of the candidates" in run(tmp_path, "generate", "-i", "docs", "-o", "g.md", "-q", *asked, code=5)[1]
+    model.answers["classify"] = good
+    run(tmp_path, "generate", "-i", "docs", "-o", "g.md", "-q", *asked)
+    assert "worker refined" in (tmp_path / "g.md").read_text()
+
+
+def test_a_run_that_left_something_out_says_so_and_ends_with_6(tmp_path: Path, docs: Path, model: Model) -> None:
+    asked = ("--provider", "openai", "--model", "m-1", "--base-url", f"{model.double.url}/v1")
+    define = model.answers["define"]
+    model.answers["define"] = lambda prompt: (
+        "no" if "<term>lease<" in prompt or "<term>" not in prompt else define(prompt)
+    )
+    _, told = run(tmp_path, "generate", "-i", "docs", "-o", "g.md", "-q", *asked, code=6)
+    assert "1 term could not be defined: 0 kept, 1 left out" in told
+    assert "worker refined" in (tmp_path / "g.md").read_text()
+    model.answers["define"] = define
+    before = model.asked_for("define")
+    run(tmp_path, "generate", "-i", "docs", "-o", "g.md", "-q", *asked)
+    assert model.asked_for("define") == before + 1, "what was answered is not asked again"
+    assert "lease refined" in (tmp_path / "g.md").read_text()
+
+
+def test_a_folder_updates_its_own_documents_and_leaves_the_others_alone(tmp_path: Path, docs: Path) -> None:
+    how = ("generate", "-i", "docs", "-o", "g.md", "-q")
+    run(tmp_path, *how)
+    project = ProjectFile(Registry(folder_of("", tmp_path / "data")), 1)
+    project.documents.add([Document("browser.md", "A parcel is a box."), Document("three.md", "of the browser")])
+    (docs / "more" / "two.txt").unlink()
+    (docs / "one.md").write_text(f"{TEXT}\n\nMore.")
+    (docs / "three.md").write_text("of the folder")
+    _, told = run(tmp_path, *how[:-1])
+    found = {each.file_name: each.content for each in project.documents.each()}
+    assert found == {
+        "one.md": f"{TEXT}\n\nMore.",
+        "browser.md": "A parcel is a box.",
+        "three.md": "of the browser",
+    }
+    assert "three.md: a document of that name was added elsewhere" in told
+
+
+def test_the_command_says_that_a_model_is_silent(
+    tmp_path: Path, docs: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.glossary.asking.SILENCE_S", 0.05)
+    classify = model.answers["classify"]
+    model.double.delay = 0.5
+
+    def slowly_once(prompt: str) -> object:
+        model.double.delay = 0
+        return classify(prompt)
+
+    model.answers["classify"] = slowly_once
+    asked = ("--provider", "openai", "--model", "m-1", "--base-url", f"{model.double.url}/v1")
+    _, told = run(tmp_path, "generate", "-i", "docs", "-o", "g.md", *asked)
+    assert "no answer from openai m-1 for 0 s; each try may take" in told

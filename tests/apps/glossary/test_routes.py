@@ -115,6 +115,9 @@ async def test_projects_have_names_of_their_own(house: House) -> None:
     await house.post(f"{at}/clone", {"new_name": "one"}, 409)
     assert (copy["document_count"], await house.get(f"{API}/{copy['id']}/runs")) == (1, [])
     await house.get(f"{API}/{copy['id']}/runs/current", 404)
+    assert (copy["asked_provider"], copy["asked_model"]) == ("offline", "rules")
+    asking = (await house.client.patch(at, json={"llm_provider": "ollama", "llm_model": "x"})).json()
+    assert (asking["asked_provider"], asking["asked_model"]) == ("ollama", "x")
     changed = await house.client.patch(at, json={"name": "three", "llm_model": "m"})
     assert (changed.json()["name"], changed.json()["llm_model"]) == ("three", "m")
     assert (await house.client.patch(at, json={"name": "two"})).status_code == 409
@@ -258,6 +261,15 @@ async def test_an_entry_is_edited_and_defined_again(
     assert (await house.post(f"{one}/regenerate"))["definition"] == f"{entry['term_name']} as it is"
     model.double.refusals = [(401, {})]
     await house.post(f"{one}/regenerate", code=503)
+    await ended(house, at, (await house.post(f"{at}/runs", {"scope": "refine"}, 201))["id"])
+    final = (await house.get(f"{at}/refined"))[0]
+    one = f"{at}/refined/{final['id']}"
+    changed = (await house.client.patch(one, json={"definition": "signed off"})).json()
+    assert changed == {**final, "definition": "signed off", "by_person": True}
+    assert (await house.get(f"{at}/provisional"))[0]["definition"] == "signed off", (
+        "a term has one definition by people"
+    )
+    assert (await house.client.patch(one, json={"confidence": 2})).status_code == 422
     assert await house.get(f"{at}/issues", issue_type="unclear") == []
     await house.get(f"{at}/issues", 422, issue_type="ugly")
     for path in ("provisional/999", "issues/999", "refined/999"):
@@ -299,3 +311,30 @@ async def test_tenants_see_nothing_of_each_other(house: House, tmp_path: Path) -
         assert len(await blue.get(f"{at}/runs")) == 1
     found = {str(file.relative_to(tmp_path / "files").parent) for file in tmp_path.rglob("project-1.db")}
     assert found == {"tenants/red/glossary", "tenants/blue/glossary"}
+
+
+async def test_one_damaged_project_takes_no_other_one_down(house: House) -> None:
+    for name in ("good", "overwritten", "missing", "no database"):
+        at = await made(house, name)
+        await house.post(f"{at}/files?extract=false", {"file_name": "a.md", "content": TEXT * 40}, 201)
+    folder = Path(str(settings.data_dir())) / "glossary"
+    with (folder / "project-2.db").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 40_000)
+    (folder / "project-2.db-wal").unlink(missing_ok=True)
+    for ending in ("", "-wal", "-shm"):
+        (folder / f"project-3.db{ending}").unlink(missing_ok=True)
+    (folder / "project-4.db").write_text("hello" * 1000)
+    listed = {project["name"]: project for project in await house.get(API)}
+    assert {name for name, project in listed.items() if project["damaged"]} == {"overwritten", "missing", "no database"}
+    assert (listed["good"]["damaged"], listed["good"]["document_count"]) == (None, 1)
+    assert "project-3.db is missing" in listed["missing"]["damaged"]
+    assert await house.get(f"{API}/3") == listed["missing"]
+    assert not (folder / "project-3.db").exists(), "an empty one would hide the loss"
+    for number in (2, 3, 4):
+        told = await house.get(f"{API}/{number}/files", 503)
+        assert f"project-{number}.db" in told["detail"]
+        await house.post(f"{API}/{number}/runs", {"scope": "extract"}, 503)
+        await house.post(f"{API}/{number}/clone", {"new_name": "copy"}, 503)
+        assert (await house.client.delete(f"{API}/{number}")).status_code == 204
+    assert [project["name"] for project in await house.get(API)] == ["good"]

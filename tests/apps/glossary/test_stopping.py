@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tsuzuki.apps.glossary.asking import PATIENCE, Asked
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.generating import GlossaryGenerator, Subjects
+from tsuzuki.apps.glossary.manager import RunManager
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, Term
 from tsuzuki.apps.glossary.refining import GlossaryRefiner
@@ -161,7 +163,7 @@ async def test_a_model_that_answers_nothing_costs_nothing_that_was_there(study: 
         left = len(model.double.refusals)
         row = await study.run(project, scope)
         assert row.status == "failed", scope
-        assert "the language model gave no answer: " in (row.error_message or "")
+        assert "the language model gave no answer that can be used: " in (row.error_message or "")
         assert left - len(model.double.refusals) <= PATIENCE + 1 < len(TERMS), "it does not go through all of them"
     assert before == (project.terms.list(), project.provisional.list(), project.issues.list(), project.refined.list())
     model.double.refusals.clear()
@@ -193,7 +195,7 @@ async def test_a_run_that_its_process_left_behind_is_not_continued_by_one_of_ano
                 row = await study.desk.start(project.project.id, "extract")
     origin = project.run_origin(row.id)
     assert origin is not None
-    assert (await study.desk.run(project.project.id, left.id)).status == "cancelled"
+    assert "Interrupted" in str((await study.desk.run(project.project.id, left.id)).error_message)
     assert (await study.runs.get(origin.engine_run)).continues is None
 
 
@@ -233,3 +235,127 @@ def test_errors_are_shown_without_what_nobody_should_see() -> None:
     text = sanitised("cannot open /srv/data/project-1.db\x00 of C:\\Users\\x\\y at https://host/a/b: " + "x" * 2000)
     assert text.startswith("cannot open <path> of <path> at https://host/a/b: xxx")
     assert len(text) == 1024
+
+
+async def test_a_run_whose_process_has_ended_is_shown_as_interrupted_and_goes_on_when_started_again(
+    study: Study, model: Model
+) -> None:
+    project = prepared(study, model)
+    number = project.project.id
+
+    async def alone(flow: Any, params: dict[str, Any], **options: Any) -> Run:
+        return await study.runs.submit(flow, params, private=True, **options)
+
+    left = await Desk(study.runs, alone, folder=study.folder).start(number, "full")
+    async with asyncio.timeout(LONGEST):
+        while (row := await study.desk.run(number, left.id)).active:
+            await asyncio.sleep(0.01)
+    assert row.status == "failed"
+    assert "Interrupted: its process has ended" in str(row.error_message)
+    assert (await study.log(project, row))[-1]["db_status"] == "failed", "the log of it ends"
+    await study.work()
+    again = await study.run(project, "full")
+    assert (again.id, again.status) == (left.id + 1, "completed")
+
+
+async def test_a_run_that_is_resumed_and_fails_again_says_so_in_its_row(study: Study, model: Model) -> None:
+    await study.work()
+    project = prepared(study, model)
+    model.double.refusals = [(401, {})] * 100
+    row = await study.run(project, "generate")
+    assert row.status == "failed"
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    await study.runs.resume(origin.engine_run)
+    async with asyncio.timeout(LONGEST):
+        await study.runs.wait(origin.engine_run)
+    assert project.run(row.id).status == "failed", "without anybody who looks"
+
+
+async def test_a_finished_run_is_completed_though_its_row_cannot_be_written(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    with project.ledger.writing() as connection:
+        connection.execute(
+            "CREATE TRIGGER no_end BEFORE UPDATE OF status ON runs WHEN new.status = 'completed' "
+            "BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    row = await study.desk.start(project.project.id, "full")
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    log = study.desk.logs(project.project.id, row.id)
+    following = asyncio.ensure_future(anext(log))
+    await study.work()
+    async with asyncio.timeout(LONGEST):
+        assert (await study.runs.wait(origin.engine_run)).status is Status.COMPLETED
+        end = [await following, *[entry async for entry in log]][-1]
+    assert end == {"run_id": row.id, "complete": True, "db_status": "completed", "status_update_failed": True}
+    with project.ledger.writing() as connection:
+        connection.execute("DROP TRIGGER no_end")
+    assert (await study.desk.run(project.project.id, row.id)).status == "completed"
+
+
+async def test_a_run_of_a_project_whose_file_is_lost_fails_with_the_reason(study: Study, model: Model) -> None:
+    project = prepared(study, model)
+    row = await study.desk.start(project.project.id, "full")
+    origin = project.run_origin(row.id)
+    assert origin is not None
+    project.ledger.file.rename(study.folder / "elsewhere")
+    project.ledger.file.write_text("no database" * 1000)
+    await study.work()
+    async with asyncio.timeout(LONGEST):
+        ended = await study.runs.wait(origin.engine_run)
+    assert ended.status is Status.FAILED
+    assert ended.error is not None
+    assert "is damaged" in ended.error.message
+    (study.folder / "elsewhere").rename(project.ledger.file)
+    row = await study.desk.run(project.project.id, row.id)
+    assert (row.status, "is damaged" in str(row.error_message)) == ("failed", True)
+
+
+async def test_a_run_says_whom_it_asks_and_that_nobody_answers(
+    study: Study, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.apps.glossary.asking.SILENCE_S", 0.05)
+    await study.work()
+    project = prepared(study, model)
+    model.double.delay = 90
+    row = await study.desk.start(project.project.id, "generate")
+    log = study.desk.logs(project.project.id, row.id)
+    async with asyncio.timeout(LONGEST):
+        lines = [await anext(log)]
+        while "no answer from openai m-1 for" not in lines[-1]["message"]:
+            lines.append(await anext(log))
+    assert any("asking openai m-1, at most" in line["message"] for line in lines)
+    assert lines[-1]["level"] == "warning"
+    await study.desk.cancel(project.project.id, row.id)
+    await log.aclose()
+
+
+async def test_a_run_without_a_language_model_says_so(study: Study) -> None:
+    await study.work()
+    project = study.project(TEXT)
+    row = await study.run(project, "extract")
+    messages = [entry["message"] for entry in await study.log(project, row) if "message" in entry]
+    assert any("no language model is set: offline rules answer" in message for message in messages)
+
+
+async def test_a_run_manager_starts_and_cancels_the_runs_of_its_file(study: Study, tmp_path: Path) -> None:
+    project = study.project(name="sample")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(TEXT)
+    manager = RunManager(str(project.ledger.file), str(tmp_path / "docs"), llm_provider="offline")
+    first = manager.start_run("extract", "manual")
+    with pytest.raises(RuntimeError, match=f"^Run already running: {first}$"):
+        manager.start_run("full")
+    manager.cancel_run(99)
+    manager.cancel_run(first)
+    second = manager.start_run("extract")
+    await study.work()
+    await study.ended(project, project.run(second))
+    rows = {row.id: (row.status, row.triggered_by) for row in project.runs()}
+    assert rows == {first: ("cancelled", "manual"), second: ("completed", "api")}
+    assert project.terms.list()
+    manager.cancel_run(second)
+    assert project.run(second).status == "completed"
+    with pytest.raises(ValueError, match="not the file of a project"):
+        RunManager(str(tmp_path / "other.db")).start_run("full")

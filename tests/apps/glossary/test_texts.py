@@ -3,17 +3,22 @@
 import csv
 import io
 import json
+import unicodedata
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.apps.glossary.conftest import Study
 from tests.apps.glossary.sample_texts import gold, sample
 from tsuzuki.apps.glossary.candidates import find_candidates
+from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.exports import as_json, markdown, separated, tbx_basic
 from tsuzuki.apps.glossary.extractive import NOTHING, found_definition
 from tsuzuki.apps.glossary.occurrences import TermIndex, find_occurrences, places
 from tsuzuki.apps.glossary.offline import category_of
 from tsuzuki.apps.glossary.records import Document, Entry, Occurrence
+from tsuzuki.apps.glossary.refusals import Taken
 
 
 @pytest.mark.parametrize(("language", "least"), [("ja", 0.6), ("en", 0.5)])
@@ -159,7 +164,9 @@ def test_exports_say_the_same_in_every_format() -> None:
     assert "- `a.md:3`" in text
     assert "別の名" in text
     assert "別名" in text
-    rows = list(csv.reader(io.StringIO(separated("t", entries))))
+    table = separated("t", entries)
+    assert table.startswith("\ufeff"), "without it Excel takes UTF-8 for Shift_JIS"
+    rows = list(csv.reader(io.StringIO(table[1:])))
     assert rows[1][:3] == ["'=b<i>", 'say "x" & y,\nz', "0.50"]
     assert json.loads(as_json("t", entries))["entries"][0]["aliases"] == ["別の名"]
     root = ET.fromstring(tbx_basic("t", entries).encode())  # noqa: S314 - our own text
@@ -171,3 +178,33 @@ def test_exports_say_the_same_in_every_format() -> None:
     assert "and 2 more" in text
     assert "ほか多数" in markdown("題", [Entry("語", "意味", 0.5, [], [place] * 20)]), "more are not kept"
     assert root.find(f".//{space}descrip").text == 'say "x" & y,\nz'  # type: ignore[union-attr]
+
+
+async def test_texts_and_terms_are_the_same_in_any_normal_form_and_width(study: Study) -> None:
+    await study.work()
+    text = "ガバナンスとは、統治の仕組みである。ガバナンスは大切である。\nｻｰﾊﾞｰとは、ＡＰＩを提供する装置である。"
+    project = study.project(unicodedata.normalize("NFD", text))
+    (document,) = project.documents.each()
+    assert document.content == text
+    await study.run(project, "extract")
+    found = {term.term_text for term in project.terms.list()}
+    assert {"ガバナンス", "サーバー", "API"} <= found
+    for again in (unicodedata.normalize("NFD", "ガバナンス"), "ｻｰﾊﾞｰ", "ＡＰＩ"):
+        with pytest.raises(Taken):
+            project.terms.add(again)
+    study.desk.registry.add(unicodedata.normalize("NFD", "ガ"))
+    with pytest.raises(Taken):
+        study.desk.registry.add("ガ")
+    seen = places(TermIndex({name: name for name in ("サーバー", "API")}), text)
+    assert [(place.term, place.text, place.line, place.column, place.length) for place in seen] == [
+        ("サーバー", "ｻｰﾊﾞｰ", 2, 1, 5),
+        ("API", "ＡＰＩ", 2, 9, 3),
+    ]
+
+
+def test_documents_in_shift_jis_are_read_and_other_bytes_are_not(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_bytes("用語集とは、用語を集めたものです。".encode("cp932"))
+    (tmp_path / "latin.txt").write_bytes("été à la café tôt".encode("latin-1"))
+    found, skipped = read_folder(tmp_path)
+    assert found == [Document("old.txt", "用語集とは、用語を集めたものです。")]
+    assert skipped == ["latin.txt: neither UTF-8 nor Shift_JIS. Save it as UTF-8"]

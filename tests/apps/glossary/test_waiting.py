@@ -68,10 +68,10 @@ async def test_a_cancel_while_the_last_write_is_under_way_comes_too_late(
 ) -> None:
     reached, go_on, complete = threading.Event(), threading.Event(), ProjectFile.complete
 
-    def slowly(self: ProjectFile, number: int) -> Any:
+    def slowly(self: ProjectFile, number: int, left_out: str) -> Any:
         reached.set()
         go_on.wait(60)
-        return complete(self, number)
+        return complete(self, number, left_out)
 
     monkeypatch.setattr(ProjectFile, "complete", slowly)
     await study.work()

@@ -1,11 +1,12 @@
 """How this application asks: one question is one durable item; what goes wrong with it stays with it."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -22,6 +23,10 @@ _SILENT: Final = frozenset(kind.__name__ for kind in (ProviderUnavailable, Provi
 """What says that nobody is there to answer, rather than that an answer cannot be used."""
 PATIENCE: Final = 5
 """After so many questions in a row that nobody answered a step ends: the rest would only take time."""
+
+
+SILENCE_S: Final = 5.0
+"""After how long without any answer the log says so for the first time; then after twice as long, and so on."""
 
 
 class CancelEvent(Protocol):
@@ -46,6 +51,16 @@ class Asked:
         return cls(full.provider, full.base_url, full.model)
 
     @property
+    def shown(self) -> str:
+        """The provider and the model, for people."""
+        return f"{self.provider} {self.model}".strip()
+
+    @property
+    def timeout(self) -> float:
+        """How long an answer may take (seconds)."""
+        return float(settings.value("TSUZUKI_LLM_TIMEOUT_SEC"))
+
+    @property
     def lanes(self) -> int:
         """How many questions are asked at once."""
         chosen = settings.value("TSUZUKI_LLM_CONCURRENCY")
@@ -67,10 +82,53 @@ async def answer(schema: type[Model], prompt: str, asked: Asked, debug: str = ""
     return given
 
 
+class SilenceWatch:
+    """Says in the log that nobody answers, long before the timeout of a question does; `with` it around a step."""
+
+    def __init__(self, asked: Asked, log: Callable[[str], None]) -> None:
+        self._asked = asked
+        self._log = log
+        self._since: float | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    def heard(self) -> None:
+        """Note that the step begins to ask, or has got an answer."""
+        self._since = asyncio.get_running_loop().time()
+
+    def __enter__(self) -> Self:
+        if self._asked.provider != "offline":
+            self._watching = asyncio.create_task(self._watch())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._watching is not None:  # it is not awaited: what the step has finished is saved before anything else
+            self._watching.cancel()
+
+    async def _watch(self) -> None:
+        loop, heard_at, wait = asyncio.get_running_loop(), None, SILENCE_S
+        while True:
+            since = self._since
+            if since != heard_at:
+                heard_at, wait = since, SILENCE_S
+            await asyncio.sleep(SILENCE_S if since is None else max(since + wait - loop.time(), SILENCE_S / 10))
+            if since is not None and since == self._since and loop.time() >= since + wait:
+                wait *= 2
+                self._tell(int(loop.time() - since))
+
+    def _tell(self, seconds: int) -> None:
+        who, timeout = self._asked.shown, self._asked.timeout
+        self._log(
+            f"{who} から {seconds} 秒間回答がありません（1 回の問い合わせで最大 {timeout:g} 秒待ちます） / "
+            f"no answer from {who} for {seconds} s; each try may take {timeout:g} s (TSUZUKI_LLM_TIMEOUT_SEC)"
+        )
+
+
 class Faults:
     """Counts the questions of a step that failed: some may, but a step without any answer is not done."""
 
     def __init__(self) -> None:
+        self.count = 0
+        """How many questions failed."""
         self._answered = 0
         self._silent = 0
         self._last = ""
@@ -82,6 +140,7 @@ class Faults:
 
     def failed(self, failure: Any) -> str:
         """Notes a question that failed, and gives why."""
+        self.count += 1
         self._last = sanitised(failure.error)
         self._silent = self._silent + 1 if failure.error_type == ModelUnavailable.__name__ else 0
         return self._last
@@ -94,7 +153,8 @@ class Faults:
         """Raises where the answers of a step make no result: what was there before stays."""
         if self.is_set() or (self._last and not self._answered):
             raise ModelUnavailable(
-                f"言語モデルから回答がありません（{self._last}） / the language model gave no answer: {self._last}"
+                f"使える回答がありません（{self._last}） / "
+                f"the language model gave no answer that can be used: {self._last}"
             )
 
 

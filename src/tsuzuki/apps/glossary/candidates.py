@@ -8,7 +8,7 @@ from typing import Final
 
 from tsuzuki.apps.glossary import japanese
 from tsuzuki.apps.glossary.english import Phrases, key_of
-from tsuzuki.apps.glossary.plaintext import EXPLAINED, HAS_CJK, explained, marked, prose
+from tsuzuki.apps.glossary.plaintext import EXPLAINED, HAS_CJK, explained, marked, prose, usual_width
 from tsuzuki.apps.glossary.records import Document
 
 MOST: Final = 300
@@ -36,7 +36,7 @@ def find_candidates(documents: Iterable[Document], most: int = MOST) -> list[Can
     meant: set[str] = set()
     english = Phrases()
     for document in documents:
-        text = prose(document.content)
+        text = prose(usual_width(document.content))
         for phrase, weight in marked(text):
             key = _marked_key(phrase)
             marks[key] += weight  # type: ignore[assignment] # a counter of weights

@@ -1,6 +1,7 @@
 """What one can do with glossaries: projects, runs, and what they come to; commands and routes call only this."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from tsuzuki.apps.glossary.partial import keep_partial, partial_of
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.prompts import define_prompt
 from tsuzuki.apps.glossary.records import Entry, PipelineScope, Project
-from tsuzuki.apps.glossary.refusals import BadValue, ModelUnavailable, NoRuns, RunActive, sanitised
+from tsuzuki.apps.glossary.refusals import BadValue, DamagedProject, ModelUnavailable, NoRuns, RunActive, sanitised
 from tsuzuki.apps.glossary.registry import Registry, folder_of
 from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.errors import KeyHeld, LLMError, RunNotFound, StoreError
@@ -28,6 +29,11 @@ CHOSEN: Final = ("llm_debug", "review_batch_size")
 """What whoever starts a run may choose for it alone."""
 CLOSING_WAIT: Final = 2.0
 """How long a run whose row is completed may take to record its own end (seconds)."""
+INTERRUPTED: Final = (
+    "中断されました（プロセスが終了しました）。同じ範囲をもう一度実行すると、続きから始まります / "
+    "Interrupted: its process has ended. Run the same again, and it continues from there"
+)
+"""What the row of a run says whose process has ended; the run itself can still be resumed, and is running then."""
 CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 WORDS: Final = {
@@ -76,8 +82,11 @@ class Desk:
 
     async def remove_project(self, number: int) -> None:
         """Removes a project, unless a run of it is active."""
-        await self.reconcile(number)
-        active = await asyncio.to_thread((await self._opened(number)).active)
+        try:
+            await self.reconcile(number)
+            active = await asyncio.to_thread((await self._opened(number)).active)
+        except DamagedProject:  # nothing can be read of it any more, and a run of it fails at its next write
+            active = None
         if active is not None:
             raise RunActive(
                 f"実行中は削除できません / run {active.id} of this project is active: stop it first", active.id
@@ -122,8 +131,8 @@ class Desk:
         if await abandoned(self._runs, holder):
             if self._here and row.scope == params["scope"]:
                 return holder, True
+            await self.reconcile(project.project.id)  # the row says why it ended, before the engine says how
             await self._runs.cancel(holder.id, by="glossary", reason="its process has ended")
-            await self.reconcile(project.project.id)
         elif row.status == "completed":
             try:
                 async with asyncio.timeout(CLOSING_WAIT):
@@ -148,9 +157,9 @@ class Desk:
         return await asyncio.to_thread(project.open_run, scope, by, origin)
 
     async def _earlier(self, project: ProjectFile, scope: str) -> str | None:
-        """Gives the run that a new one of the same scope continues: the last, where it was stopped on the way."""
+        """Return the run that a new one of the same scope continues: the last one, if it left something undone."""
         last = next((row for row in await asyncio.to_thread(project.runs) if row.scope == scope), None)
-        if last is None or last.status not in ("cancelled", "failed"):
+        if last is None or last.active or (last.status == "completed" and not last.error_message):
             return None
         origin = await asyncio.to_thread(project.run_origin, last.id)
         if origin is None:
@@ -199,7 +208,7 @@ class Desk:
         return [] if origin is None else await partial_of(self._runs, origin.engine_run)
 
     async def reconcile(self, number: int) -> None:
-        """Lets the row that is active say what has become of the engine's run."""
+        """Make the row that is active say what has become of the engine's run."""
         project = await self._opened(number)
         row = await asyncio.to_thread(project.active)
         if row is None:
@@ -210,6 +219,10 @@ class Desk:
         except RunNotFound:
             lost = "the engine knows this run no more"
             await asyncio.to_thread(project.end, row.id, "failed", lost, began=False)
+            return
+        if await abandoned(self._runs, run):
+            await asyncio.to_thread(project.end, row.id, "failed", INTERRUPTED, began=False)
+            await keep_partial(self._runs, project, run)
             return
         if not run.status.terminal:
             if row.status == "pending" and run.started_at is not None:
@@ -229,7 +242,9 @@ class Desk:
         origin = await asyncio.to_thread((await self._opened(number)).run_origin, run_id)
         if origin is not None and (row.active or history):
             try:
-                async for line in self._runs.follow_log(origin.engine_run):
+                interrupted = await abandoned(self._runs, await self._runs.get(origin.engine_run))
+                lines = self._runs.log if interrupted else self._runs.follow_log  # it would be followed for ever
+                async for line in lines(origin.engine_run):
                     if not line.logger:  # lines of libraries are for the engine's own log
                         yield loglines.read(run_id, line.level, sanitised(line.text))
                 async for entry in self._failure(run_id, origin.engine_run):
@@ -247,7 +262,11 @@ class Desk:
     async def _completion(self, number: int, run_id: int, engine_run: str) -> dict[str, Any]:
         try:
             status = (await self.run(number, run_id)).status
-        except StoreError:  # its row could not be written: what the engine knows counts
+        except (
+            StoreError,
+            DamagedProject,
+            sqlite3.Error,
+        ):  # its row could not be written: what the engine knows counts
             known = WORDS[(await self._runs.get(engine_run)).status]
             return {"run_id": run_id, "complete": True, "db_status": known, "status_update_failed": True}
         return {"run_id": run_id, "complete": True, "db_status": status}
@@ -268,6 +287,4 @@ class Desk:
             raise ModelUnavailable(
                 f"モデルから回答がありません / the language model gave no answer: {sanitised(str(error))}"
             ) from error
-        return await asyncio.to_thread(
-            project.provisional.change, entry_id, given.definition, given.confidence, by_person=False
-        )
+        return await asyncio.to_thread(project.provisional.regenerate, entry_id, given.definition, given.confidence)

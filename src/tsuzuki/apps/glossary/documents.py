@@ -1,8 +1,11 @@
 """The documents of a project: added one by one or many at once, read from a folder, given to the pipeline."""
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from tsuzuki.apps.glossary.filenames import ENDINGS, LARGEST, check_content, checked_name
 from tsuzuki.apps.glossary.queries import SQL
@@ -10,6 +13,9 @@ from tsuzuki.apps.glossary.records import Document, StoredDocument
 from tsuzuki.apps.glossary.refusals import NotThere, Refused, Taken
 from tsuzuki.apps.glossary.times import current_utc_iso
 from tsuzuki.apps.ledger import Ledger, records
+
+UNREADABLE: Final = "neither UTF-8 nor Shift_JIS. Save it as UTF-8"
+_KANA: Final = re.compile("[ぁ-んァ-ヶ]")
 
 
 class Documents:
@@ -40,14 +46,15 @@ class Documents:
         told = "\n".join(f"{each.file_name}\0{each.content_hash}" for each in self.list())
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
-    def add(self, documents: Sequence[Document]) -> Sequence[StoredDocument]:
+    def add(self, documents: Sequence[Document], *, from_folder: bool = False) -> Sequence[StoredDocument]:
         """Adds documents: all of them, or none."""
         named = _checked(documents)
         with self._ledger.writing() as connection:
             for name in named:
                 if connection.execute(SQL["document_named"], (name,)).fetchone() is not None:
                     raise Taken(f"同じ名前のファイルがあります / there is a document of that name already: {name!r}")
-            rows = [(name, content, hashed(content), current_utc_iso()) for name, content in named.items()]
+            now, own = current_utc_iso(), int(from_folder)
+            rows = [(name, content, hashed(content), now, own) for name, content in named.items()]
             connection.executemany(SQL["document_add"], rows)
         return [each for each in self.list() if each.file_name in named]
 
@@ -57,24 +64,29 @@ class Documents:
         with self._ledger.writing() as connection:
             connection.execute(SQL["document_remove"], (number,))
 
-    def become(self, documents: Iterable[Document]) -> bool:
-        """Lets exactly these be the documents; tells whether anything has changed."""
+    def sync_folder(self, documents: Iterable[Document]) -> Sequence[str]:
+        """Make the documents of the folder those given; return the names that were added elsewhere with another text.
+
+        Documents that were added elsewhere, such as in the browser, are never changed or removed.
+        """
         named = _checked(list(documents))
         known = {each.file_name: each for each in self.list()}
-        if {name: hashed(content) for name, content in named.items()} == {
-            name: each.content_hash for name, each in known.items()
-        }:
-            return False
         with self._ledger.writing() as connection:
+            own = {row[0] for row in connection.execute(SQL["documents_of_folder"])}
             connection.executemany(
-                SQL["document_remove"], [(each.id,) for name, each in known.items() if name not in named]
+                SQL["document_remove"], [(each.id,) for name, each in known.items() if name in own - named.keys()]
             )
             for name, content in named.items():
                 if name not in known:
-                    connection.execute(SQL["document_add"], (name, content, hashed(content), current_utc_iso()))
-                elif known[name].content_hash != hashed(content):
+                    row = (name, content, hashed(content), current_utc_iso(), 1)
+                    connection.execute(SQL["document_add"], row)
+                elif name in own and known[name].content_hash != hashed(content):
                     connection.execute(SQL["document_change"], (content, hashed(content), known[name].id))
-        return True
+        return [
+            name
+            for name, content in named.items()
+            if name in known and name not in own and known[name].content_hash != hashed(content)
+        ]
 
 
 def hashed(content: str) -> str:
@@ -89,7 +101,7 @@ def _checked(documents: Sequence[Document]) -> dict[str, str]:
         if name in named:
             raise Refused(f"同じ名前のファイルが複数あります / the request has this document twice: {name!r}")
         check_content(name, document.content)
-        named[name] = document.content
+        named[name] = unicodedata.normalize("NFC", document.content)
     return named
 
 
@@ -109,7 +121,7 @@ def read_folder(folder: Path) -> tuple[list[Document], list[str]]:
             found.append(_document(path, top, name))
         except (Refused, OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            skipped.append(f"{name}: {'no text in UTF-8' if isinstance(error, UnicodeDecodeError) else why}")
+            skipped.append(f"{name}: {UNREADABLE if isinstance(error, UnicodeDecodeError) else why}")
     return found, skipped
 
 
@@ -120,6 +132,17 @@ def _document(path: Path, top: Path, name: str) -> Document:
         raise Refused("it is no file")
     if path.stat().st_size > LARGEST:
         raise Refused("it has more than 3 MB")
-    content = path.read_text(encoding="utf-8-sig")
+    content = _decoded(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
     check_content(name, content)
     return Document(checked_name(name), content)
+
+
+def _decoded(content: bytes) -> str:
+    """Read UTF-8, or else Shift_JIS with kana, which bytes of other encodings hardly ever make."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp932")
+        if not _KANA.search(text):
+            raise
+        return text

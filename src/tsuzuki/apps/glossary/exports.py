@@ -71,9 +71,10 @@ def markdown(title: str, entries: Sequence[Entry]) -> str:
 
 
 def separated(title: str, entries: Sequence[Entry]) -> str:
-    """Gives a glossary as CSV with a head line; no text can become a formula."""
+    """Return a glossary as CSV with a head line and a BOM, by which Excel knows UTF-8; no text becomes a formula."""
     del title
     text = io.StringIO()
+    text.write("\ufeff")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("term", "definition", "confidence", "aliases", "occurrences"))
     for entry in entries:
@@ -85,7 +86,7 @@ def separated(title: str, entries: Sequence[Entry]) -> str:
 
 def as_json(title: str, entries: Sequence[Entry]) -> str:
     """Gives a glossary as JSON."""
-    left = {"id", "by_person"}  # what only this product needs
+    left = {"id", "by_person", "kept"}  # what only this product needs
     told = [{name: value for name, value in asdict(entry).items() if name not in left} for entry in entries]
     return json.dumps({"title": title, "entries": told}, ensure_ascii=False, indent=1) + "\n"
 

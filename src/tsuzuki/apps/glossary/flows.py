@@ -1,6 +1,8 @@
 """The flow: one run of a project, of whatever scope."""
 
 import asyncio
+import contextlib
+import sqlite3
 from typing import Any, Final
 
 from tsuzuki import current, flow
@@ -12,11 +14,17 @@ from tsuzuki.apps.glossary.asking import told
 from tsuzuki.apps.glossary.executor import ExecutionContext, PipelineExecutor
 from tsuzuki.apps.glossary.project import ProjectFile
 from tsuzuki.apps.glossary.records import Origin, PipelineScope
-from tsuzuki.apps.glossary.refusals import PipelineCancelledException
+from tsuzuki.apps.glossary.refusals import (
+    DamagedProject,
+    ModelUnavailable,
+    PipelineCancelledException,
+    sanitised,
+)
 from tsuzuki.apps.glossary.registry import Registry, folder_of
 from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.apps.glossary.times import CLOCK
 from tsuzuki.apps.saving import begun, ended, saved
+from tsuzuki.errors import StoreError
 
 __all__ = ["flows", "glossary", "offline"]
 
@@ -60,7 +68,7 @@ class Notes:
         """Notes what was told last."""
         if self._writing is not None:
             await ended(self._writing)
-        await saved(self._note)
+        await saved(self._try_to_note)
 
     def _try_to_note(self) -> None:
         told(self._note)
@@ -91,14 +99,29 @@ async def glossary(
     debug = str(registry.debug_folder(project_id) / f"run-{row.id}") if origin.llm_debug else ""
     executor = PipelineExecutor(origin.address, review_batch_size=origin.review_batch_size, debug_dir=debug)
     try:
-        await executor.execute(project, wanted, context, project.project.doc_root or ".")
+        left_out = await executor.execute(project, wanted, context, project.project.doc_root or ".")
     except PipelineCancelledException:  # the run is being stopped: the engine knows whether for good
         raise asyncio.CancelledError from None
+    except (ModelUnavailable, RuntimeError) as error:  # the run has failed, unless it is being stopped as well
+        if not current().cancelled:
+            await saved(_fail, project, row.id, error)
+        raise
     finally:
         await notes.settle()
     # Only writes are awaited from here on, so that a run whose work is done is completed, whatever is asked now.
-    await saved(project.complete, row.id)
+    try:
+        await saved(project.complete, row.id, left_out)
+    except (StoreError, DamagedProject, sqlite3.Error) as error:
+        # All results are saved, so the run has not failed: `Desk.reconcile` writes its row later.
+        current().log.warning("Failed to update run status: %s", type(error).__name__)
     return {"run_id": row.id}
+
+
+def _fail(project: ProjectFile, number: int, error: Exception) -> None:
+    """Write into the row that the run has failed, also if nobody looks at it who would reconcile it."""
+    with contextlib.suppress(StoreError, DamagedProject, sqlite3.Error):
+        if project.provisional.list():  # otherwise what was finished becomes the glossary, which reconciling does
+            project.end(number, "failed", sanitised(str(error)), began=True)
 
 
 def _begin(

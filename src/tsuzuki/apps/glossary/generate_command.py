@@ -1,5 +1,6 @@
 """`tsuzuki glossary generate`: from a folder to a glossary in this process; killed and started again, it goes on."""
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +12,10 @@ from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.documents import read_folder
 from tsuzuki.apps.glossary.exports import FORMATS, export
 from tsuzuki.apps.glossary.project import ProjectFile
+from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.apps.glossary.terminal import desk_of
 from tsuzuki.apps.terminal import quiet_option
-from tsuzuki.cli.here import Progress, begin_here, with_progress
+from tsuzuki.cli.here import SOME_FAILED, Progress, begin_here, with_progress
 from tsuzuki.cli.render import counted
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage, ProviderRefused
@@ -59,11 +61,12 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
         project = await _prepared(desk, top, options, progress)
         await desk.reconcile(project.project.id)
         debug = bool(options["llm_debug"])
-        if not _extracted(project):
-            await _carried_out(runs, project.project.id, "extract", progress, debug=debug)
-        await _carried_out(runs, project.project.id, "full", progress, debug=debug)
+        scopes = ("full",) if _extracted(project) else ("extract", "full")
+        rows = [await _carried_out(runs, project.project.id, scope, progress, debug=debug) for scope in scopes]
+        left_out.extend(row.error_message for row in rows if row.error_message)
         return project
 
+    left_out: list[str] = []
     project = with_progress(store, work, quiet=quiet)
     entries = project.refined.list()
     output.write_text(export(form, project.project.name, entries), encoding="utf-8")
@@ -71,16 +74,21 @@ def generate(store: Store, *, folder: Path, output: Path, kind: str | None, quie
     click.echo(f"{output}: {found}", err=True)
     if unaided := japanese.unaided(entry.term_name for entry in entries):
         click.echo(unaided, err=True)
-    return 0
+    if left_out:
+        told = "\n".join(left_out) if quiet else "Something was left out"
+        click.echo(f"{told} (start it again to ask only for that)", err=True)
+    return SOME_FAILED if left_out else 0
 
 
 async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress: Progress) -> ProjectFile:
-    """Gives the project of a folder with what the folder has now; nothing is made where nothing could come of it."""
+    """Return the project of a folder with what the folder has now; make none where nothing could come of it."""
     documents, skipped = read_folder(folder)
     for each in skipped:
         progress.say(f"left out: {each}")
     if not documents:
-        raise BadUsage(f"{folder.name} has no document that can be read: .txt or .md, in UTF-8, at most 3 MB each")
+        raise BadUsage(
+            f"{folder.name} has no document that can be read: .txt or .md, in UTF-8 or Shift_JIS, at most 3 MB each"
+        )
     project = desk.registry.at(str(folder))
     said = _said(options)
     kept = {} if project is None else {name: getattr(project, name) for name in LLM}
@@ -89,7 +97,10 @@ async def _prepared(desk: Desk, folder: Path, options: dict[str, Any], progress:
     if any(getattr(project, name) != value for name, value in said.items()):
         project = desk.registry.change(project.id, **said)
     file = desk.project(project.id)
-    file.documents.become(documents)
+    for name in file.documents.sync_folder(documents):
+        progress.say(
+            f"left out: {name}: a document of that name was added elsewhere. Delete it there to take this one."
+        )
     return file
 
 
@@ -120,7 +131,9 @@ def _free_name(desk: Desk, name: str) -> str:
 
 
 def _extracted(project: ProjectFile) -> bool:
-    """Tells whether the terms are those of the documents and the model as they are now."""
+    """Return whether there are terms, found in the documents and by the model as they are now."""
+    if not project.terms.list():
+        return False
     now = project.origin("")
     for row in project.runs():
         origin = project.run_origin(row.id) if row.scope == "extract" else None
@@ -129,15 +142,33 @@ def _extracted(project: ProjectFile) -> bool:
     return False
 
 
-async def _carried_out(runs: Runs, number: int, scope: str, progress: Progress, *, debug: bool) -> None:
-    """Carries a run out here, or goes on with the one that was left behind."""
+async def _carried_out(runs: Runs, number: int, scope: str, progress: Progress, *, debug: bool) -> RunRow:
+    """Carry out a run here, or continue the one that was left behind, and return its row."""
+    row: RunRow | None = None
+    warnings: asyncio.Task[None] | None = None
 
     async def begin(worker: str) -> tuple[Run, bool]:
+        nonlocal row, warnings
         desk = desk_of(runs, worker)
-        _, run, goes_on = await desk.begin(number, scope, "manual", llm_debug=debug)
+        row, run, goes_on = await desk.begin(number, scope, "manual", llm_debug=debug)
+        warnings = asyncio.create_task(_say_warnings(runs, run, progress))
         return run, goes_on
 
     try:
         await begin_here(runs, flows.glossary, begin, progress)
+        if warnings is not None:
+            await warnings  # they end with the run
     finally:
+        if warnings is not None:
+            warnings.cancel()
         await desk_of(runs).reconcile(number)
+    assert row is not None  # noqa: S101 - a run that completed was begun
+    return await desk_of(runs).run(number, row.id)
+
+
+async def _say_warnings(runs: Runs, run: Run, progress: Progress) -> None:
+    """Show what a run warns of while it is in progress, such as a model that is silent."""
+    seen = [line.number async for line in runs.log(run.id)]  # of a run that continues: those were shown before
+    async for line in runs.follow_log(run.id, after=max(seen, default=0)):
+        if line.level == "warning" and not line.logger:
+            progress.say(line.text)

@@ -97,6 +97,10 @@ class GlossaryGenerator:
     """Defines terms, each by a question of its own."""
 
     def __init__(self, asked: Asked, *, debug: str = "") -> None:
+        self.failed = 0
+        """How many questions failed."""
+        self.kept = 0
+        """How many terms keep their former entries because of that."""
         self._asked = asked
         self._debug = debug
 
@@ -105,19 +109,21 @@ class GlossaryGenerator:
         subjects: Subjects,
         cancel_event: CancelEvent | None = None,
         term_progress_callback: ProgressCallback | None = None,
-        theirs: Mapping[str, Entry] | None = None,
+        theirs: Mapping[str, tuple[str, float]] | None = None,
+        former: Mapping[str, Entry] | None = None,
     ) -> Glossary:
-        """Gives a glossary; after a cancel it has only what was done before. A term that fails is left out.
+        """Return a glossary; after a cancel it has only what was done before.
 
-        What people have defined themselves (`theirs`) is not asked for.
+        What people have defined themselves (`theirs`) is not asked for. A term whose question fails keeps its `former`
+        entry, and is left out if it has none; `failed` and `kept` count those.
         """
         if is_set(cancel_event):
             return Glossary()
-        theirs = theirs or {}
+        theirs, former = theirs or {}, former or {}
         listed = subjects.list()
         asked = [subject for subject in listed if subject.term not in theirs]
         defined = {
-            subject.term: subjects.entry(subject.term, theirs[subject.term].definition, theirs[subject.term].confidence)
+            subject.term: subjects.entry(subject.term, *theirs[subject.term])
             for subject in listed
             if subject.term in theirs
         }
@@ -139,8 +145,15 @@ class GlossaryGenerator:
                 defined[term] = subjects.entry(term, outcome["definition"], outcome["confidence"])
             else:
                 why = faults.failed(outcome)
-                current().log.warning("%s を定義できませんでした（%s） / %s is left out: %s", term, why, term, why)
+                if (old := former.get(term)) is not None:
+                    defined[term] = replace(subjects.entry(term, old.definition, old.confidence), kept=True)
+                    self.kept += 1
+                what = ("前の定義を残します", "keeps its former definition") if old else ("除外します", "is left out")
+                current().log.warning(
+                    "%s を定義できませんでした。%s（%s） / %s %s: %s", term, what[0], why, term, what[1], why
+                )
             told(term_progress_callback, number, len(asked), term)
+        self.failed = faults.count
         if not is_set(cancel_event):
             faults.settle()
         return Glossary([defined[subject.term] for subject in listed if subject.term in defined])

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import Any
 
 import msgspec
 
 from tsuzuki.apps.glossary.queries import SQL
-from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, Occurrence
+from tsuzuki.apps.glossary.records import Entry, GlossaryIssue, Occurrence
 from tsuzuki.apps.glossary.refusals import NotThere
 from tsuzuki.apps.glossary.terms import first_time
 from tsuzuki.apps.ledger import Ledger
@@ -25,10 +24,6 @@ class Entries:
         """Lists the entries in their order."""
         return [_entry(row) for row in self._ledger.all(self._name)]
 
-    def glossary(self) -> Glossary:
-        """Gives them as a glossary."""
-        return Glossary(self.list())
-
     def get(self, number: int) -> Entry:
         """Gives one entry."""
         row = self._ledger.one(f"{self._name}_entry", (number,))
@@ -37,47 +32,44 @@ class Entries:
         return _entry(row)
 
     def become(self, entries: Iterable[Entry], run_id: int = 0) -> None:
-        """Swaps a new glossary in: all of it or nothing, and once for a run."""
+        """Replace the glossary, all of it or nothing, and once for a run; definitions that people wrote stay."""
         with self._ledger.writing() as connection:
             if not first_time(connection, run_id, self._name):
                 return
-            rows = self._rows(connection, entries)
+            theirs = _persons(connection.execute(SQL["persons"]).fetchall())
+            rows = [_cells(_theirs(entry, theirs.get(entry.term_name))) for entry in entries]
             connection.execute(SQL[f"{self._name}_clear"])
             connection.executemany(SQL[f"{self._name}_add"], rows)
 
-    def _rows(self, _connection: Connection, entries: Iterable[Entry]) -> Iterable[tuple[Any, ...]]:
-        return [_cells(entry) for entry in entries]
+    def by_person(self) -> dict[str, tuple[str, float]]:
+        """Return the definitions that people wrote in either glossary, with their confidence, by term."""
+        return _persons(self._ledger.all("persons"))
+
+    def named(self) -> dict[str, Entry]:
+        """Return the entries by their terms."""
+        return {entry.term_name: entry for entry in self.list()}
+
+    def change(self, number: int, definition: str, confidence: float) -> Entry:
+        """Store the definition of a person, which counts in both glossaries from now on."""
+        term = self.get(number).term_name
+        with self._ledger.writing() as connection:
+            for name in ("provisional", "refined"):
+                connection.execute(SQL[f"{name}_change"], (definition, confidence, 1, term))
+        return self.get(number)
+
+    def regenerate(self, number: int, definition: str, confidence: float) -> Entry:
+        """Store the definition of a model that a person asked for: from now on runs may replace it."""
+        term = self.get(number).term_name
+        with self._ledger.writing() as connection:
+            connection.execute(SQL[f"{self._name}_change"], (definition, confidence, 0, term))
+            connection.execute(SQL["refined_release"], (term,))
+        return self.get(number)
 
     def remove(self, number: int) -> None:
         """Removes an entry."""
         with self._ledger.writing() as connection:
             if not connection.execute(SQL[f"{self._name}_remove"], (number,)).rowcount:
                 raise NotThere(f"項目が見つかりません / there is no entry {number}")
-
-
-class Provisional(Entries):
-    """The provisional glossary, whose definitions people change: those stay as long as their terms do."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger, "provisional")
-
-    def by_person(self) -> dict[str, Entry]:
-        """Gives the entries that people have changed, by their terms."""
-        return {entry.term_name: entry for entry in self.list() if entry.by_person}
-
-    def change(self, number: int, definition: str, confidence: float, *, by_person: bool) -> Entry:
-        """Changes a definition: from now on it is a person's, or a model's again."""
-        self.get(number)
-        with self._ledger.writing() as connection:
-            connection.execute(SQL["provisional_change"], (definition, confidence, int(by_person), number))
-        return self.get(number)
-
-    def _rows(self, connection: Connection, entries: Iterable[Entry]) -> Iterable[tuple[Any, ...]]:
-        there = [_entry(row) for row in connection.execute(SQL["provisional"])]
-        theirs = {entry.term_name: entry for entry in there if entry.by_person}
-        return [
-            (*_cells(_kept(entry, theirs.get(entry.term_name))), int(entry.term_name in theirs)) for entry in entries
-        ]
 
 
 class Issues:
@@ -111,18 +103,26 @@ class Issues:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    number, name, definition, confidence, aliases, occurrences, by_person = row
+    number, name, definition, confidence, aliases, occurrences, by_person, kept = row
     found = msgspec.json.decode(occurrences, type=list[Occurrence])
-    return Entry(name, definition, confidence, msgspec.json.decode(aliases), found, number, bool(by_person))
+    listed = msgspec.json.decode(aliases)
+    return Entry(name, definition, confidence, listed, found, number, bool(by_person), bool(kept))
 
 
-def _kept(entry: Entry, theirs: Entry | None) -> Entry:
-    return entry if theirs is None else replace(entry, definition=theirs.definition, confidence=theirs.confidence)
+def _persons(rows: Iterable[tuple[str, str, float]]) -> dict[str, tuple[str, float]]:
+    return {term: (definition, confidence) for term, definition, confidence in rows}
+
+
+def _theirs(entry: Entry, theirs: tuple[str, float] | None) -> Entry:
+    if theirs is None:
+        return replace(entry, by_person=False)
+    return replace(entry, definition=theirs[0], confidence=theirs[1], by_person=True, kept=False)
 
 
 def _cells(entry: Entry) -> tuple[Any, ...]:
     listed = (msgspec.json.encode(entry.aliases).decode(), msgspec.json.encode(entry.occurrences).decode())
-    return (entry.term_name, entry.definition, min(max(entry.confidence, 0.0), 1.0), *listed)
+    marks = (int(entry.by_person), int(entry.kept))
+    return (entry.term_name, entry.definition, min(max(entry.confidence, 0.0), 1.0), *listed, *marks)
 
 
 def _issue(row: tuple[Any, ...]) -> GlossaryIssue:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from tsuzuki.apps.glossary.plaintext import fenced
+from tsuzuki.apps.glossary.plaintext import fenced, original_places, usual_width
 from tsuzuki.apps.glossary.records import Document, Occurrence
 
 MOST: Final = 20
@@ -109,13 +109,15 @@ def _bounded(text: str, start: int, end: int) -> bool:
 
 
 def places(index: TermIndex, text: str) -> list[Place]:
-    """Gives where terms stand in a text, for a viewer."""
+    """Return where terms stand in a text, for a viewer."""
     starts = _line_starts(text)
+    usual = usual_width(text)
+    places = range(len(text) + 1) if len(usual) == len(text) else original_places(text)
     found = []
-    for match in index.longest(text):
-        line = bisect_right(starts, match.start) - 1
-        column = match.start - starts[line] + 1
-        found.append(Place(match.term, text[match.start : match.end], line + 1, column, match.end - match.start))
+    for match in index.longest(usual):
+        start, end = places[match.start], places[match.end]
+        line = bisect_right(starts, start) - 1
+        found.append(Place(match.term, text[start:end], line + 1, start - starts[line] + 1, end - start))
     return found
 
 
@@ -123,7 +125,7 @@ def find_occurrences(documents: Iterable[Document], index: TermIndex) -> dict[st
     """Gives the occurrences of each term, the telling ones first, one for a line and so many at most."""
     found: dict[str, list[tuple[int, Occurrence]]] = {}
     for document in documents:
-        text = document.content
+        text = usual_width(document.content)
         starts, seen = _line_starts(text), set[tuple[str, int]]()
         code = list(fenced(text))
         for match in index.find(text):

@@ -5,8 +5,9 @@ more than linear time.
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 CJK: Final = "\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005\u3006\uff66-\uff9f"
@@ -27,9 +28,41 @@ _STRONG: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|__([^_\n]{2,60})__|「([^�
 _DEFINED: Final = re.compile(r"(?:^|[。、\s(（「])([^\s。、「」（）()]{2,30}?)」?とは", re.MULTILINE)
 _CALLED: Final = re.compile(r"を「?([^\s。、「」（）()を]{2,30}?)」?と(?:いう|いい、|呼ぶ|呼び、|呼ばれ)")
 _IS: Final = re.compile(r"(?:^|[.!?][ \t]+)(?:An? |The )?([A-Za-z][\w-]*(?: [\w-]+){0,2}?) is an? ", re.MULTILINE)
+_OTHER_WIDTH: Final = re.compile("[０-９Ａ-Ｚａ-ｚ]+|[ｦ-ﾟ]+")
+_CHARACTER: Final = re.compile("[ｦ-ﾝ][ﾞﾟ]?|.", re.DOTALL)
+_BETWEEN: Final = re.compile(r"[\s_-]+")
 EXPLAINED: Final = 2.0
 """How much a mark weighs that says the meaning of something."""
 _LEADING: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+([^:：\n]{2,40})[:：]", re.MULTILINE)
+
+
+def usual_width(text: str) -> str:
+    """Return a text in NFC, with letters and digits in half width and katakana in full width."""
+    return _OTHER_WIDTH.sub(lambda found: _nfkc(found[0]), unicodedata.normalize("NFC", text))
+
+
+def original_places(text: str) -> list[int]:
+    """Return where each character of `usual_width(text)` begins in a text that is in NFC, and where the text ends."""
+    places: list[int] = []
+    for found in _CHARACTER.finditer(text):
+        places += [found.start()] * len(_nfkc(found[0]) if _OTHER_WIDTH.match(found[0]) else found[0])
+    return [*places, len(text)]
+
+
+def _nfkc(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def comparable(text: str) -> str:
+    """Return a text without what models change when they repeat a name: case, width, spaces, hyphens, underscores."""
+    return _BETWEEN.sub("", _nfkc(text).casefold())
+
+
+def name_finder(names: Iterable[str]) -> Callable[[str], str | None]:
+    """Return a function that finds the name that a model means: the same text, or else a comparable one."""
+    exact = set(names)
+    alike = {comparable(name): name for name in exact}
+    return lambda text: text if text in exact else alike.get(comparable(text))
 
 
 def prose(text: str) -> str:

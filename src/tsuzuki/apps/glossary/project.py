@@ -6,9 +6,9 @@ from typing import TypeVar
 from tsuzuki import RunUpdateResult
 from tsuzuki.apps.glossary import runs_repository as rows
 from tsuzuki.apps.glossary.documents import Documents
-from tsuzuki.apps.glossary.glossaries import Entries, Issues, Provisional
+from tsuzuki.apps.glossary.glossaries import Entries, Issues
 from tsuzuki.apps.glossary.records import Origin, Project
-from tsuzuki.apps.glossary.refusals import NotThere
+from tsuzuki.apps.glossary.refusals import NotThere, sanitised
 from tsuzuki.apps.glossary.registry import Registry
 from tsuzuki.apps.glossary.runs_repository import RunRow
 from tsuzuki.apps.glossary.synonyms import Synonyms
@@ -26,7 +26,7 @@ class ProjectFile:
         self.documents = Documents(self.ledger)
         self.terms = Terms(self.ledger)
         self.synonyms = Synonyms(self.ledger)
-        self.provisional = Provisional(self.ledger)
+        self.provisional = Entries(self.ledger, "provisional")
         self.issues = Issues(self.ledger)
         self.refined = Entries(self.ledger, "refined")
 
@@ -59,9 +59,11 @@ class ProjectFile:
         with self.ledger.writing() as connection:
             rows.update_run_progress(connection, number, current, total, step)
 
-    def complete(self, number: int) -> RunUpdateResult:
-        """Lets a run be completed, unless it has ended otherwise."""
+    def complete(self, number: int, left_out: str = "") -> RunUpdateResult:
+        """Mark a run as completed, unless it has ended otherwise, with what it could not do."""
         with self.ledger.writing() as connection:
+            if left_out:
+                return rows.update_run_status_if_active(connection, number, "completed", sanitised(left_out))
             return rows.complete_run_if_not_cancelled(connection, number)
 
     def end(self, number: int, status: str, error: str | None, *, began: bool) -> RunUpdateResult:

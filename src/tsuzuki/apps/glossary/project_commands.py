@@ -33,6 +33,9 @@ def list_projects(store: Store, *, as_json: bool) -> None:
         (str(p.id), p.name, str(c.documents), str(c.terms), str(c.issues), str(c.refined), p.llm_provider or "-")
         for p, c in found
     ]
+    for project, counts in found:
+        if counts.damaged:
+            click.echo(f"{project.name}: {counts.damaged}", err=True)
     head = ("id", "name", "documents", "terms", "issues", "refined", "provider")
     return print_table(head, rows, NO_PROJECT)
 

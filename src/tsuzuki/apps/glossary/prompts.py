@@ -106,16 +106,17 @@ confidence is a number from 0 to 1: how well the contexts support the definition
 Answer: {{"definition": "…", "confidence": 0.0}}"""
 
 
-def review_prompt(entries: Sequence[tuple[str, str, float, str]]) -> str:
+def review_prompt(entries: Sequence[tuple[str, str, float, str, Sequence[str]]]) -> str:
     """Asks what is wrong with some entries of a glossary."""
     listed = "\n".join(
         "<entry>"
         + tagged("term", term)
+        + "".join(tagged("synonym", synonym) for synonym in synonyms)
         + tagged("definition", definition)
         + tagged("confidence", f"{confidence:.2f}")
         + (tagged("user_notes", notes) if notes else "")
         + "</entry>"
-        for term, definition, confidence, notes in entries
+        for term, definition, confidence, notes, synonyms in entries
     )
     return f"""Review these entries of a glossary. Report only real problems, each with one of the types: \
 {", ".join(IssueType)}.

@@ -16,8 +16,8 @@ INSERT INTO projects (name, doc_root, llm_provider, llm_model, llm_base_url, cre
 VALUES (:name, :doc_root, :llm_provider, :llm_model, :llm_base_url, :now, :now);
 
 -- project_change: Changes what a project is called and whom it asks.
-UPDATE projects SET name = :name, llm_provider = :llm_provider, llm_model = :llm_model, llm_base_url = :llm_base_url,
-  updated_at = :now
+UPDATE projects SET name = :name, doc_root = :doc_root, llm_provider = :llm_provider, llm_model = :llm_model,
+  llm_base_url = :llm_base_url, updated_at = :now
 WHERE id = :id;
 
 -- project_remove: Forgets a project.
@@ -43,7 +43,10 @@ SELECT id, file_name, content_hash, length(content), created_at, content FROM do
 SELECT id, content_hash FROM documents WHERE file_name = ?;
 
 -- document_add: A new document.
-INSERT INTO documents (file_name, content, content_hash, created_at) VALUES (?, ?, ?, ?);
+INSERT INTO documents (file_name, content, content_hash, created_at, from_folder) VALUES (?, ?, ?, ?, ?);
+
+-- documents_of_folder: The names of the documents that were read from the project's folder.
+SELECT file_name FROM documents WHERE from_folder;
 
 -- document_change: A document that says something else now.
 UPDATE documents SET content = ?, content_hash = ? WHERE id = ?;
@@ -123,22 +126,27 @@ INSERT INTO synonym_members (group_id, term_text) VALUES (?, ?);
 DELETE FROM synonym_members WHERE id = ?;
 
 -- provisional: The provisional glossary.
-SELECT id, term_name, definition, confidence, aliases, occurrences, by_person FROM provisional ORDER BY id;
+SELECT id, term_name, definition, confidence, aliases, occurrences, by_person, kept FROM provisional ORDER BY id;
 
 -- provisional_entry: One of its entries.
-SELECT id, term_name, definition, confidence, aliases, occurrences, by_person FROM provisional WHERE id = ?;
+SELECT id, term_name, definition, confidence, aliases, occurrences, by_person, kept FROM provisional WHERE id = ?;
 
 -- provisional_clear: Takes the old one away.
 DELETE FROM provisional;
 
 -- provisional_add: An entry of the new one.
-INSERT INTO provisional (term_name, definition, confidence, aliases, occurrences, by_person) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO provisional (term_name, definition, confidence, aliases, occurrences, by_person, kept)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- provisional_change: Another definition, by a person or by a model that a person asked again.
-UPDATE provisional SET definition = ?, confidence = ?, by_person = ? WHERE id = ?;
+UPDATE provisional SET definition = ?, confidence = ?, by_person = ?, kept = 0 WHERE term_name = ?;
 
 -- provisional_remove: Removes an entry.
 DELETE FROM provisional WHERE id = ?;
+
+-- persons: Definitions that people wrote; both glossaries have the same text for a term.
+SELECT term_name, definition, confidence FROM provisional WHERE by_person
+UNION SELECT term_name, definition, confidence FROM refined WHERE by_person;
 
 -- issues: What the review found; of one type where one is named.
 SELECT id, term_name, issue_type, description, should_exclude, exclusion_reason
@@ -154,16 +162,23 @@ DELETE FROM issues;
 INSERT INTO issues (term_name, issue_type, description, should_exclude, exclusion_reason) VALUES (?, ?, ?, ?, ?);
 
 -- refined: The refined glossary.
-SELECT id, term_name, definition, confidence, aliases, occurrences, 0 FROM refined ORDER BY id;
+SELECT id, term_name, definition, confidence, aliases, occurrences, by_person, kept FROM refined ORDER BY id;
 
 -- refined_entry: One of its entries.
-SELECT id, term_name, definition, confidence, aliases, occurrences, 0 FROM refined WHERE id = ?;
+SELECT id, term_name, definition, confidence, aliases, occurrences, by_person, kept FROM refined WHERE id = ?;
 
 -- refined_clear: Takes the old one away.
 DELETE FROM refined;
 
 -- refined_add: An entry of the new one.
-INSERT INTO refined (term_name, definition, confidence, aliases, occurrences) VALUES (?, ?, ?, ?, ?);
+INSERT INTO refined (term_name, definition, confidence, aliases, occurrences, by_person, kept)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- refined_change: Another definition, by a person.
+UPDATE refined SET definition = ?, confidence = ?, by_person = ?, kept = 0 WHERE term_name = ?;
+
+-- refined_release: The next run may write this definition again.
+UPDATE refined SET by_person = 0 WHERE term_name = ?;
 
 -- refined_remove: Removes an entry.
 DELETE FROM refined WHERE id = ?;

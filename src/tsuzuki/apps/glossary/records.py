@@ -61,6 +61,8 @@ class Counts:
     provisional: int = 0
     issues: int = 0
     refined: int = 0
+    damaged: str | None = None
+    """Why nothing can be counted: its file is damaged or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ class Entry:
     occurrences: list[Occurrence] = field(default_factory=list)
     id: int = 0
     by_person: bool = False
-    """Whether a person has changed it in the provisional glossary: runs leave its definition alone."""
+    """Whether a person wrote the definition: runs leave it alone."""
+    kept: bool = False
+    """Whether its question failed in the last run, so that this is still the former definition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """GlossaryRefiner: entries with issues are defined anew, those that should not be there are left out."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +43,8 @@ class GlossaryRefiner:
     """Improves a glossary."""
 
     def __init__(self, asked: Asked, *, required: Iterable[str] = (), debug: str = "") -> None:
+        self.failed: set[str] = set()
+        """The terms whose questions failed."""
         self._asked = asked
         self._required = frozenset(required)
         self._debug = debug
@@ -55,10 +57,11 @@ class GlossaryRefiner:
         cancel_event: CancelEvent | None = None,
         progress_callback: ProgressCallback | None = None,
     ) -> Glossary:
-        """Gives the better glossary; one whose refinement fails keeps its definition."""
+        """Return the better glossary; an entry whose question fails keeps its definition, and so does a person's."""
         if is_set(cancel_event):
             return glossary
         excluded = {each.term_name for each in issues if each.should_exclude} - self._required
+        excluded -= {entry.term_name for entry in glossary.entries if entry.by_person}
         asked = list(_weak(glossary, issues, subjects, excluded))
         better: dict[str, dict[str, Any]] = {}
         faults = Faults()
@@ -79,6 +82,7 @@ class GlossaryRefiner:
                 better[term] = outcome
             else:
                 why = faults.failed(outcome)
+                self.failed.add(term)
                 current().log.warning("%s は元のままです（%s） / %s stays as it was: %s", term, why, term, why)
             told(progress_callback, number, len(asked), term)
         if not is_set(cancel_event):
@@ -95,11 +99,23 @@ def _weak(
     for each in issues:
         found.setdefault(each.term_name, []).append((each.issue_type, each.description))
     for entry in glossary.entries:
-        if entry.term_name in found and entry.term_name not in excluded:
+        if entry.term_name in found and entry.term_name not in excluded and not entry.by_person:
             yield Weak(subjects.subject(entry.term_name), entry.definition, found[entry.term_name])
 
 
 def _refined(entry: Entry, better: dict[str, Any] | None) -> Entry:
     if better is None:
         return entry
-    return replace(entry, definition=better["definition"], confidence=better["confidence"])
+    return replace(entry, definition=better["definition"], confidence=better["confidence"], kept=False)
+
+
+def with_former(glossary: Glossary, former: Mapping[str, Entry], failed: Collection[str] = ()) -> Glossary:
+    """Return the glossary with former definitions where a question failed in this run."""
+    return Glossary(
+        [
+            replace(entry, definition=old.definition, confidence=old.confidence, kept=True)
+            if (entry.kept or entry.term_name in failed) and (old := former.get(entry.term_name)) is not None
+            else entry
+            for entry in glossary.entries
+        ]
+    )

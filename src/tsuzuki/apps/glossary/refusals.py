@@ -80,5 +80,18 @@ class ModelUnavailable(TsuzukiError):
     http_status = 503
 
 
+class DamagedProject(TsuzukiError):
+    """The file of a project is damaged or missing."""
+
+    error_id = "ERR-TSUZUKI-0408"
+    http_status = 503
+
+    def __init__(self, japanese: str, english: str) -> None:
+        super().__init__(
+            f"{japanese}。バックアップから復元するか、プロジェクトを削除してください / "
+            f"{english}. Restore it from a backup, or delete the project"
+        )
+
+
 class PipelineCancelledException(Exception):
     """Raised when pipeline execution is cancelled by user request."""

@@ -2,7 +2,9 @@
 
 import shutil
 import sqlite3
-from contextlib import closing
+import unicodedata
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +13,10 @@ from urllib.parse import quote
 from tsuzuki import settings
 from tsuzuki.apps.glossary.queries import SQL
 from tsuzuki.apps.glossary.records import Counts, Project
-from tsuzuki.apps.glossary.refusals import BadValue, NoProject, Taken
+from tsuzuki.apps.glossary.refusals import BadValue, DamagedProject, NoProject, Taken
 from tsuzuki.apps.glossary.times import current_utc_iso
 from tsuzuki.apps.ledger import Ledger, records
+from tsuzuki.errors import NotAStore
 
 FOLDER: Final = "glossary"
 LONGEST_NAME: Final = 200
@@ -25,6 +28,31 @@ def folder_of(tenant: str, data_dir: Path | None = None) -> Path:
     """Gives where the projects of a tenant lie."""
     top = data_dir or settings.data_dir()
     return (top / "tenants" / quote(tenant, safe="") if tenant else top) / FOLDER
+
+
+class ProjectLedger(Ledger):
+    """The file of a project: it is never created again once it is lost, which would hide the loss."""
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open a connection for a few statements; raise `DamagedProject` if the file cannot be read."""
+        name = self.file.name
+        if not self.file.exists():
+            raise DamagedProject(f"{name} が見つかりません", f"{name} is missing")
+        try:
+            with super().reading() as connection:
+                yield connection
+        except NotAStore as error:
+            raise _damaged(name, error) from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # its subclasses tell of statements, not of the file
+                raise
+            raise _damaged(name, error) from error
+
+
+def _damaged(name: str, error: Exception) -> DamagedProject:
+    why = error.__cause__ or error
+    return DamagedProject(f"{name} が壊れています（{why}）", f"{name} is damaged ({why})")
 
 
 class Registry:
@@ -60,22 +88,27 @@ class Registry:
         return self.folder / "llm_debug" / f"project-{number}"
 
     def counts(self, number: int) -> Counts:
-        """Counts what a project has."""
-        row = self._file(number).one("counts")
+        """Count what a project has, or tell that its file is damaged."""
+        try:
+            row = self._file(number).one("counts")
+        except DamagedProject as error:
+            return Counts(damaged=str(error))
         return Counts() if row is None else Counts(*row)
 
     def add(self, name: str, **chosen: str) -> Project:
         """Makes a project."""
         values: dict[str, Any] = dict.fromkeys(("doc_root", "llm_provider", "llm_model", "llm_base_url"), "")
         number = self._added({**values, **chosen, "name": checked(name), "now": current_utc_iso()})
-        with self._file(number).writing():
-            pass  # the file is there from now on
+        with Ledger(self._file(number).file, _PROJECT, SQL).writing():
+            pass  # the file is there from now on; if this process ends before, the project counts as damaged
         return self.project(number)
 
     def change(self, number: int, **changed: Any) -> Project:
         """Changes the name or the settings of a project."""
         project = replace(self.project(number), **changed)
-        values = {name: getattr(project, name) for name in ("id", "llm_provider", "llm_model", "llm_base_url")}
+        values = {
+            name: getattr(project, name) for name in ("id", "doc_root", "llm_provider", "llm_model", "llm_base_url")
+        }
         try:
             with self._ledger.writing() as connection:
                 told = {**values, "name": checked(project.name), "now": current_utc_iso()}
@@ -88,9 +121,11 @@ class Registry:
         """Makes a copy of a project under another name: all but its runs."""
         source = self.project(number)
         chosen = {at: getattr(source, at) for at in ("llm_provider", "llm_model", "llm_base_url")}
-        copy = self.add(name, **chosen)
-        with self._file(source.id).reading() as one, closing(sqlite3.connect(self._file(copy.id).file)) as other:
-            one.backup(other)
+        with self._file(source.id).reading() as one:  # first of all: of a damaged project no copy is made
+            one.execute(SQL["counts"]).fetchone()
+            copy = self.add(name, **chosen)
+            with closing(sqlite3.connect(self._file(copy.id).file)) as other:
+                one.backup(other)
         with self._file(copy.id).writing() as connection:
             connection.execute(SQL["runs_forget"])
         return copy
@@ -112,8 +147,8 @@ class Registry:
         except sqlite3.IntegrityError:
             raise _taken(values["name"]) from None
 
-    def _file(self, number: int) -> Ledger:
-        return Ledger(self.folder / f"project-{number}.db", _PROJECT, SQL)
+    def _file(self, number: int) -> ProjectLedger:
+        return ProjectLedger(self.folder / f"project-{number}.db", _PROJECT, SQL)
 
     def _found(self, query: str, value: int | str) -> Project:
         row = self._ledger.one(query, (value,))
@@ -124,7 +159,7 @@ class Registry:
 
 def checked(name: str) -> str:
     """Gives a name for a project as it is stored."""
-    clean = " ".join(name.split())
+    clean = " ".join(unicodedata.normalize("NFC", name).split())
     if not clean or len(clean) > LONGEST_NAME or not clean.isprintable():
         raise BadValue(
             f"プロジェクト名が不正です / a project needs a name of 1 to {LONGEST_NAME} characters that can be seen"

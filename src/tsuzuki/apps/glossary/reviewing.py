@@ -6,18 +6,20 @@ from typing import Any, Final
 from tsuzuki import current, task
 from tsuzuki.apps.glossary.answers import GlossaryReview
 from tsuzuki.apps.glossary.asking import Asked, CancelEvent, Faults, answer, digest, is_set, told, until
+from tsuzuki.apps.glossary.plaintext import name_finder
 from tsuzuki.apps.glossary.prompts import review_prompt
-from tsuzuki.apps.glossary.records import Glossary, GlossaryIssue, IssueType
+from tsuzuki.apps.glossary.records import Entry, Glossary, GlossaryIssue, IssueType
 
 REVIEW_BATCH_SIZE: Final = 10
 _LONGEST: Final = 2000
-Batch = list[tuple[str, str, float, str]]
+_issue_type: Final = name_finder(IssueType)
+Batch = list[tuple[str, str, float, str, list[str]]]
 
 
 @task(name="glossary_review")
 async def review_batch(batch: Any, asked: Asked, debug: str = "") -> list[dict[str, Any]]:
     """Reviews some entries."""
-    entries = [(str(term), str(text), float(sure), str(notes)) for term, text, sure, notes in batch]
+    entries = [(str(term), str(text), float(sure), str(notes), same) for term, text, sure, notes, same in batch]
     given = await answer(GlossaryReview, review_prompt(entries), asked, debug)
     return [each.model_dump() for each in given.issues]
 
@@ -31,6 +33,9 @@ def batch_size(given: int) -> int:
 
 class GlossaryReviewer:
     """Reviews a glossary."""
+
+    unreviewed = 0
+    """How many entries were in batches that failed."""
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class GlossaryReviewer:
         told(batch_progress_callback, 0, len(batches))
         issues: list[GlossaryIssue] = []
         faults = Faults()
+        number = 0
         async for outcome in review_batch.stream(
             until(cancel_event, faults, self._begun(batches, batch_progress_callback)),
             key=lambda batch: f"{batch[0][0]} … {digest(batch)}",
@@ -71,17 +77,24 @@ class GlossaryReviewer:
                 issues += checked(outcome, glossary)
             else:
                 why = faults.failed(outcome)
+                self.unreviewed += len(batches[number])
                 current().log.warning(
                     "レビューの一部を飛ばしました（%s） / a batch of the review is skipped: %s", why, why
                 )
+            number += 1
         if is_set(cancel_event):
             return None
         faults.settle()
         return issues
 
     def _batches(self, glossary: Glossary) -> list[Batch]:
-        rows = [(e.term_name, e.definition, e.confidence, self._notes.get(e.term_name, "")) for e in glossary.entries]
+        rows = [(e.term_name, e.definition, e.confidence, self._notes_of(e), e.aliases) for e in glossary.entries]
         return [rows[at : at + self._size] for at in range(0, len(rows), self._size)]
+
+    def _notes_of(self, entry: Entry) -> str:
+        """Return the notes of a term and of its synonyms, as they are told where it is defined."""
+        names = (entry.term_name, *entry.aliases)
+        return "\n".join(self._notes[name] for name in names if self._notes.get(name))
 
     def _begun(self, batches: list[Batch], callback: Callable[[int, int], None] | None) -> Iterator[Batch]:
         """Tells of each batch before it is asked about."""
@@ -91,16 +104,18 @@ class GlossaryReviewer:
 
 
 def checked(found: list[dict[str, Any]], glossary: Glossary) -> list[GlossaryIssue]:
-    """Gives the issues that make sense: of a known type, about a term that is there, and saying something."""
-    names = {entry.term_name for entry in glossary.entries}
+    """Return the issues that make sense: of a known type, about a term that is there, and saying something."""
+    term_name = name_finder(entry.term_name for entry in glossary.entries)
     return [
         GlossaryIssue(
-            each["term_name"].strip(),
-            each["issue_type"],
+            term,
+            kind,
             each["description"].strip()[:_LONGEST],
             each["should_exclude"],
             (each["exclusion_reason"] or "").strip()[:_LONGEST] or None,
         )
         for each in found
-        if each["term_name"].strip() in names and each["issue_type"] in set(IssueType) and each["description"].strip()
+        if (term := term_name(each["term_name"])) is not None
+        and (kind := _issue_type(each["issue_type"])) is not None
+        and each["description"].strip()
     ]

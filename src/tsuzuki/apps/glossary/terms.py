@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from tsuzuki.apps.glossary.plaintext import usual_width
 from tsuzuki.apps.glossary.queries import SQL
 from tsuzuki.apps.glossary.records import Category, ListedTerm, Term
 from tsuzuki.apps.glossary.refusals import BadValue, NotThere, Taken
@@ -16,8 +17,8 @@ LONGEST_NOTES: Final = 10_000
 
 
 def checked_term(text: str) -> str:
-    """Gives the text of a term as it is stored."""
-    clean = " ".join(text.split())
+    """Return the text of a term as it is stored: in NFC and in the usual width, so that each term is there once."""
+    clean = " ".join(usual_width(text).split())
     if not clean or len(clean) > LONGEST_TERM or not clean.isprintable():
         raise BadValue(f"用語が不正です / a term has 1 to {LONGEST_TERM} characters that can be seen")
     return clean
@@ -130,7 +131,7 @@ class Terms:
                 raise NotThere(f"用語が見つかりません / there is no term {number}")
 
     def become(self, found: Iterable[Term], common_nouns: Iterable[str], run_id: int = 0) -> None:
-        """Replaces what an earlier extraction found, common nouns are excluded; no term goes that has notes."""
+        """Replace what an earlier extraction found and exclude common nouns; terms that people wrote about stay."""
         with self._ledger.writing() as connection:
             if not first_time(connection, run_id, "extract"):
                 return
@@ -147,7 +148,8 @@ class Terms:
                 for each in found
                 if each.term_text not in excluded
             ]
-            noted = [(each.term_text, each.category, each.user_notes, 0) for each in before if each.term_text in notes]
+            theirs = notes.keys() | {row[0] for row in connection.execute(SQL["persons"])}
+            noted = [(each.term_text, each.category, each.user_notes, 0) for each in before if each.term_text in theirs]
             connection.executemany(SQL["term_add"], rows + noted)
 
     def notes(self) -> dict[str, str]:

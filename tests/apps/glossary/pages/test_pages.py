@@ -72,9 +72,14 @@ def _takes_results_away(window: Window) -> None:
     window.sees(".blank-title", "No issues")
     page.locator('[data-tab="refined"]').click()
     expect(window.find('tr[data-row="drone"]')).to_be_visible()
+    window.sees('[data-asked="offline"]', "No language model is asked")
+    page.get_by_label("Edit drone", exact=True).click()
+    page.get_by_label("Definition drone", exact=True).fill("A male bee, signed off")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(window.find('tr[data-row="drone"]')).to_contain_text("yours")
     with page.expect_download() as download:
         page.get_by_role("button", name="Markdown").click()
-    assert "drone" in download.value.path().read_text()
+    assert "A male bee, signed off" in download.value.path().read_text()
 
 
 def _looks_at_a_document(window: Window) -> None:
@@ -245,7 +250,7 @@ def test_refusals_are_told_and_a_run_is_stopped(opened: Open, own_scene: Callabl
     broken = tmp_path / "broken.txt"
     broken.write_bytes(b"\xff\xfe\x00")
     page.locator('input[type=file][aria-label="Choose files"]').set_input_files(broken)
-    window.sees(".note", "no text in UTF-8")
+    window.sees(".note", "neither UTF-8 nor Shift_JIS")
     expect(window.find("tbody tr")).to_have_count(0)
     _takes_more(window)
     many = [tmp_path / f"{number}.md" for number in range(3)]

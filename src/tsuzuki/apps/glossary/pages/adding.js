@@ -7,6 +7,7 @@ const LARGEST_FILE = 3 * 1024 * 1024;
 const MOST = 1000;
 const REASONS = 5, NAMES = 3; // in one sentence
 const REFUSED = new Set([400, 409]);
+const KANA = /[ぁ-んァ-ヶ]/;
 const DOCUMENT = /\.(txt|md)$/i;
 
 /** @typedef {{file: File, name: string}} Found */
@@ -37,10 +38,17 @@ async function inside(entry) {
 
 /** A document as it is sent; null where it is no text. @param {Found} found */
 async function read({ file, name }) {
+  const bytes = await file.arrayBuffer();
+  const decoded = (/** @type {string} */ encoding) => ({ file_name: name, content: new TextDecoder(encoding, { fatal: true }).decode(bytes) });
   try {
-    return { file_name: name, content: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) };
+    return decoded("utf-8");
   } catch {
-    return null;
+    try {
+      const document = decoded("shift_jis");
+      return KANA.test(document.content) ? document : null; // bytes of other encodings hardly ever make kana
+    } catch {
+      return null;
+    }
   }
 }
 

@@ -29,6 +29,7 @@ export function Project({ id, tab = "files" }) {
   return html`<${Page} title=${project.name} above=${above} actions=${html`<${RunButtons} at=${at} project=${project} run=${current.run} active=${current.active} again=${changed} />`}>
     <${Stale} problem=${asked.problem ?? current.problem} />
     ${current.run && html`<${Standing} at=${at} run=${current.run} active=${current.active} />`}
+    <p class="hint" data-asked=${project.asked_provider}>${project.asked_provider === "offline" ? t("glossary.offline") : t("glossary.asks", { who: `${project.asked_provider} ${project.asked_model}` })} <a href=${to(`/projects/${id}/settings`)}>${t("glossary.tab.settings")}</a></p>
     <${Tabs} label=${project.name} tabs=${tabs} current=${shown} />
     <${VIEWS[shown]} key=${`${id} ${shown}`} id=${id} at=${at} project=${project} active=${current.active} stands=${stands} changed=${changed} />
   <//>`;

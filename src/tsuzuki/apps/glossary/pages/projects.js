@@ -1,6 +1,6 @@
 // The projects with how much each has; one is made, copied and removed here.
 import { Card, CommandLine, Confirm, Empty, Icon, Page, Stale, Table, Waiting, ask, go, html, number, t, useAsked, useState } from "../../static/parts.js";
-import { API, HOME, act, sent, to, typed } from "./frame.js";
+import { API, HOME, act, said, sent, to, typed } from "./frame.js";
 
 const COUNTS = ["document", "term", "provisional", "issue", "refined"];
 
@@ -10,10 +10,10 @@ export function Projects() {
   const [removing, setRemoving] = useState(/** @type {any} */ (null));
   if (!asked.value) return html`<${Page} title=${t("app.glossary")}><${Waiting} problem=${asked.problem} again=${asked.again} /><//>`;
   const columns = [
-    { name: "name", title: t("glossary.project"), cell: (/** @type {any} */ row) => html`<a href=${to(`/projects/${row.id}`)}>${row.name}</a>` },
-    ...COUNTS.map((name) => ({ name, title: t(`glossary.count.${name}`), class: "figure", cell: (/** @type {any} */ row) => number(row[`${name}_count`]) })),
+    { name: "name", title: t("glossary.project"), cell: (/** @type {any} */ row) => row.damaged ? html`${row.name}<br /><small class="tone-bad">${said(row.damaged)}</small>` : html`<a href=${to(`/projects/${row.id}`)}>${row.name}</a>` },
+    ...COUNTS.map((name) => ({ name, title: t(`glossary.count.${name}`), class: "figure", cell: (/** @type {any} */ row) => (row.damaged ? "–" : number(row[`${name}_count`])) })),
     { name: "do", title: html`<span class="unseen">${t("glossary.actions")}</span>`, class: "cell-act", cell: (/** @type {any} */ row) => html`
-      <button class="button bare" aria-label=${`${t("glossary.clone")} ${row.name}`} title=${t("glossary.clone")} onClick=${() => setCopying(row)}><${Icon} name="copies" /></button>
+      <button class="button bare" disabled=${row.damaged !== null} aria-label=${`${t("glossary.clone")} ${row.name}`} title=${t("glossary.clone")} onClick=${() => setCopying(row)}><${Icon} name="copies" /></button>
       <button class="button bare" aria-label=${`${t("glossary.remove")} ${row.name}`} title=${t("glossary.remove")} onClick=${() => setRemoving(row)}><${Icon} name="bin" /></button>` },
   ];
   const remove = () => sent(() => ask(`${API}/${removing.id}`, { method: "DELETE" })).then(asked.again);

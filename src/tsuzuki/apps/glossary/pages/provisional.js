@@ -20,7 +20,7 @@ export function Provisional({ id, at, active, changed }) {
   const remove = (/** @type {any} */ row) => act(() => ask(`${at}/provisional/${row.id}`, { method: "DELETE" })).then(again);
   const columns = [
     { name: "term", title: t("glossary.term"), cell: (/** @type {any} */ row) => html`<button class="button bare" onClick=${() => setShown(row.term_name)}>${row.term_name}</button>${row.aliases.length > 0 && html`<br /><small>${row.aliases.join(", ")}</small>`}` },
-    { name: "definition", title: t("glossary.definition"), cell: (/** @type {any} */ row) => html`<${Definition} row=${row} at=${at} done=${asked.again} />` },
+    { name: "definition", title: t("glossary.definition"), cell: (/** @type {any} */ row) => html`<${Definition} row=${row} at=${`${at}/provisional/${row.id}`} done=${asked.again} />` },
     { name: "do", title: html`<span class="unseen">${t("glossary.actions")}</span>`, class: "cell-act", cell: (/** @type {any} */ row) => html`
       <button class="button small" disabled=${busy !== ""} aria-busy=${busy === row.term_name} aria-label=${`${t("glossary.regenerate")} ${row.term_name}`} onClick=${() => regenerate(row)}><${Icon} name="again" />${t(busy === row.term_name ? "glossary.regenerating" : "glossary.regenerate")}</button>
       <button class="button bare" aria-label=${`${t("glossary.remove")} ${row.term_name}`} title=${t("glossary.remove")} onClick=${() => remove(row)}><${Icon} name="bin" /></button>` },
@@ -30,8 +30,8 @@ export function Provisional({ id, at, active, changed }) {
     ${shown && html`<${TermCard} id=${id} at=${at} term=${shown} close=${() => setShown("")} />`}`;
 }
 
-/** A definition, which becomes a field where it is changed. @param {{row: any, at: string, done: () => void}} props */
-function Definition({ row, at, done }) {
+/** A definition, which becomes a field where it is changed; `at` is the address of the entry. @param {{row: any, at: string, done: () => void}} props */
+export function Definition({ row, at, done }) {
   const [draft, setDraft] = useState(/** @type {string|null} */ (null));
   const [sure, setSure] = useState("");
   const field = useRef(/** @type {HTMLElement|null} */ (null));
@@ -46,7 +46,7 @@ function Definition({ row, at, done }) {
   const save = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const confidence = Number(sure);
-    if (await act(() => ask(`${at}/provisional/${row.id}`, { method: "PATCH", body: { definition: draft, confidence } }), t("glossary.saved"))) {
+    if (await act(() => ask(at, { method: "PATCH", body: { definition: draft, confidence } }), t("glossary.saved"))) {
       setDraft(null);
       done();
     }
@@ -56,7 +56,7 @@ function Definition({ row, at, done }) {
     if (event.key === "Escape") setDraft(null);
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void event.currentTarget.form.requestSubmit();
   };
-  if (draft === null) return html`<div class="glossary-long">${row.definition}${" "}<small>${t("glossary.confidence")} ${number(row.confidence, { style: "percent" })}${row.by_person && html`${" · "}<span title=${t("glossary.byPersonText")}>${t("glossary.byPerson")}</span>`}</small>
+  if (draft === null) return html`<div class="glossary-long">${row.definition}${" "}<small>${t("glossary.confidence")} ${number(row.confidence, { style: "percent" })}${row.by_person && html`${" · "}<span title=${t("glossary.byPersonText")}>${t("glossary.byPerson")}</span>`}${row.kept && html`${" · "}<span title=${t("glossary.keptText")}>${t("glossary.kept")}</span>`}</small>
     <button ref=${edit} class="button bare" aria-label=${`${t("glossary.edit")} ${row.term_name}`} onClick=${begin}>${t("glossary.edit")}</button></div>`;
   return html`<form class="glossary-long" onSubmit=${save}>
     <textarea ref=${field} required maxlength="10000" aria-label=${`${t("glossary.definition")} ${row.term_name}`} value=${draft} onInput=${typed(setDraft)} onKeyDown=${keys}></textarea>

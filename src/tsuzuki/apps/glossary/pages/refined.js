@@ -1,13 +1,15 @@
-// The refined glossary, to read and to take away as a file.
-import { Card, CommandLine, Empty, Icon, Table, Waiting, ask, html, number, quoted, t, useAsked, useState } from "../../static/parts.js";
+// The refined glossary, to read, to correct and to take away as a file.
+import { Card, CommandLine, Empty, Icon, Table, Waiting, ask, html, quoted, t, useAsked, useState } from "../../static/parts.js";
 import { TermCard } from "./card.js";
 import { Some, act } from "./frame.js";
+import { Definition } from "./provisional.js";
 
 const FORMATS = ["md", "csv", "json", "tbx"];
 
 /** Gives a text to the person as a file. @param {string} text @param {string} name */
 function handOver(text, name) {
-  const address = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
+  const whole = name.endsWith(".csv") ? `\ufeff${text}` : text; // the browser took the mark away by which Excel knows UTF-8
+  const address = URL.createObjectURL(new Blob([whole], { type: "application/octet-stream" }));
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
@@ -25,8 +27,7 @@ export function Refined({ id, at, project, active, changed }) {
   const remove = (/** @type {any} */ row) => act(() => ask(`${at}/refined/${row.id}`, { method: "DELETE" })).then(() => (asked.again(), changed()));
   const columns = [
     { name: "term", title: t("glossary.term"), cell: (/** @type {any} */ row) => html`<button class="button bare" onClick=${() => setShown(row.term_name)}>${row.term_name}</button>${row.aliases.length > 0 && html`<br /><small>${row.aliases.join(", ")}</small>`}` },
-    { name: "definition", title: t("glossary.definition"), cell: (/** @type {any} */ row) => html`<div class="glossary-long">${row.definition}</div>` },
-    { name: "confidence", title: t("glossary.confidence"), class: "figure", cell: (/** @type {any} */ row) => number(row.confidence, { style: "percent" }) },
+    { name: "definition", title: t("glossary.definition"), cell: (/** @type {any} */ row) => html`<${Definition} row=${row} at=${`${at}/refined/${row.id}`} done=${asked.again} />` },
     { name: "do", title: html`<span class="unseen">${t("glossary.actions")}</span>`, class: "cell-act", cell: (/** @type {any} */ row) => html`<button class="button bare" aria-label=${`${t("glossary.remove")} ${row.term_name}`} title=${t("glossary.remove")} onClick=${() => remove(row)}><${Icon} name="bin" /></button>` },
   ];
   const show = (/** @type {any[]} */ rows) => html`<${Card} flush><${Table} label=${t("glossary.tab.refined")} columns=${columns} rows=${rows} rowKey=${(/** @type {any} */ row) => row.term_name} /><//>`;

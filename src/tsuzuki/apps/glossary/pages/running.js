@@ -46,7 +46,7 @@ export function Standing({ at, run, active }) {
     ${active && html`<${Bar} done=${run.progress_current ?? 0} total=${run.progress_total} label=${t("glossary.progress")} />
       ${run.progress_total > 0 && html`<p class="hint">${number(run.progress_current ?? 0)} / ${number(run.progress_total)}</p>`}`}
     ${stopped && html`<p class="hint">${t("glossary.stoppedAt", { step: t(`glossary.step.${run.current_step}`), done: number(run.progress_current ?? 0), total: number(run.progress_total) })}</p>`}
-    ${run.error_message && html`<p class="notice tone-bad" role="alert"><${Icon} name="warn" /><span>${said(run.error_message)}</span></p>`}
+    ${run.error_message && html`<p class=${`notice tone-${run.status === "completed" ? "warn" : "bad"}`} role="alert"><${Icon} name="warn" /><span>${said(run.error_message)}</span></p>`}
     ${opened.value && html`<div class="glossary-log"><${Log} key=${run.id} at=${at} run=${run.id} /></div>`}
     ${looking && html`<${Partial} at=${at} run=${run} active=${active} close=${() => setLooking(false)} />`}
   <//>`;

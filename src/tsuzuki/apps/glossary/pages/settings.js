@@ -3,7 +3,7 @@ import { Card, ask, html, t, useState } from "../../static/parts.js";
 import { act, typed } from "./frame.js";
 
 const FIELDS = ["name", "llm_provider", "llm_model", "llm_base_url"];
-const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama"];
+const PROVIDERS = ["offline", "openai", "anthropic", "gemini", "ollama", "lmstudio", "llama.cpp", "vllm", "local"];
 
 /** @param {{at: string, project: any, changed: () => void}} props */
 export function Settings({ at, project, changed }) {
@@ -19,10 +19,13 @@ export function Settings({ at, project, changed }) {
   return html`<${Card} title=${t("glossary.tab.settings")}><form class="fields" onSubmit=${save}>
     <p class="hint">${t("glossary.nextRun")}</p>
     ${field("name", { required: true, maxlength: 200 })}
-    ${field("llm_provider", { list: "glossary-providers", maxlength: 40 })}
+    <div class="field"><label for="glossary-llm_provider">${t("glossary.setting.llm_provider")}</label>
+      <select id="glossary-llm_provider" value=${draft.llm_provider} onChange=${typed((name) => setDraft({ ...draft, llm_provider: name }))}>
+        <option value="">${t("glossary.asSet")}</option>
+        ${[...new Set([...PROVIDERS, draft.llm_provider])].filter(Boolean).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+      </select></div>
     ${field("llm_model", { list: "glossary-models", maxlength: 200 })}
     ${field("llm_base_url", { maxlength: 1000 })}
-    <datalist id="glossary-providers">${PROVIDERS.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
     <datalist id="glossary-models">${models.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
     ${models.length > 0 && html`<p class="labels">${models.map((name) => html`<button key=${name} type="button" class="button small" onClick=${() => setDraft({ ...draft, llm_model: name })}>${name}</button>`)}</p>`}
     <div class="form-foot"><button class="button primary">${t("glossary.save")}</button>

@@ -6,9 +6,11 @@ from typing import Any, Final
 from fastapi import APIRouter
 from pydantic import Field
 
+from tsuzuki import llm
 from tsuzuki.apps.glossary.desk import Desk
 from tsuzuki.apps.glossary.records import Project
 from tsuzuki.apps.glossary.routes.shared import AtDesk, ProjectId, Shape
+from tsuzuki.errors import BadUsage
 
 router: Final = APIRouter()
 
@@ -59,6 +61,10 @@ class ProjectView(Shape):
     """Which model is asked; empty: as it is set for the gateway."""
     llm_base_url: str
     """The address of that provider; empty: as it is set for the gateway."""
+    asked_provider: str
+    """Who the next run asks, with the settings of the gateway; `offline`: no language model, only rules."""
+    asked_model: str
+    """Which model the next run asks, with the settings of the gateway."""
     created_at: str
     """When it was made (UTC, ISO 8601)."""
     updated_at: str
@@ -73,16 +79,24 @@ class ProjectView(Shape):
     """How many issues the review found."""
     refined_count: int
     """How many entries its refined glossary has."""
+    damaged: str | None
+    """Why the project cannot be opened: its file is damaged or missing; null where all is well."""
 
 
 def _shown(desk: Desk, project: Project) -> ProjectView:
     counts = desk.registry.counts(project.id)
+    try:
+        asked = llm.Address(project.llm_provider, project.llm_base_url, project.llm_model).filled()
+    except BadUsage:  # the gateway is set to a provider that there is not; a run says so
+        asked = llm.Address(project.llm_provider, model=project.llm_model)
     return ProjectView(
         id=project.id,
         name=project.name,
         llm_provider=project.llm_provider,
         llm_model=project.llm_model,
         llm_base_url=project.llm_base_url,
+        asked_provider=asked.provider,
+        asked_model=asked.model,
         created_at=project.created_at,
         updated_at=project.updated_at,
         document_count=counts.documents,
@@ -90,6 +104,7 @@ def _shown(desk: Desk, project: Project) -> ProjectView:
         provisional_count=counts.provisional,
         issue_count=counts.issues,
         refined_count=counts.refined,
+        damaged=counts.damaged,
     )
 
 

@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse, Response
 from pydantic import Field
 
 from tsuzuki.apps.glossary.exports import FORMATS, export, markdown
+from tsuzuki.apps.glossary.glossaries import Entries
 from tsuzuki.apps.glossary.records import Entry, GlossaryIssue, IssueType
 from tsuzuki.apps.glossary.routes.shared import PROBLEM, AtDesk, Id, InProject, ProjectId, Shape
 
@@ -43,7 +44,9 @@ class EntryView(Shape):
     occurrences: list[OccurrenceView]
     """Where it stands in the documents."""
     by_person: bool
-    """Whether a person has changed it in the provisional glossary: runs leave its definition alone."""
+    """Whether a person wrote the definition: runs leave it alone."""
+    kept: bool
+    """Whether its question failed in the last run, so that this is still the former definition."""
 
 
 class ChangedEntry(Shape):
@@ -94,14 +97,18 @@ def get_provisional(entry_id: Id, project: InProject) -> EntryView:
 
 @router.patch("/provisional/{entry_id}", summary="Change an entry")
 def change_provisional(entry_id: Id, asked: ChangedEntry, project: InProject) -> EntryView:
-    """Changes definition or confidence.
+    """Change definition or confidence, in the refined glossary as well.
 
     From then on the definition is a person's: runs leave it alone until it is asked for again.
     """
-    before = project.provisional.get(entry_id)
+    return _changed(project.provisional, entry_id, asked)
+
+
+def _changed(entries: Entries, entry_id: int, asked: ChangedEntry) -> EntryView:
+    before = entries.get(entry_id)
     definition = before.definition if asked.definition is None else asked.definition
     confidence = before.confidence if asked.confidence is None else asked.confidence
-    return _entry(project.provisional.change(entry_id, definition, confidence, by_person=True))
+    return _entry(entries.change(entry_id, definition, confidence))
 
 
 @router.delete("/provisional/{entry_id}", summary="Remove an entry", status_code=204)
@@ -161,6 +168,12 @@ def _file(name: str, kind: str, text: str) -> Response:
 def get_refined(entry_id: Id, project: InProject) -> EntryView:
     """Gives an entry."""
     return _entry(project.refined.get(entry_id))
+
+
+@router.patch("/refined/{entry_id}", summary="Change an entry of the refined glossary")
+def change_refined(entry_id: Id, asked: ChangedEntry, project: InProject) -> EntryView:
+    """Change definition or confidence, in the provisional glossary as well: runs leave the definition alone."""
+    return _changed(project.refined, entry_id, asked)
 
 
 @router.delete("/refined/{entry_id}", summary="Remove an entry of the refined glossary", status_code=204)

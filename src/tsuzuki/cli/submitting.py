@@ -119,9 +119,8 @@ def _check_known(client: "Client", name: str) -> None:
     if any(worker["wheel_sync"]["enabled"] for worker in living):
         click.echo(f"warning: no living worker knows the flow {name!r} yet ({advice})", err=True)
         return
-    raise FlowNotFound(
-        f"no {'living ' if living else ''}worker knows the flow {name!r}; {advice} --allow-unknown submits it all the same"
-    )
+    who = "no living worker" if living else "no worker"
+    raise FlowNotFound(f"{who} knows the flow {name!r}; {advice} --allow-unknown submits it all the same")
 
 
 @click.command("submit-yaml", short_help="Start a run of a YAML flow on a gateway.")

@@ -11,6 +11,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
+from tests.llm.double_schemas import refused
+
 KEY = "sk-double-0123456789abcdef"
 
 
@@ -59,6 +61,7 @@ class Answering:
         self.hangs: Callable[[str], bool] = lambda _: False
         """Which questions are taken and not answered, as long as it says so."""
         self.refusals: list[tuple[int, dict[str, str]]] = []
+        self.unknown_forms: set[str] = set()
         self.seen: list[dict[str, Any]] = []
         self.prompts: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
@@ -87,6 +90,11 @@ class Answering:
         if self.refusals:
             status, headers = self.refusals.pop(0)
             return JSONResponse({"error": {"message": f"refused with {headers or status} and {KEY}"}}, status, headers)
+        form = (body.get("response_format") or {}).get("type")
+        if form in self.unknown_forms:
+            return JSONResponse({"error": {"message": f"response_format of type {form} is not known"}}, 400)
+        if error := refused(body):
+            return JSONResponse({"type": "error", "error": error}, 400)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         prompt = prompt_of(body)

@@ -10,10 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
-from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, Unfinished, after, unfinished
+from tsuzuki.llm.questions import Question, Reply, Unfinished, after, digest, unfinished
 
 TRIES: Final = 3
 DEEPEST: Final = 4
@@ -26,6 +25,14 @@ _COMMAS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 LONGEST_LITERAL: Final = 100_000
 _DECODER: Final = json.JSONDecoder()
 UNKNOWN_FORMAT: Final = 400
+_ABOUT_THE_FORM: Final = re.compile(
+    r"\b(response_?format|json_?schema|json_object|output_?config|output_?format|response_?mime_?type"
+    r"|response_?json_?schema|schema|format)\b",
+    re.IGNORECASE,
+)
+MAX_REMEMBERED: Final = 10_000
+_LOWEST: Final[dict[tuple[str, ...], int]] = {}
+"""The rung to begin with, by provider, address, model and schema, where a higher one was refused."""
 
 
 async def asked(provider: Provider, question: Question) -> Reply:
@@ -37,10 +44,9 @@ async def asked(provider: Provider, question: Question) -> Reply:
         return whole(await provider.complete(question))
     reply: Reply | None = None
     next_question, wrong = question, ""
-    rungs = list(provider.capability.rungs)
     try:
         for _ in range(TRIES):
-            reply = after(reply, await _on_the_ladder(provider, next_question, rungs))
+            reply = after(reply, await _on_the_ladder(provider, next_question))
             try:
                 return msgspec.structs.replace(reply, value=fitting(whole(reply), question.schema))
             except Unfinished:
@@ -65,19 +71,28 @@ def again(question: Question, answer: str, wrong: str) -> Question:
     return msgspec.structs.replace(question, turns=()).after(answer, hint)
 
 
-async def _on_the_ladder(provider: Provider, question: Question, rungs: list[Rung]) -> Reply:
-    """Asks on the highest rung; one that the provider turns out not to know is left for good."""
+async def _on_the_ladder(provider: Provider, question: Question) -> Reply:
+    """Ask on the highest rung; one that the provider refuses for this schema is left by all later questions too."""
+    model, rungs = question.model or provider.model, provider.capability.rungs
+    key = (provider.name, provider.base_url, model, digest(question.schema))
+    rung = first = _LOWEST.get(key, 0)
     while True:
         try:
-            return await provider.complete(question, rungs[0])
+            reply = await provider.complete(question, rungs[rung])
         except ProviderRefused as error:
-            if error.status != UNKNOWN_FORMAT or len(rungs) == 1 or not _about_the_format(str(error)):
+            if error.status != UNKNOWN_FORMAT or rung + 1 == len(rungs) or not _ABOUT_THE_FORM.search(str(error)):
                 raise
-            del rungs[0]
+            rung += 1
+        else:
+            if rung > first:  # the lower rung was taken, so it was the higher one that was refused
+                _remember(key, rung)
+            return reply
 
 
-def _about_the_format(text: str) -> bool:
-    return any(word in text.lower() for word in ("response_format", "json_schema", "output_config", "schema", "format"))
+def _remember(key: tuple[str, ...], rung: int) -> None:
+    if len(_LOWEST) >= MAX_REMEMBERED:
+        _LOWEST.clear()
+    _LOWEST[key] = rung
 
 
 def whole(reply: Reply) -> Reply:

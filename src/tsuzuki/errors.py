@@ -348,6 +348,10 @@ class ProviderUnclear(ProviderUnavailable):
     """Whether the provider took what was sent is not known."""
 
 
+class ProviderTimeout(ProviderUnavailable):
+    """The provider took a question and did not answer in time: it may have been charged, and is not sent again."""
+
+
 class ProviderRefused(LLMError):
     """The provider will not answer this."""
 
@@ -356,6 +360,10 @@ class ProviderRefused(LLMError):
     def __init__(self, message: str | None = None, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
+
+
+class ProviderDenied(ProviderRefused):
+    """The provider refuses the key or the account, and with it every question: see to that, then resume the run."""
 
 
 class BadAnswer(LLMError):

@@ -55,6 +55,8 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     input: int = 0
     output: int = 0
     cost: float = 0.0
+    uncertain: int = 0
+    """How many of the requests brought no answer: they may have been charged, and the cost is without them."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="kind", gc=False):

@@ -49,6 +49,29 @@ class Batch:
         return self.cancelled or self.looked >= self.plan.polls
 
 
+class Limiter:
+    """Lets so many requests through in a second, and no more in any tenth of it than its share."""
+
+    def __init__(self, per_second: int, *, announced: bool = True) -> None:
+        self._per_second, self._announced = per_second, announced
+        self._room, self._at = 5.0, time.monotonic()
+
+    def headers(self) -> dict[str, str]:
+        if not self._announced:
+            return {}
+        limit = {"limit": str(60 * self._per_second), "remaining": str(int(self._room)), "reset": "1s"}
+        return {f"x-ratelimit-{name}-requests": text for name, text in limit.items()}
+
+    def refused(self) -> bool:
+        now = time.monotonic()
+        self._room = min(5.0, self._room + (now - self._at) * self._per_second)
+        self._at = now
+        if self._room < 1:
+            return True
+        self._room -= 1
+        return False
+
+
 class Answering:
     """Answers questions by the protocols of all providers."""
 
@@ -62,6 +85,12 @@ class Answering:
         """Which questions are taken and not answered, as long as it says so."""
         self.refusals: list[tuple[int, dict[str, str]]] = []
         self.unknown_forms: set[str] = set()
+        self.limit: Limiter | None = None
+        self.denies: tuple[int, dict[str, Any]] | None = None
+        """The error with which every question is refused."""
+        self.denials: list[tuple[int, dict[str, Any]]] = []
+        self.garbled = 0
+        """How many answers are replaced by a page on their way."""
         self.seen: list[dict[str, Any]] = []
         self.prompts: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
@@ -90,6 +119,14 @@ class Answering:
         if self.refusals:
             status, headers = self.refusals.pop(0)
             return JSONResponse({"error": {"message": f"refused with {headers or status} and {KEY}"}}, status, headers)
+        if denied := self.denials.pop(0) if self.denials else self.denies:
+            return JSONResponse({"error": denied[1]}, denied[0])
+        if self.limit is not None and self.limit.refused():
+            wait = {"retry-after-ms": "100"} | self.limit.headers()
+            return JSONResponse({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, 429, wait)
+        if self.garbled:
+            self.garbled -= 1
+            return PlainTextResponse("<html>one moment</html>")
         form = (body.get("response_format") or {}).get("type")
         if form in self.unknown_forms:
             return JSONResponse({"error": {"message": f"response_format of type {form} is not known"}}, 400)
@@ -104,7 +141,8 @@ class Answering:
             while self.hangs(prompt):
                 await asyncio.sleep(0.01)
             answer = reply(body, self.answer(prompt))
-            return answer if isinstance(answer, Response) else JSONResponse(answer)
+            limits = None if self.limit is None else self.limit.headers()
+            return answer if isinstance(answer, Response) else JSONResponse(answer, headers=limits)
         finally:
             self.at_once -= 1
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
-from tsuzuki import Runs, flow, llm, task
+from tsuzuki import Runs, flow, llm, spending, task
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.cli import main
 from tsuzuki.errors import StepFailure
@@ -185,3 +185,22 @@ async def test_usage_outside_a_run_is_with_the_answers(double: Double) -> None:
     assert [answer.usage.input for answer in batched] == [30, 10]
     assert batched[1].cost == pytest.approx((answers[1].cost or 0) / 2)
     await asyncio.sleep(0)
+
+
+async def test_a_question_that_took_too_long_is_told_as_a_possible_charge(
+    double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "0.3")
+    double.hangs = lambda prompt: prompt == "slow"
+
+    @flow
+    async def slow() -> list[str | None]:
+        return [answer.error for answer in await llm.ask_all([llm.Request("slow"), llm.Request("quick")])]
+
+    done = await run_flow(slow)
+    assert "1 request may have been charged" in done.result[0]
+    found = usage(done.row.spent)
+    assert found is not None
+    assert (found["requests"], found["uncertain"], found["input_tokens"]) == (2, 1, 10)
+    assert "1 without an answer that may have been charged" in spending.told(found)
+    assert double.prompts["slow"] == 1

@@ -55,7 +55,7 @@ def judged(provider: Provider, question: Question, reply: Reply, before: Reply |
     except BadAnswer as error:
         if told.tries < TRIES:
             return told, str(error)
-        return _wrong(told, unfit(provider.name, question, str(error))), ""
+        return _wrong(told, unfit(provider.name, question, str(error), reply.text)), ""
 
 
 def _whole(reply: Reply) -> Reply:
@@ -66,4 +66,4 @@ def _whole(reply: Reply) -> Reply:
 
 
 def _wrong(reply: Reply, error: BadAnswer) -> Reply:
-    return msgspec.structs.replace(reply, error=f"{type(error).__name__}: {error}", finish="error")
+    return msgspec.structs.replace(reply, error=f"{type(error).__name__}: {error}")

@@ -13,8 +13,11 @@ from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.questions import Question, Reply, Unfinished, after, digest, unfinished
+from tsuzuki.redact import redact
 
 TRIES: Final = 3
+LONGEST_EXCERPT: Final = 200
+"""How much of an answer that does not fit is told in the error."""
 DEEPEST: Final = 4
 """How many wrappers around the answer are looked into."""
 MOST_BRACES: Final = 2000
@@ -54,15 +57,24 @@ async def asked(provider: Provider, question: Question) -> Reply:
             except BadAnswer as error:
                 wrong = str(error)
                 next_question = again(question, reply.text, wrong)
-        raise unfit(provider.name, question, wrong)
-    except LLMError as error:
+        raise unfit(provider.name, question, wrong, "" if reply is None else reply.text)
+    except BadAnswer as error:
         error.reply = reply
+        raise
+    except LLMError as error:
+        if isinstance(error.reply, Reply) and reply is not None:
+            error.reply = msgspec.structs.replace(after(reply, error.reply), text=reply.text)
+        else:
+            error.reply = error.reply or reply
         raise
 
 
-def unfit(provider: str, question: Question, wrong: str) -> BadAnswer:
-    """Says that no answer fits, and what is wrong with the last one."""
-    return BadAnswer(f"{provider} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}")
+def unfit(provider: str, question: Question, wrong: str, said: str) -> BadAnswer:
+    """Says that no answer fits, what is wrong with the last one, and how that begins."""
+    text = f"{provider} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}"
+    excerpt = redact(" ".join(said[: 4 * LONGEST_EXCERPT].split()))
+    more = "…" if len(excerpt) > LONGEST_EXCERPT else ""
+    return BadAnswer(f"{text}. It answered: {excerpt[:LONGEST_EXCERPT]}{more}" if excerpt else text)
 
 
 def again(question: Question, answer: str, wrong: str) -> Question:

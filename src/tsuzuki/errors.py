@@ -335,6 +335,8 @@ class LLMError(TsuzukiError):
     http_status = 502
     reply: object = None
     """The last answer that was given all the same, with what all tries took: it is paid for."""
+    journal_detail: str = ""
+    """That reply as JSON, which is kept with the failure."""
 
 
 class ProviderUnavailable(LLMError):

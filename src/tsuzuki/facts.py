@@ -22,6 +22,8 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     type: str
     message: str
     traceback: str = ""
+    detail: str = ""
+    """What else it says, as JSON: of a question to a model, the last answer."""
 
     @property
     def said(self) -> str:

@@ -77,7 +77,7 @@ class Double(Batching):
                 result = {"type": "errored", "error": {"type": "error", "error": bad}}
             else:
                 text = self.answer(str(each["params"]["messages"][-1]["content"]))
-                said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn")
+                said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn", self.usage)
                 result = {"type": "succeeded", "message": said}
             lines.append(json.dumps({"custom_id": each["custom_id"], "result": result}))
         lines += [json.dumps({"custom_id": job, "result": {"type": "canceled"}}) for job in self.left_out(batch)]

@@ -85,6 +85,8 @@ class Answering:
         """Which questions are taken and not answered, as long as it says so."""
         self.refusals: list[tuple[int, dict[str, str]]] = []
         self.unknown_forms: set[str] = set()
+        self.usage: dict[str, Any] = {}
+        """What answers say that they took, beside what they always say."""
         self.limit: Limiter | None = None
         self.denies: tuple[int, dict[str, Any]] | None = None
         """The error with which every question is refused."""
@@ -154,7 +156,7 @@ class Answering:
             pieces: list[Any] = [{"choices": [{"delta": {"content": piece}}]} for piece in _cut(text)]
             end = [{"choices": [{"delta": {}, "finish_reason": self.finish}]}] if self.finish else []
             return self._streamed(pieces, end, "[DONE]")
-        return completion(body, text, self.finish)
+        return completion(body, text, self.finish, self.usage)
 
     async def messages(self, request: Request) -> Response:
         return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), self._message)
@@ -165,7 +167,7 @@ class Answering:
             pieces = [{"type": "content_block_delta", "delta": {"text": piece}} for piece in _cut(text)]
             end = [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
             return self._streamed(pieces, end)
-        return message(body, text, reason)
+        return message(body, text, reason, self.usage)
 
     async def gemini(self, request: Request) -> Response:
         def reply(body: Any, text: str) -> Any:
@@ -225,18 +227,18 @@ async def _events(texts: Any) -> Any:
         yield f"data: {text}\n\n"
 
 
-def completion(body: Any, text: str, finish: str) -> dict[str, Any]:
+def completion(body: Any, text: str, finish: str, usage: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": body["model"],
         "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15} | usage,
     }
 
 
-def message(body: Any, text: str, reason: str) -> dict[str, Any]:
+def message(body: Any, text: str, reason: str, usage: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": "msg_1",
         "type": "message",
@@ -245,7 +247,7 @@ def message(body: Any, text: str, reason: str) -> dict[str, Any]:
         "content": [{"type": "text", "text": text}],
         "stop_reason": reason,
         "stop_sequence": None,
-        "usage": {"input_tokens": 10, "output_tokens": 5},
+        "usage": {"input_tokens": 10, "output_tokens": 5} | usage,
     }
 
 

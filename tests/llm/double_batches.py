@@ -128,7 +128,9 @@ class Batching(Answering):
                 said = {"status_code": 400, "body": {"error": error}}
                 errors.append(json.dumps({**head, "response": said, "error": None}))
                 continue
-            body = completion(each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish)
+            body = completion(
+                each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish, self.usage
+            )
             body = {"choices": []} if number in batch.plan.hollow else body
             lines.append(json.dumps({**head, "response": {"status_code": 200, "body": body}, "error": None}))
         ended = {"code": "batch_cancelled", "message": "This request was not executed: the batch was cancelled."}

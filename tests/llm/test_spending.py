@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import genai_prices
 import pytest
 from click.testing import CliRunner
 
 from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
+from tests.llm.test_batches import PATHS
 from tsuzuki import Runs, flow, llm, spending, task
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.cli import main
@@ -204,3 +206,35 @@ async def test_a_question_that_took_too_long_is_told_as_a_possible_charge(
     assert (found["requests"], found["uncertain"], found["input_tokens"]) == (2, 1, 10)
     assert "1 without an answer that may have been charged" in spending.told(found)
     assert double.prompts["slow"] == 1
+
+
+USED: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "openai": (
+        {"prompt_tokens": 6000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 3000}},
+        genai_prices.Usage(input_tokens=6000, output_tokens=100, cache_read_tokens=3000),
+        "gpt-4o-mini",
+    ),
+    "anthropic": (
+        {
+            "input_tokens": 10,
+            "output_tokens": 100,
+            "cache_read_input_tokens": 5000,
+            "cache_creation_input_tokens": 1000,
+        },
+        genai_prices.Usage(input_tokens=6010, output_tokens=100, cache_read_tokens=5000, cache_write_tokens=1000),
+        "claude-haiku-4-5",
+    ),
+}
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+@pytest.mark.parametrize("name", USED)
+async def test_tokens_from_and_into_the_cache_of_a_provider_have_their_own_price(
+    double: Double, name: str, strategy: str
+) -> None:
+    double.usage, used, model = USED[name]
+    where: Any = {"provider": name, "base_url": double.url + PATHS[name], "model": model}
+    [answer] = await llm.ask_all([llm.Request("q")], strategy=strategy, **where)
+    assert answer.usage.input == used.input_tokens
+    price = float(genai_prices.calc_price(used, model, provider_id=name).total_price)
+    assert answer.cost == pytest.approx(price / (2 if strategy == "batch" else 1))

@@ -15,13 +15,14 @@ from tests.llm.double import Double
 from tests.llm.double_schemas import refused_by_anthropic, refused_by_openai
 from tests.llm.everyday import EVERYDAY, Nested, Score, Town
 from tests.llm.test_providers import PATHS, at, streamed
-from tsuzuki import llm
+from tsuzuki import flow, llm
 from tsuzuki.errors import BadAnswer, ProviderRefused
 from tsuzuki.llm.checking import flaws_of, validated
 from tsuzuki.llm.providers.openai import OpenAI
 from tsuzuki.llm.questions import MODELS, Question, Reply, Request, Withheld, digest, schema_of
 from tsuzuki.llm.schemas import ANTHROPIC, OPENAI, express
 from tsuzuki.llm.structured import asked, candidates, fitting, whole
+from tsuzuki.testing import run_flow
 
 
 class Place(BaseModel):
@@ -278,3 +279,44 @@ def test_a_pattern_of_a_schema_is_asked_in_linear_time() -> None:
     for pattern, fits in (("(a+)+$", False), ("(a|aa)+x", False), ("^a+!", True), ("(?=a)looked ahead", True)):
         schema = {"type": "string", "pattern": pattern}
         assert (not list(flaws_of("a" * 5000 + "!", schema, schema, ""))) is fits
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+@pytest.mark.parametrize("inside", [True, False], ids=["in a run", "outside"])
+async def test_what_a_model_said_is_kept_where_it_does_not_fit(
+    double: Double, asked_there: None, inside: bool, strategy: str
+) -> None:
+    double.answer = lambda _: "The name is Ota. sk-abcdefghijklmnopqrstuvwxyz0123 is my key. " * 20
+    requests = [Request("where?", schema=Place)]
+
+    @flow
+    async def asks() -> list[Any]:
+        [answer] = await llm.ask_all(requests, strategy=strategy)
+        return [answer.text, answer.error, answer.tries, answer.finish, answer.usage.input]
+
+    if inside:
+        found = (await run_flow(asks)).result
+    else:
+        [answer] = await llm.ask_all(requests, strategy=strategy)
+        found = [answer.text, answer.error, answer.tries, answer.finish, answer.usage.input]
+    text, error, *rest = found
+    assert text.startswith("The name is Ota.")
+    assert len(text) > 600
+    assert rest == [3, "stop", 30]
+    assert "It answered: The name is Ota." in error
+    assert len(error) < 500
+    assert "abcdefghijklmnop" not in error
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+@pytest.mark.parametrize("said", ["I'm sorry, but I can't help with that.", "申し訳ありませんが、お答えできません。"])
+async def test_a_model_that_refuses_in_words_is_asked_once(
+    double: Double, asked_there: None, said: str, strategy: str
+) -> None:
+    double.answer = lambda _: said
+    [answer] = await llm.ask_all([Request("where?", schema=Place)], strategy=strategy)
+    assert str(answer.error).startswith("Withheld: The model refuses")
+    assert (answer.text, answer.tries) == (said, 1)
+    double.answer = lambda _: f"I'm sorry for the confusion. {SAID}"
+    [answer] = await llm.ask_all([Request("where then?", schema=Place)], strategy=strategy)
+    assert answer.ok

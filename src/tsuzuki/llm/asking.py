@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from typing import Any, TypedDict, TypeVar, overload
 
+import msgspec
 from pydantic import BaseModel
 from typing_extensions import Unpack
 
@@ -198,7 +199,8 @@ async def _one_by_one(
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
-    return dict(plain(Reply(error=f"{failure.error_type}: {failure.error}", finish="error")))
+    reply = msgspec.json.decode(failure.detail, type=Reply) if failure.detail else Reply(finish="error")
+    return dict(plain(msgspec.structs.replace(reply, error=f"{failure.error_type}: {failure.error}")))
 
 
 async def _outside(questions: list[Question], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:

@@ -39,14 +39,24 @@ class Withheld(Unfinished):
     """The provider holds the answer back: its filter stopped it, or the model refuses."""
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many tokens a question took."""
 
     input: int = 0
+    """All that was read, also from the provider's cache and into it."""
     output: int = 0
+    cache_read: int = 0
+    """How much of the input the provider had in its cache, which costs less."""
+    cache_written: int = 0
+    """How much of the input the provider put into its cache, which may cost more."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(self.input + other.input, self.output + other.output)
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_written + other.cache_written,
+        )
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -12,7 +12,8 @@ import msgspec
 from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, Unfinished, after, digest, unfinished
+from tsuzuki.llm.questions import LONGEST_REFUSAL, Question, Reply, Unfinished, Withheld, after, digest, unfinished
+from tsuzuki.llm.text import refuses
 from tsuzuki.redact import redact
 
 TRIES: Final = 3
@@ -123,6 +124,8 @@ def fitting(reply: Reply, schema: Mapping[str, Any]) -> Any:
             return validated(candidate, schema)
         except BadAnswer as error:
             wrong = wrong or error
+    if wrong is None and refuses(without_thought(reply.text.strip())):
+        raise Withheld(f"The model refuses: {reply.text.strip()[:LONGEST_REFUSAL]}")
     raise wrong or BadAnswer("there is no JSON in the answer")
 
 

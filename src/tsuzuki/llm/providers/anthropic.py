@@ -61,11 +61,13 @@ class Anthropic(Spoken):
         """Reads an answer."""
         text = "".join(part.get("text") or "" for part in found["content"] if part.get("type") == "text")
         usage = found.get("usage") or {}
-        counted = sum(usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens"))
+        fresh, read, written = (
+            usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        )
         reason = found.get("stop_reason") or "stop"
         return Reply(
             text=text,
-            usage=Usage(counted, usage.get("output_tokens") or 0),
+            usage=Usage(fresh + read + written, usage.get("output_tokens") or 0, read, written),
             model=found.get("model") or self.model,
             finish=_FINISH.get(reason, reason),
         )

@@ -50,10 +50,11 @@ class OpenAI(Spoken):
         """Reads an answer."""
         choice = found["choices"][0]
         usage = found.get("usage") or {}
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
         text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal") or ""
         return Reply(
             text=text or refusal,
-            usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+            usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0, cached),
             model=found.get("model") or self.model,
             finish="refusal" if refusal and not text else choice.get("finish_reason") or "stop",
         )

@@ -1,5 +1,6 @@
 """How fast a process asks: limits that are set, and those that a provider announces; everybody who asks keeps them."""
 
+import random
 import re
 import threading
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from tsuzuki.clock import Clock
+from tsuzuki.errors import ProviderDenied
 
 MINUTE: Final = 60.0
 MAX_HOLD_S: Final = 60.0
@@ -16,6 +18,8 @@ FIRST_GAP_S: Final = 0.05
 MAX_GAP_S: Final = 2.0
 GAP_DECAY: Final = 0.98
 """By how much the gap between requests shrinks with each answer: after about 35 of them we ask twice as fast."""
+DENIED_S: Final = 30.0
+"""How long a run whose key or account was refused asks nothing (seconds)."""
 PROBES: Final = 5
 """How many are asked at first: their answers may announce limits that the others have to keep."""
 PROBE_S: Final = 2.0
@@ -85,11 +89,11 @@ class Pace:
         news = sent_at >= self._held_until
         self._refused += news
         if asked is None and news:
-            asked = min(MAX_HOLD_S, first * 2 ** (self._refused - 1))
+            asked = min(MAX_HOLD_S, first * 2 ** min(self._refused - 1, 20))
         if news:
             self._gap = min(MAX_GAP_S, max(FIRST_GAP_S, 2 * self._gap))
         if asked is not None:
-            self.hold(now, asked)
+            self.hold(now, asked * random.uniform(1.01, 1.05))  # other processes were told the same
 
     def answered(self) -> None:
         """Take note of an answer: after refusals, requests may follow each other a little faster."""
@@ -98,9 +102,28 @@ class Pace:
 
 
 @dataclass(slots=True)
+class Denials:
+    """Those who were refused for their key or account a moment ago: each of their questions would be refused too."""
+
+    _known: dict[tuple[object, int], tuple[float, ProviderDenied]] = field(default_factory=dict)
+
+    def note(self, asker: tuple[object, int], error: ProviderDenied, clock: Clock) -> None:
+        """Take note of a refusal."""
+        now = clock.monotonic()
+        self._known = {each: known for each, known in self._known.items() if now - known[0] < DENIED_S}
+        self._known[asker] = now, error
+
+    def get(self, asker: tuple[object, int], clock: Clock) -> ProviderDenied | None:
+        """Return what was said to somebody, if that was a moment ago."""
+        at, error = self._known.get(asker, (0.0, None))
+        return error if clock.monotonic() - at < DENIED_S else None
+
+
+@dataclass(slots=True)
 class ModelPace(Pace):
     """The pace of one model of a provider, as its answers announce it."""
 
+    denied: Denials = field(default_factory=Denials)
     _probes: int = 0
     _heard: bool = False
     last_answer: float = 0.0

@@ -23,7 +23,7 @@ import httpx2
 import msgspec
 
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.context import FRAME
+from tsuzuki.context import FRAME, current
 from tsuzuki.errors import (
     BadUsage,
     LLMError,
@@ -55,8 +55,6 @@ Answered = TypeVar("Answered", Response, httpx2.Response)
 Read = TypeVar("Read")
 MAX_LIMITED_S: Final = 3600.0
 """How long a question is held up by limits while its model answers nothing at all (seconds)."""
-DENIED_S: Final = 30.0
-"""How long a refused key or account is not asked again (seconds)."""
 ACCOUNT_HINT: Final = "; look at the account with the provider, then resume the run"
 _HINTS: Final = {
     401: "; look at the key in the environment",
@@ -159,8 +157,8 @@ class Wire:
         self.pace, self._patience = pace or Pace(), patience or Patience()
         self.clock: Clock = clock or SystemClock()
         self._idle: list[httpx2.AsyncClient] = []
-        self._denied: dict[str, tuple[float, ProviderDenied]] = {}
-        """When a key or an account was refused, by model: no other question is sent for a while."""
+        self._nobody = object()
+        """Stands for whoever asks outside a run."""
         self._connections: Connections | None = None
         if _is_plain(self.base_url):
             try:
@@ -294,8 +292,7 @@ class Wire:
                 await self._model_pace(question).probed(self.clock)
             await self._model_pace(question).turn(self.clock, question.weight)
             await self.pace.turn(self.clock, question.weight)
-        refused_at, error = self._denied.get(question.model, (-math.inf, None))
-        if error is not None and self.clock.monotonic() - refused_at < DENIED_S:
+        if error := self._model_pace(question).denied.get(self._asker(), self.clock):
             raise ProviderDenied(str(error), error.status)
 
     async def _attempt(
@@ -342,6 +339,10 @@ class Wire:
             )
         return error
 
+    def _asker(self) -> tuple[object, int]:
+        """Return who asks: a run that is resumed is let in again, as is any other run."""
+        return current().run_id or self._nobody, current().attempt
+
     def _model_pace(self, question: Asked) -> ModelPace:
         return model_pace_of(self.provider, self.base_url, question.model)
 
@@ -372,7 +373,7 @@ class Wire:
         if said.is_denied(status, pause):
             denied = ProviderDenied(text + _HINTS.get(status, ACCOUNT_HINT), status if status in KEY else ACCOUNT)
             if question is not None:
-                self._denied[question.model] = self.clock.monotonic(), denied
+                self._model_pace(question).denied.note(self._asker(), denied, self.clock)
             return _Fault(denied)
         if status not in PASSING or said.is_too_large:
             return _Fault(ProviderRefused(text + _HINTS.get(status, ""), status))

@@ -362,7 +362,7 @@ LLM: Final = (
         one_of("sync", "batch", "auto"),
         otherwise="what is stored with the job queue, else sync",
     ),
-    Setting("TSUZUKI_LLM_TIMEOUT_SEC", "120", "how long an answer may take (seconds)", above_zero),
+    Setting("TSUZUKI_LLM_TIMEOUT_SEC", "600", "how long an answer may take (seconds)", above_zero),
     Setting("TSUZUKI_LLM_REQUESTS_PER_MINUTE", "", "how many requests a process sends", counted, otherwise="no limit"),
     Setting("TSUZUKI_LLM_TOKENS_PER_MINUTE", "", "how many tokens a process uses", counted, otherwise="no limit"),
     Setting("TSUZUKI_LLM_POLL_SEC", "30", "how often an open batch is looked at, after a faster start", above_zero),

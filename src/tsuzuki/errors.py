@@ -335,6 +335,8 @@ class LLMError(TsuzukiError):
     http_status = 502
     reply: object = None
     """The last answer that was given all the same, with what all tries took: it is paid for."""
+    journal_detail: str = ""
+    """That reply as JSON, which is kept with the failure."""
 
 
 class ProviderUnavailable(LLMError):
@@ -348,6 +350,10 @@ class ProviderUnclear(ProviderUnavailable):
     """Whether the provider took what was sent is not known."""
 
 
+class ProviderTimeout(ProviderUnavailable):
+    """The provider took a question and did not answer in time: it may have been charged, and is not sent again."""
+
+
 class ProviderRefused(LLMError):
     """The provider will not answer this."""
 
@@ -356,6 +362,10 @@ class ProviderRefused(LLMError):
     def __init__(self, message: str | None = None, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
+
+
+class ProviderDenied(ProviderRefused):
+    """The provider refuses the key or the account, and with it every question: see to that, then resume the run."""
 
 
 class BadAnswer(LLMError):

@@ -22,6 +22,8 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     type: str
     message: str
     traceback: str = ""
+    detail: str = ""
+    """What else it says, as JSON: of a question to a model, the last answer."""
 
     @property
     def said(self) -> str:
@@ -55,6 +57,8 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     input: int = 0
     output: int = 0
     cost: float = 0.0
+    uncertain: int = 0
+    """How many of the requests brought no answer: they may have been charged, and the cost is without them."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="kind", gc=False):

@@ -285,7 +285,7 @@ class Map:
 
     def _failed(self, number: int, key: str, kept: f.Problem, tries: int, cause: BaseException | None) -> None:
         self._progress.failed += 1
-        self._sink.put(number, Failure(key, kept.message, kept.type, tries))
+        self._sink.put(number, Failure(key, kept.message, kept.type, tries, kept.detail))
         if self._how.on_error == "fail":
             self._stop(items_failure(failure(self._task.name, key, kept, tries), cause))
 

@@ -99,7 +99,8 @@ def problem(error: BaseException) -> Problem:
         trace = "".join(_shortened(traceback.TracebackException.from_exception(error)).format())
     except Exception:  # noqa: BLE001 - formatting calls the same broken str()
         trace = "".join(traceback.format_tb(error.__traceback__))
-    return Problem(type(error).__name__, _kept(message, _MOST), _kept(trace, _MOST_TRACE))
+    detail = getattr(error, "journal_detail", "")  # of our own errors, which leave out what is secret and long
+    return Problem(type(error).__name__, _kept(message, _MOST), _kept(trace, _MOST_TRACE), detail)
 
 
 def reason_text(text: str) -> str:

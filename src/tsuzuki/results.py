@@ -15,6 +15,8 @@ class Failure(msgspec.Struct, frozen=True):
     error: str
     error_type: str
     attempts: int
+    detail: str = ""
+    """What else is known of it, as JSON: of a question to a model, the last answer."""
 
 
 class Collected(Sequence[R | Failure], Generic[R]):

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tsuzuki.facts import Spent
 
-_NUMBERS: Final = ("requests", "cached", "unpriced", "input", "output", "cost")
+_NUMBERS: Final = ("requests", "cached", "unpriced", "input", "output", "cost", "uncertain")
 _SMALLEST: Final = 0.000001
 _EXACT: Final = 10
 """Dollars are told with so many decimals: sums of floats have noise beyond."""
@@ -37,6 +37,7 @@ def _sums(spent: Iterable[Spent]) -> dict[str, Any]:
         "requests": total["requests"],
         "cached": total["cached"],
         "unpriced": total["unpriced"],
+        "uncertain": total["uncertain"],
         "input_tokens": total["input"],
         "output_tokens": total["output"],
         "cost": round(float(total["cost"]), _EXACT) if known else None,
@@ -49,7 +50,9 @@ def told(sums: dict[str, Any]) -> str:
     parts += [f"{sums['cached']:,} from the cache"] if sums["cached"] else []
     parts += [f"{sums['input_tokens']:,} tokens in", f"{sums['output_tokens']:,} out"]
     parts += [] if sums["cost"] is None else [dollars(sums["cost"])]
-    parts += [f"{sums['unpriced']:,} without a known price"] if sums["unpriced"] else []
+    unpriced = sums["unpriced"] - sums["uncertain"]
+    parts += [f"{unpriced:,} without a known price"] if unpriced else []
+    parts += [f"{sums['uncertain']:,} without an answer that may have been charged"] if sums["uncertain"] else []
     return ", ".join(parts)
 
 

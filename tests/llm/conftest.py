@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.llm.double import KEY, Double, Stage, staged
+from tsuzuki.llm import pacing
 from tsuzuki.llm.queue.jobs import JobQueue
 
 
@@ -35,6 +36,7 @@ def double(stage: Stage) -> Double:
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets every test have its own folder and keys of nobody."""
+    pacing._MODELS.clear()  # noqa: SLF001 - the double of another test announced these limits
     monkeypatch.setenv("TSUZUKI_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("TSUZUKI_LOAD_DOTENV", "0")
     for provider in ("OPENAI", "ANTHROPIC", "GEMINI"):

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.llm.double_answers import KEY, Batch, Plan, message
 from tests.llm.double_batches import Batching
+from tests.llm.double_schemas import refused
 
 __all__ = ["KEY", "Double", "Plan", "Stage", "running", "staged"]
 
@@ -72,9 +73,11 @@ class Double(Batching):
             if number in batch.plan.refuse:
                 error = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
                 result: dict[str, Any] = {"type": "errored", "error": error}
+            elif bad := refused(each["params"]):
+                result = {"type": "errored", "error": {"type": "error", "error": bad}}
             else:
                 text = self.answer(str(each["params"]["messages"][-1]["content"]))
-                said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn")
+                said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn", self.usage)
                 result = {"type": "succeeded", "message": said}
             lines.append(json.dumps({"custom_id": each["custom_id"], "result": result}))
         lines += [json.dumps({"custom_id": job, "result": {"type": "canceled"}}) for job in self.left_out(batch)]

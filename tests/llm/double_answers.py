@@ -11,6 +11,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
+from tests.llm.double_schemas import refused
+
 KEY = "sk-double-0123456789abcdef"
 
 
@@ -47,6 +49,29 @@ class Batch:
         return self.cancelled or self.looked >= self.plan.polls
 
 
+class Limiter:
+    """Lets so many requests through in a second, and no more in any tenth of it than its share."""
+
+    def __init__(self, per_second: int, *, announced: bool = True) -> None:
+        self._per_second, self._announced = per_second, announced
+        self._room, self._at = 5.0, time.monotonic()
+
+    def headers(self) -> dict[str, str]:
+        if not self._announced:
+            return {}
+        limit = {"limit": str(60 * self._per_second), "remaining": str(int(self._room)), "reset": "1s"}
+        return {f"x-ratelimit-{name}-requests": text for name, text in limit.items()}
+
+    def refused(self) -> bool:
+        now = time.monotonic()
+        self._room = min(5.0, self._room + (now - self._at) * self._per_second)
+        self._at = now
+        if self._room < 1:
+            return True
+        self._room -= 1
+        return False
+
+
 class Answering:
     """Answers questions by the protocols of all providers."""
 
@@ -59,6 +84,15 @@ class Answering:
         self.hangs: Callable[[str], bool] = lambda _: False
         """Which questions are taken and not answered, as long as it says so."""
         self.refusals: list[tuple[int, dict[str, str]]] = []
+        self.unknown_forms: set[str] = set()
+        self.usage: dict[str, Any] = {}
+        """What answers say that they took, beside what they always say."""
+        self.limit: Limiter | None = None
+        self.denies: tuple[int, dict[str, Any]] | None = None
+        """The error with which every question is refused."""
+        self.denials: list[tuple[int, dict[str, Any]]] = []
+        self.garbled = 0
+        """How many answers are replaced by a page on their way."""
         self.seen: list[dict[str, Any]] = []
         self.prompts: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
@@ -87,6 +121,19 @@ class Answering:
         if self.refusals:
             status, headers = self.refusals.pop(0)
             return JSONResponse({"error": {"message": f"refused with {headers or status} and {KEY}"}}, status, headers)
+        if denied := self.denials.pop(0) if self.denials else self.denies:
+            return JSONResponse({"error": denied[1]}, denied[0])
+        if self.limit is not None and self.limit.refused():
+            wait = {"retry-after-ms": "100"} | self.limit.headers()
+            return JSONResponse({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, 429, wait)
+        if self.garbled:
+            self.garbled -= 1
+            return PlainTextResponse("<html>one moment</html>")
+        form = (body.get("response_format") or {}).get("type")
+        if form in self.unknown_forms:
+            return JSONResponse({"error": {"message": f"response_format of type {form} is not known"}}, 400)
+        if error := refused(body):
+            return JSONResponse({"type": "error", "error": error}, 400)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         prompt = prompt_of(body)
@@ -96,7 +143,8 @@ class Answering:
             while self.hangs(prompt):
                 await asyncio.sleep(0.01)
             answer = reply(body, self.answer(prompt))
-            return answer if isinstance(answer, Response) else JSONResponse(answer)
+            limits = None if self.limit is None else self.limit.headers()
+            return answer if isinstance(answer, Response) else JSONResponse(answer, headers=limits)
         finally:
             self.at_once -= 1
 
@@ -108,7 +156,7 @@ class Answering:
             pieces: list[Any] = [{"choices": [{"delta": {"content": piece}}]} for piece in _cut(text)]
             end = [{"choices": [{"delta": {}, "finish_reason": self.finish}]}] if self.finish else []
             return self._streamed(pieces, end, "[DONE]")
-        return completion(body, text, self.finish)
+        return completion(body, text, self.finish, self.usage)
 
     async def messages(self, request: Request) -> Response:
         return await self._guarded(request, lambda body: str(body["messages"][-1]["content"]), self._message)
@@ -119,7 +167,7 @@ class Answering:
             pieces = [{"type": "content_block_delta", "delta": {"text": piece}} for piece in _cut(text)]
             end = [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
             return self._streamed(pieces, end)
-        return message(body, text, reason)
+        return message(body, text, reason, self.usage)
 
     async def gemini(self, request: Request) -> Response:
         def reply(body: Any, text: str) -> Any:
@@ -179,18 +227,18 @@ async def _events(texts: Any) -> Any:
         yield f"data: {text}\n\n"
 
 
-def completion(body: Any, text: str, finish: str) -> dict[str, Any]:
+def completion(body: Any, text: str, finish: str, usage: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": body["model"],
         "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15} | usage,
     }
 
 
-def message(body: Any, text: str, reason: str) -> dict[str, Any]:
+def message(body: Any, text: str, reason: str, usage: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": "msg_1",
         "type": "message",
@@ -199,7 +247,7 @@ def message(body: Any, text: str, reason: str) -> dict[str, Any]:
         "content": [{"type": "text", "text": text}],
         "stop_reason": reason,
         "stop_sequence": None,
-        "usage": {"input_tokens": 10, "output_tokens": 5},
+        "usage": {"input_tokens": 10, "output_tokens": 5} | usage,
     }
 
 

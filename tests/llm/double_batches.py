@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tests.llm.double_answers import KEY, Answering, Batch, completion
+from tests.llm.double_schemas import refused
 
 
 class Batching(Answering):
@@ -112,7 +113,7 @@ class Batching(Answering):
             good, bad = f"out-{batch.id}", f"err-{batch.id}"
             if good not in self.files:
                 self._write(batch, good, bad)
-            found |= {"output_file_id": good, "error_file_id": bad if batch.plan.refuse or batch.cancelled else None}
+            found |= {"output_file_id": good, "error_file_id": bad if self.files[bad][1] else None}
         return found
 
     def _write(self, batch: Batch, good: str, bad: str) -> None:
@@ -123,7 +124,13 @@ class Batching(Answering):
             if number in batch.plan.refuse:
                 errors.append(json.dumps({**head, "response": None, "error": {"code": "bad", "message": f"no {KEY}"}}))
                 continue
-            body = completion(each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish)
+            if error := refused(each["body"]):
+                said = {"status_code": 400, "body": {"error": error}}
+                errors.append(json.dumps({**head, "response": said, "error": None}))
+                continue
+            body = completion(
+                each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish, self.usage
+            )
             body = {"choices": []} if number in batch.plan.hollow else body
             lines.append(json.dumps({**head, "response": {"status_code": 200, "body": body}, "error": None}))
         ended = {"code": "batch_cancelled", "message": "This request was not executed: the batch was cancelled."}

@@ -119,6 +119,31 @@ async def test_one_failure_is_that_answers_own_and_is_tried_again_on_resume(doub
     assert done.row.failed == 1
 
 
+async def test_a_refused_account_fails_the_run_and_a_resume_asks_only_the_rest(
+    double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quota = {"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota."}
+
+    def answer(prompt: str) -> str:
+        if double.prompts.total() == 3:
+            double.denies = (429, quota)
+        return prompt
+
+    double.answer = answer
+    store = MemoryBackend()
+    monkeypatch.setenv("TSUZUKI_LLM_CONCURRENCY", "1")
+    failed = await run_flow(many, backend=store, count=20)
+    assert failed.row.status is Status.FAILED
+    assert "You exceeded your current quota" in str(failed.error)
+    assert "17 of 20 questions are not answered" in str(failed.error)
+    assert len(double.seen) == 4
+    double.denies = None
+    await Runs(store).resume(failed.row.id)
+    done = await run_flow(many, backend=store, count=20)
+    assert done.row.status is Status.COMPLETED
+    assert double.prompts == {f"q{n}": 1 for n in range(20)}
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_a_batch_in_a_run(double: Double, provider: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if provider == "anthropic":

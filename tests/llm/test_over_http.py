@@ -67,6 +67,7 @@ async def test_a_run_and_all_runs_have_their_usage(tmp_path: Path) -> None:
                 "requests": 2,
                 "cached": 0,
                 "unpriced": 0,
+                "uncertain": 0,
                 "input_tokens": 2000,
                 "output_tokens": 200,
                 "cost": 0,

@@ -2,19 +2,23 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from tests.llm.double import KEY, Double
+from tests.llm.double_answers import Limiter
+from tsuzuki import llm
 from tsuzuki.errors import BadUsage, NoRule, ProviderRefused, ProviderUnavailable
 from tsuzuki.llm import providers
 from tsuzuki.llm.capability import is_local
-from tsuzuki.llm.pacing import Pace
+from tsuzuki.llm.pacing import Limit, ModelPace, Pace
 from tsuzuki.llm.providers import Address, offline
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.questions import CutOff, Question, Usage
-from tsuzuki.llm.wire import Patience, retry_after
+from tsuzuki.llm.refusals import retry_after
+from tsuzuki.llm.wire import Patience
 from tsuzuki.testing import FakeClock
 from tsuzuki.testing.stopwatch import Stopwatch
 
@@ -145,23 +149,172 @@ async def test_a_cancelled_call_ends_within_a_second(double: Double) -> None:
         assert since.fair < 1
 
 
-async def test_a_minute_holds_so_many_requests_and_tokens() -> None:
+async def test_a_minute_holds_so_many_requests_and_tokens_evenly_spread() -> None:
     clock = FakeClock()
-    pace = Pace(requests=3)
-    started = clock.monotonic()
-    turns = asyncio.gather(*(pace.turn(clock, 1) for _ in range(7)))
-    for _ in range(20):
+    pace = Pace(requests=60)
+    started, sent = clock.monotonic(), list[float]()
+
+    async def ask() -> None:
+        await pace.turn(clock, 1)
+        sent.append(clock.monotonic() - started)
+
+    asking = asyncio.gather(*(ask() for _ in range(5)))
+    while not asking.done():
         await asyncio.sleep(0)
-        if turns.done():
-            break
-        clock.advance(30)
-    await turns
-    assert clock.monotonic() - started >= 120
+        clock.advance(0.5)
+    assert sent == [0, 1, 2, 3, 4]
     by_tokens = Pace(tokens=100)
-    assert by_tokens.wait(0.0, 80) == 0
-    assert by_tokens.wait(1.0, 30) == pytest.approx(59.0)
+    assert by_tokens.reserve(0.0, 80) == 0
+    assert by_tokens.reserve(1.0, 30) == pytest.approx(48.0)
     by_tokens.used(-60)
-    assert by_tokens.wait(1.0, 30) == 0
+    assert by_tokens.reserve(1.0, 30) == pytest.approx(48.0 + 18.0 - 36.0)
+
+
+async def test_a_limit_that_is_set_holds_back_a_burst(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_REQUESTS_PER_MINUTE", "1200")
+    double.limit = Limiter(20)
+    answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(30)], concurrency=30, **where(double))
+    assert [answer.error for answer in answers] == [None] * 30
+    assert len(double.seen) == 30, "nothing was refused"
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["with its headers", "without a word"])
+async def test_who_asks_too_fast_pauses_with_all_others_and_every_question_is_answered(
+    double: Double, announced: bool
+) -> None:
+    double.limit = Limiter(40, announced=announced)
+    answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(100)], concurrency=64, **where(double))
+    assert [answer.error for answer in answers] == [None] * 100
+    assert len(double.seen) < (110 if announced else 200)
+
+
+async def test_a_pause_for_all_ends_at_once_when_it_is_cancelled(double: Double) -> None:
+    double.refusals = [(429, {"retry-after": "200"})]
+    asking = asyncio.ensure_future(llm.ask_all([llm.Request("a")], **where(double)))
+    while not double.seen:
+        await asyncio.sleep(0.01)
+    with Stopwatch() as since:
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert since.fair < 2
+
+
+def where(double: Double) -> Any:
+    return {"provider": "openai", "base_url": f"{double.url}/v1", "model": "m-1"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "limit"),
+    [
+        (
+            {
+                "x-ratelimit-limit-requests": "600",
+                "x-ratelimit-remaining-requests": "5",
+                "x-ratelimit-reset-requests": "1m2s",
+            },
+            Limit(600, 5, 62.0),
+        ),
+        (
+            {
+                "x-ratelimit-limit-requests": "600",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "120ms",
+            },
+            Limit(600, 0, 0.12),
+        ),
+        (
+            {
+                "anthropic-ratelimit-requests-limit": "50",
+                "anthropic-ratelimit-requests-remaining": "49",
+                "anthropic-ratelimit-requests-reset": "1970-01-01T00:00:12Z",
+            },
+            Limit(50, 49, 2.0),
+        ),
+        ({"x-ratelimit-limit-requests": "many"}, None),
+        ({}, None),
+    ],
+)
+def test_limits_are_read_as_providers_announce_them(headers: dict[str, str], limit: Limit | None) -> None:
+    assert Limit.read(headers, "requests", FakeClock(10.0)) == limit
+
+
+def test_scarce_tokens_slow_down_and_plenty_do_not() -> None:
+    clock, pace = FakeClock(), ModelPace()
+    headers = {"x-ratelimit-limit-tokens": "6000", "x-ratelimit-remaining-tokens": "5000"}
+    pace.heard(headers, clock, 100)
+    now = clock.monotonic()
+    assert [pace.reserve(now, 100) for _ in range(2)] == [now, now]
+    headers |= {"x-ratelimit-remaining-tokens": "40", "x-ratelimit-reset-tokens": "59.6s"}
+    pace.heard(headers, clock, 100)
+    assert [pace.reserve(now, 100) - now for _ in range(2)] == pytest.approx([0.6, 1.6])
+
+
+async def test_a_question_that_takes_too_long_is_sent_once_and_told_as_a_possible_charge(
+    double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "0.3")
+    double.hangs = lambda prompt: prompt == "slow"
+    [slow, quick] = await llm.ask_all([llm.Request("slow"), llm.Request("quick")], **where(double))
+    assert double.prompts == {"slow": 1, "quick": 1}
+    assert "did not answer within 0.3 s" in str(slow.error)
+    assert "may have been charged" in str(slow.error)
+    assert "TSUZUKI_LLM_TIMEOUT_SEC" in str(slow.error)
+    assert (slow.uncertain, slow.tries, quick.uncertain, quick.error) == (1, 1, 0, None)
+
+
+async def test_an_answer_that_broke_off_is_asked_again_and_told_as_a_possible_charge(double: Double) -> None:
+    double.garbled = 1
+    [answer] = await llm.ask_all([llm.Request("q")], **where(double))
+    assert (answer.text, answer.error) == ("answer to q", None), "a page instead of an answer passes"
+    assert (answer.tries, answer.uncertain, len(double.seen)) == (2, 1, 2)
+
+
+NO_QUOTA = [
+    (429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota."}),
+    (429, {"type": "credit_balance_exhausted", "message": "Add credits to go on."}),
+    (400, {"type": "invalid_request_error", "message": "Your credit balance is too low to access the Anthropic API."}),
+    (402, {"type": "billing_error", "message": "There is an issue with your billing."}),
+    (429, {"status": "RESOURCE_EXHAUSTED", "message": "Your prepayment credits are depleted."}),
+    (401, {"type": "authentication_error", "message": "invalid x-api-key"}),
+    (403, {"status": "PERMISSION_DENIED", "message": "The caller does not have permission."}),
+]
+
+
+@pytest.mark.parametrize(("status", "error"), NO_QUOTA, ids=[error["message"] for _, error in NO_QUOTA])
+async def test_an_account_that_is_refused_stops_the_rest(double: Double, status: int, error: dict[str, str]) -> None:
+    double.denies = (status, error)
+    answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(40)], concurrency=4, **where(double))
+    assert len(double.seen) <= 4, "not every question asks for itself"
+    assert all(error["message"] in str(answer.error) for answer in answers)
+    assert {str(answer.error).partition(":")[0] for answer in answers} == {"ProviderDenied"}
+    double.denies = None
+    [answer] = await llm.ask_all([llm.Request("q")], **where(double))
+    assert answer.ok, "whoever asks later is let in again"
+
+
+async def test_a_question_that_is_flagged_or_too_large_stops_no_other(double: Double) -> None:
+    provider = at(double, "openai")
+    flagged = {"message": "Your input was flagged by moderation."}
+    too_large = {"code": "rate_limit_exceeded", "message": "Request too large for m-1 on tokens per min (TPM)."}
+    for status, error in ((403, flagged), (429, too_large)):
+        double.denies = (status, error)
+        with pytest.raises(ProviderRefused, match=error["message"][:9]):
+            await provider.complete(Question("why?"))
+        double.denies = None
+        assert (await provider.complete(Question("why?"))).text == "answer to why?"
+    assert len(double.seen) == 4
+    await provider.close()
+
+
+async def test_a_limit_a_minute_of_gemini_is_no_empty_account(double: Double) -> None:
+    provider = at(double, "gemini")
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.2s"}
+    text = "You exceeded your current quota, please check your plan and billing details."
+    double.denials = [(429, {"status": "RESOURCE_EXHAUSTED", "message": text, "details": [info]})]
+    assert (await provider.complete(Question("why?"))).text == "answer to why?"
+    assert len(double.seen) == 2
+    await provider.close()
 
 
 def test_the_pace_is_shared_by_the_process(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:

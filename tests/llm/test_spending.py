@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import genai_prices
 import pytest
 from click.testing import CliRunner
 
 from tests.llm.conftest import Fact
 from tests.llm.double import Double, Plan
-from tsuzuki import Runs, flow, llm, task
+from tests.llm.test_batches import PATHS
+from tsuzuki import Runs, flow, llm, spending, task
 from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.cli import main
 from tsuzuki.errors import StepFailure
@@ -185,3 +187,54 @@ async def test_usage_outside_a_run_is_with_the_answers(double: Double) -> None:
     assert [answer.usage.input for answer in batched] == [30, 10]
     assert batched[1].cost == pytest.approx((answers[1].cost or 0) / 2)
     await asyncio.sleep(0)
+
+
+async def test_a_question_that_took_too_long_is_told_as_a_possible_charge(
+    double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "0.3")
+    double.hangs = lambda prompt: prompt == "slow"
+
+    @flow
+    async def slow() -> list[str | None]:
+        return [answer.error for answer in await llm.ask_all([llm.Request("slow"), llm.Request("quick")])]
+
+    done = await run_flow(slow)
+    assert "1 request may have been charged" in done.result[0]
+    found = usage(done.row.spent)
+    assert found is not None
+    assert (found["requests"], found["uncertain"], found["input_tokens"]) == (2, 1, 10)
+    assert "1 without an answer that may have been charged" in spending.told(found)
+    assert double.prompts["slow"] == 1
+
+
+USED: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "openai": (
+        {"prompt_tokens": 6000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 3000}},
+        genai_prices.Usage(input_tokens=6000, output_tokens=100, cache_read_tokens=3000),
+        "gpt-4o-mini",
+    ),
+    "anthropic": (
+        {
+            "input_tokens": 10,
+            "output_tokens": 100,
+            "cache_read_input_tokens": 5000,
+            "cache_creation_input_tokens": 1000,
+        },
+        genai_prices.Usage(input_tokens=6010, output_tokens=100, cache_read_tokens=5000, cache_write_tokens=1000),
+        "claude-haiku-4-5",
+    ),
+}
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+@pytest.mark.parametrize("name", USED)
+async def test_tokens_from_and_into_the_cache_of_a_provider_have_their_own_price(
+    double: Double, name: str, strategy: str
+) -> None:
+    double.usage, used, model = USED[name]
+    where: Any = {"provider": name, "base_url": double.url + PATHS[name], "model": model}
+    [answer] = await llm.ask_all([llm.Request("q")], strategy=strategy, **where)
+    assert answer.usage.input == used.input_tokens
+    price = float(genai_prices.calc_price(used, model, provider_id=name).total_price)
+    assert answer.cost == pytest.approx(price / (2 if strategy == "batch" else 1))

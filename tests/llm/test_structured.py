@@ -1,20 +1,28 @@
 """An answer fits its model, whatever stands around it; what does not fit is asked for again, three times in all."""
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
+from anthropic import transform_schema
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.lib._pydantic import to_strict_json_schema
 from pydantic import BaseModel, Field
 
 from tests.llm.double import Double
-from tests.llm.test_providers import at, streamed
-from tsuzuki.errors import BadAnswer
+from tests.llm.double_schemas import refused_by_anthropic, refused_by_openai
+from tests.llm.everyday import EVERYDAY, Nested, Score, Town
+from tests.llm.test_providers import PATHS, at, streamed
+from tsuzuki import flow, llm
+from tsuzuki.errors import BadAnswer, ProviderRefused
 from tsuzuki.llm.checking import flaws_of, validated
-from tsuzuki.llm.providers.openai import OpenAI, strictly
+from tsuzuki.llm.providers.openai import OpenAI
 from tsuzuki.llm.questions import MODELS, Question, Reply, Request, Withheld, digest, schema_of
+from tsuzuki.llm.schemas import ANTHROPIC, OPENAI, express
 from tsuzuki.llm.structured import asked, candidates, fitting, whole
+from tsuzuki.testing import run_flow
 
 
 class Place(BaseModel):
@@ -165,7 +173,7 @@ async def test_the_ladder_goes_down_where_a_server_does_not_know_a_rung(double: 
 async def test_the_schema_goes_where_the_protocol_has_it(double: Double, name: str, place: tuple[str, ...]) -> None:
     double.answer = lambda _: SAID
     provider = at(double, name)
-    await asked(provider, Request("where?", schema=Place).question())
+    await asked(provider, Request("where?", schema=Town).question())
     found = double.seen[0]
     for step in place:
         found = found[step]
@@ -173,15 +181,77 @@ async def test_the_schema_goes_where_the_protocol_has_it(double: Double, name: s
     await provider.close()
 
 
-def test_a_strict_schema_names_every_property_or_is_not_strict() -> None:
-    class Open(BaseModel):
-        any: dict[str, int]
+@pytest.mark.parametrize("model", EVERYDAY, ids=lambda model: model.__name__)
+async def test_an_everyday_model_is_taken_at_the_first_try_directly_and_in_batches(
+    double: Double, model: type[BaseModel], quick: None
+) -> None:
+    double.answer = lambda _: json.dumps(EVERYDAY[model])
+    for name in ("openai", "anthropic"):
+        where = {"provider": name, "base_url": double.url + PATHS[name]}
+        for strategy in ("sync", "batch"):
+            [answer] = await llm.ask_all([Request("q", schema=model)], strategy=strategy, **where)  # type: ignore[arg-type]
+            assert answer.error is None, (name, strategy)
+            assert isinstance(answer.data, model)
+    assert len(double.seen) == 2, "one request for each provider, and none that was refused"
 
-    strict = strictly(schema_of(Place)[0])
-    inner = strict["$defs"]["Place"] if "$defs" in strict else strict
-    assert inner["required"] == ["name", "people", "twin"]
-    assert inner["additionalProperties"] is False
-    assert strictly(schema_of(Open)[0]) is None
+
+@pytest.mark.parametrize("model", EVERYDAY, ids=lambda model: model.__name__)
+def test_what_the_official_client_makes_acceptable_is_acceptable_of_ours_and_says_no_less(
+    model: type[BaseModel],
+) -> None:
+    theirs, ours = None, express(model.model_json_schema(), ANTHROPIC)
+    with contextlib.suppress(ValueError):
+        theirs = transform_schema(model)
+    if theirs is None or refused_by_anthropic(theirs):
+        assert ours is None
+    if ours is not None and theirs is not None:
+        assert refused_by_anthropic(ours) is None
+        assert set(ours["properties"]) == set(theirs["properties"])
+    strict = express(model.model_json_schema(), OPENAI)
+    with contextlib.suppress(TypeError, RecursionError):
+        if refused_by_openai(to_strict_json_schema(model)) is None:
+            assert strict is not None
+    assert strict is None or refused_by_openai(strict) is None
+
+
+def test_a_constraint_that_a_provider_does_not_know_is_told_in_the_description() -> None:
+    field = (express(Score.model_json_schema(), ANTHROPIC) or {})["properties"]["score"]
+    assert field["description"] == "How well it fits.\n\n{maximum: 5, minimum: 1}"
+    nested = (express(Nested.model_json_schema(), OPENAI) or {})["properties"]["town"]
+    assert (nested["description"], nested["required"]) == ("Where it was signed.", ["name", "people"])
+
+
+def test_an_enum_that_is_too_large_and_a_list_at_the_top_are_not_held_strictly(double: Double) -> None:
+    words = {"type": "object", "properties": {"word": {"enum": [f"w{n}" for n in range(1001)]}}}
+    many = {"type": "array", "items": {"type": "string"}}
+    assert express(words, OPENAI) is None
+    provider = at(double, "openai")
+    assert isinstance(provider, OpenAI)
+    assert (
+        provider.body(Question("q", schema=words), "json_schema")["response_format"]["json_schema"]["strict"] is False
+    )
+    body = provider.body(Question("q", schema=many), "json_schema")
+    assert "response_format" not in body
+    assert "JSON schema" in body["messages"][0]["content"]
+
+
+async def test_a_refused_form_is_not_asked_for_again_with_every_question(double: Double) -> None:
+    """A model that knows no json_schema: each question would be paid with two requests."""
+    double.answer = lambda _: SAID
+    double.unknown_forms = {"json_schema"}
+    where = {"provider": "vllm", "base_url": f"{double.url}/v1"}
+    answers = await llm.ask_all([Request(f"q{n}", schema=Place) for n in range(20)], concurrency=2, **where)  # type: ignore[arg-type]
+    assert [answer.error for answer in answers] == [None] * 20
+    assert len(double.seen) <= 20 + 2
+
+
+async def test_a_refusal_that_speaks_of_information_is_not_about_the_form(double: Double) -> None:
+    provider = at(double, "openai")
+    double.refusals = [(400, {"x": "more information is needed"})]
+    with pytest.raises(ProviderRefused, match="information"):
+        await asked(provider, Request("where?", schema=Place).question())
+    assert len(double.seen) == 1
+    await provider.close()
 
 
 def test_without_the_model_the_schema_itself_decides() -> None:
@@ -208,4 +278,45 @@ def test_a_pattern_of_a_schema_is_asked_in_linear_time() -> None:
     """A schema may come from elsewhere, and so does the answer: together they must not hang a worker."""
     for pattern, fits in (("(a+)+$", False), ("(a|aa)+x", False), ("^a+!", True), ("(?=a)looked ahead", True)):
         schema = {"type": "string", "pattern": pattern}
-        assert (list(flaws_of("a" * 5000 + "!", schema, schema, "")) == []) is fits
+        assert (not list(flaws_of("a" * 5000 + "!", schema, schema, ""))) is fits
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+@pytest.mark.parametrize("inside", [True, False], ids=["in a run", "outside"])
+async def test_what_a_model_said_is_kept_where_it_does_not_fit(
+    double: Double, asked_there: None, inside: bool, strategy: str
+) -> None:
+    double.answer = lambda _: "The name is Ota. sk-abcdefghijklmnopqrstuvwxyz0123 is my key. " * 20
+    requests = [Request("where?", schema=Place)]
+
+    @flow
+    async def asks() -> list[Any]:
+        [answer] = await llm.ask_all(requests, strategy=strategy)
+        return [answer.text, answer.error, answer.tries, answer.finish, answer.usage.input]
+
+    if inside:
+        found = (await run_flow(asks)).result
+    else:
+        [answer] = await llm.ask_all(requests, strategy=strategy)
+        found = [answer.text, answer.error, answer.tries, answer.finish, answer.usage.input]
+    text, error, *rest = found
+    assert text.startswith("The name is Ota.")
+    assert len(text) > 600
+    assert rest == [3, "stop", 30]
+    assert "It answered: The name is Ota." in error
+    assert len(error) < 500
+    assert "abcdefghijklmnop" not in error
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+@pytest.mark.parametrize("said", ["I'm sorry, but I can't help with that.", "申し訳ありませんが、お答えできません。"])
+async def test_a_model_that_refuses_in_words_is_asked_once(
+    double: Double, asked_there: None, said: str, strategy: str
+) -> None:
+    double.answer = lambda _: said
+    [answer] = await llm.ask_all([Request("where?", schema=Place)], strategy=strategy)
+    assert str(answer.error).startswith("Withheld: The model refuses")
+    assert (answer.text, answer.tries) == (said, 1)
+    double.answer = lambda _: f"I'm sorry for the confusion. {SAID}"
+    [answer] = await llm.ask_all([Request("where then?", schema=Place)], strategy=strategy)
+    assert answer.ok

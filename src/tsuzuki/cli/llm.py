@@ -167,6 +167,8 @@ async def cost(runs: Runs, days: float | None, *, as_json: bool) -> int:
         click.echo(line)
     if used["unpriced"]:
         click.echo(f"* without {render.counted(used['unpriced'], 'request')} of unknown price{_unlisted()}")
+    if used["uncertain"]:
+        click.echo(f"{render.counted(used['uncertain'], 'request')} brought no answer and may have been charged")
     more = f" (the newest {len(found.rows):,} runs; there are more)" if found.more else ""
     click.echo(f"{render.counted(len(found.rows), 'run')}{more}", err=True)
     return 0

@@ -178,6 +178,7 @@ USED: Final[dict[str, Any]] = {
     "requests": 40,
     "cached": 8,
     "unpriced": 0,
+    "uncertain": 0,
     "input_tokens": 18200,
     "output_tokens": 2600,
     "cost": 0.0131,

@@ -11,6 +11,7 @@ class UsageSums(BaseModel):
     requests: Annotated[int, Field(description="How often models were asked, also in vain.")]
     cached: Annotated[int, Field(description="How many of these were answered by kept answers.")]
     unpriced: Annotated[int, Field(description="How many have no price that is known.")]
+    uncertain: Annotated[int, Field(description="How many brought no answer, and may have been charged all the same.")]
     input_tokens: int
     output_tokens: int
     cost: Annotated[float | None, Field(description="US dollars, of those whose price is known.")]

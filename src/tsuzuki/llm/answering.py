@@ -1,5 +1,7 @@
 """One question answered: from the cache where that is asked for, else by the provider; with its price."""
 
+from typing import Final
+
 import msgspec
 
 from tsuzuki.errors import BadAnswer, LLMError
@@ -8,6 +10,10 @@ from tsuzuki.llm.prices import with_cost
 from tsuzuki.llm.providers.interface import Provider
 from tsuzuki.llm.questions import Question, Reply, Unfinished, after, failed
 from tsuzuki.llm.structured import TRIES, asked, fitting, unfit, whole
+from tsuzuki.redact import redact
+
+LONGEST_KEPT: Final = 16_000
+"""How much of an answer that was not good enough is kept with the failure (characters)."""
 
 
 async def answered(provider: Provider, question: Question, *, cache: bool | None = None) -> Reply:
@@ -29,7 +35,14 @@ async def _asked(provider: Provider, question: Question) -> Reply:
     except LLMError as error:
         if isinstance(error.reply, Reply):
             error.reply = with_cost(provider.name, error.reply)
+            error.journal_detail = _detail(failed(error))
         raise
+
+
+def _detail(reply: Reply) -> str:
+    """Return a failed reply as it is kept with the failure: its text without secrets, and not too long."""
+    text = redact(reply.text[:LONGEST_KEPT])
+    return msgspec.json.encode(msgspec.structs.replace(reply, text=text, value=None)).decode()
 
 
 async def attempted(provider: Provider, question: Question, *, cache: bool | None = None) -> Reply:
@@ -50,12 +63,12 @@ def judged(provider: Provider, question: Question, reply: Reply, before: Reply |
         return _whole(told), ""
     try:
         return msgspec.structs.replace(told, value=fitting(whole(told), question.schema)), ""
-    except Unfinished:
-        return _whole(told), ""
+    except Unfinished as error:
+        return _wrong(told, error), ""
     except BadAnswer as error:
         if told.tries < TRIES:
             return told, str(error)
-        return _wrong(told, unfit(provider.name, question, str(error))), ""
+        return _wrong(told, unfit(provider.name, question, str(error), reply.text)), ""
 
 
 def _whole(reply: Reply) -> Reply:
@@ -66,4 +79,4 @@ def _whole(reply: Reply) -> Reply:
 
 
 def _wrong(reply: Reply, error: BadAnswer) -> Reply:
-    return msgspec.structs.replace(reply, error=f"{type(error).__name__}: {error}", finish="error")
+    return msgspec.structs.replace(reply, error=f"{type(error).__name__}: {error}")

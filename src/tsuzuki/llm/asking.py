@@ -7,11 +7,12 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from typing import Any, TypedDict, TypeVar, overload
 
+import msgspec
 from pydantic import BaseModel
 from typing_extensions import Unpack
 
 from tsuzuki.context import FRAME, current, in_async_code
-from tsuzuki.errors import BadUsage
+from tsuzuki.errors import BadUsage, ProviderDenied
 from tsuzuki.flow import task
 from tsuzuki.llm.ending import end_here
 from tsuzuki.llm.providers import Address
@@ -160,6 +161,7 @@ async def _replies(
         replies = await _one_by_one(questions, keys, plan, decided)
     await delivered_step.keyed(decided.process_id)(decided.process_id)
     _tell(replies)
+    _stop_if_denied(replies)
     return replies
 
 
@@ -199,7 +201,8 @@ async def _one_by_one(
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
-    return dict(plain(Reply(error=f"{failure.error_type}: {failure.error}", finish="error")))
+    reply = msgspec.json.decode(failure.detail, type=Reply) if failure.detail else Reply(finish="error")
+    return dict(plain(msgspec.structs.replace(reply, error=f"{failure.error_type}: {failure.error}")))
 
 
 async def _outside(questions: list[Question], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:
@@ -213,6 +216,15 @@ async def _outside(questions: list[Question], at: dict[str, str], how: dict[str,
         replies = [dict(plain(as_reply(job, tried))) for job in await queue.get_results(process)]
         await queue.delete_process(process)
     return replies
+
+
+def _stop_if_denied(replies: Sequence[dict[str, Any]]) -> None:
+    """Fail the run if the provider refused the key or the account: the answers are kept, and a resume asks the rest."""
+    kind = f"{ProviderDenied.__name__}: "
+    denied = [error for each in replies if (error := str(each.get("error", ""))).startswith(kind)]
+    if denied:
+        left = f"{len(denied):,} of {len(replies):,} questions are not answered"
+        raise ProviderDenied(f"{denied[0].removeprefix(kind)} ({left})")
 
 
 def _tell(replies: Sequence[dict[str, Any]]) -> None:

@@ -55,7 +55,12 @@ def _price(provider: str, model: str, usage: Usage) -> float | None:
     prices = _list()
     if prices is None:
         return None
-    used: Any = prices.Usage(input_tokens=usage.input, output_tokens=usage.output)
+    used: Any = prices.Usage(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_written,
+    )
     try:
         return float(prices.calc_price(used, model, provider_id=_THEIRS.get(provider, provider)).total_price)
     except LookupError:

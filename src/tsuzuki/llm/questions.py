@@ -39,14 +39,24 @@ class Withheld(Unfinished):
     """The provider holds the answer back: its filter stopped it, or the model refuses."""
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many tokens a question took."""
 
     input: int = 0
+    """All that was read, also from the provider's cache and into it."""
     output: int = 0
+    cache_read: int = 0
+    """How much of the input the provider had in its cache, which costs less."""
+    cache_written: int = 0
+    """How much of the input the provider put into its cache, which may cost more."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(self.input + other.input, self.output + other.output)
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_written + other.cache_written,
+        )
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -97,6 +107,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it cost (US dollars); None where the price is not known."""
     tries: int = 1
     cached: bool = False
+    uncertain: int = 0
+    """How many of the tries brought no answer: they may have been charged, and nobody knows how much."""
     unasked: int = 0
     """How many of the tries the provider never came to, for its batch was ended before."""
 
@@ -140,12 +152,19 @@ class Answer:
     """What came back: text, the validated value where a schema was given, what it took, or what went wrong."""
 
     text: str
+    """What the model said; if no answer was good enough, the last one that was not."""
     data: Any = None
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     model: str = ""
     cost: float | None = None
     """What it cost (US dollars); None where the price is not known."""
+    finish: str = "stop"
+    """Why the model stopped: `stop`, `length` or the provider's own word; `error` if there was no answer at all."""
+    tries: int = 1
+    """How many requests it took."""
+    uncertain: int = 0
+    """How many of them brought no answer, and may have been charged all the same."""
 
     @property
     def ok(self) -> bool:
@@ -169,16 +188,24 @@ def answer_of(reply: Reply, schema: Schema | None) -> Answer:
     value = reply.value
     if value is not None and isinstance(schema, type) and issubclass(schema, BaseModel):
         value = schema.model_validate(value)
-    return Answer(reply.text, value, reply.usage, reply.error or None, reply.model, reply.cost)
+    return Answer(
+        reply.text,
+        value,
+        reply.usage,
+        reply.error or None,
+        reply.model,
+        reply.cost,
+        reply.finish,
+        reply.tries,
+        reply.uncertain,
+    )
 
 
 def failed(error: BaseException) -> Reply:
-    """Gives the reply that tells of a failure, with what the tries took that were answered."""
+    """Gives the reply that tells of a failure, with the last answer that came and what all tries took."""
     paid = getattr(error, "reply", None)
-    told = Reply(error=f"{type(error).__name__}: {error}", finish="error")
-    if not isinstance(paid, Reply):
-        return told
-    return msgspec.structs.replace(told, usage=paid.usage, model=paid.model, cost=paid.cost, tries=paid.tries)
+    said = f"{type(error).__name__}: {error}"
+    return msgspec.structs.replace(paid, error=said) if isinstance(paid, Reply) else Reply(error=said, finish="error")
 
 
 def after(before: Reply | None, reply: Reply) -> Reply:
@@ -188,8 +215,10 @@ def after(before: Reply | None, reply: Reply) -> Reply:
     cost = None if reply.cost is None else reply.cost + (before.cost or 0.0)
     used = before.usage + reply.usage
     tries, model = before.tries + reply.tries, reply.model or before.model
-    unasked = before.unasked + reply.unasked
-    return msgspec.structs.replace(reply, usage=used, cost=cost, tries=tries, model=model, unasked=unasked)
+    unasked, uncertain = before.unasked + reply.unasked, before.uncertain + reply.uncertain
+    return msgspec.structs.replace(
+        reply, usage=used, cost=cost, tries=tries, model=model, unasked=unasked, uncertain=uncertain
+    )
 
 
 def priced(reply: Reply, cost: float | None) -> Reply:

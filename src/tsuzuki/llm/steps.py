@@ -84,10 +84,11 @@ def spend(provider: str, reply: Reply) -> None:
     """Notes with the step that is under way what an answer took."""
     if reply.cached:
         FRAME.get().spend(Spent(provider, reply.model, requests=1, cached=1))
-    elif reply.usage.input or reply.usage.output or not reply.error:
-        used, tries = reply.usage, reply.tries - reply.unasked
-        unpriced, cost = (tries, 0.0) if reply.cost is None else (0, reply.cost)
-        FRAME.get().spend(Spent(provider, reply.model, tries, 0, unpriced, used.input, used.output, cost))
+    elif reply.usage.input or reply.usage.output or reply.uncertain or not reply.error:
+        used, tries, uncertain = reply.usage, reply.tries - reply.unasked, reply.uncertain
+        unpriced, cost = (tries, 0.0) if reply.cost is None else (uncertain, reply.cost)
+        spent = Spent(provider, reply.model, tries, 0, unpriced, used.input, used.output, cost, uncertain)
+        FRAME.get().spend(spent)
 
 
 # Many: the plan

@@ -10,12 +10,15 @@ from typing import Any, Final
 import msgspec
 
 from tsuzuki.errors import BadAnswer, LLMError, ProviderRefused
-from tsuzuki.llm.capability import Rung
 from tsuzuki.llm.checking import names_of, validated
 from tsuzuki.llm.providers.interface import Provider
-from tsuzuki.llm.questions import Question, Reply, Unfinished, after, unfinished
+from tsuzuki.llm.questions import LONGEST_REFUSAL, Question, Reply, Unfinished, Withheld, after, digest, unfinished
+from tsuzuki.llm.text import refuses
+from tsuzuki.redact import redact
 
 TRIES: Final = 3
+LONGEST_EXCERPT: Final = 200
+"""How much of an answer that does not fit is told in the error."""
 DEEPEST: Final = 4
 """How many wrappers around the answer are looked into."""
 MOST_BRACES: Final = 2000
@@ -26,6 +29,14 @@ _COMMAS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 LONGEST_LITERAL: Final = 100_000
 _DECODER: Final = json.JSONDecoder()
 UNKNOWN_FORMAT: Final = 400
+_ABOUT_THE_FORM: Final = re.compile(
+    r"\b(response_?format|json_?schema|json_object|output_?config|output_?format|response_?mime_?type"
+    r"|response_?json_?schema|schema|format)\b",
+    re.IGNORECASE,
+)
+MAX_REMEMBERED: Final = 10_000
+_LOWEST: Final[dict[tuple[str, ...], int]] = {}
+"""The rung to begin with, by provider, address, model and schema, where a higher one was refused."""
 
 
 async def asked(provider: Provider, question: Question) -> Reply:
@@ -37,10 +48,9 @@ async def asked(provider: Provider, question: Question) -> Reply:
         return whole(await provider.complete(question))
     reply: Reply | None = None
     next_question, wrong = question, ""
-    rungs = list(provider.capability.rungs)
     try:
         for _ in range(TRIES):
-            reply = after(reply, await _on_the_ladder(provider, next_question, rungs))
+            reply = after(reply, await _on_the_ladder(provider, next_question))
             try:
                 return msgspec.structs.replace(reply, value=fitting(whole(reply), question.schema))
             except Unfinished:
@@ -48,15 +58,24 @@ async def asked(provider: Provider, question: Question) -> Reply:
             except BadAnswer as error:
                 wrong = str(error)
                 next_question = again(question, reply.text, wrong)
-        raise unfit(provider.name, question, wrong)
-    except LLMError as error:
+        raise unfit(provider.name, question, wrong, "" if reply is None else reply.text)
+    except BadAnswer as error:
         error.reply = reply
+        raise
+    except LLMError as error:
+        if isinstance(error.reply, Reply) and reply is not None:
+            error.reply = msgspec.structs.replace(after(reply, error.reply), text=reply.text)
+        else:
+            error.reply = error.reply or reply
         raise
 
 
-def unfit(provider: str, question: Question, wrong: str) -> BadAnswer:
-    """Says that no answer fits, and what is wrong with the last one."""
-    return BadAnswer(f"{provider} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}")
+def unfit(provider: str, question: Question, wrong: str, said: str) -> BadAnswer:
+    """Says that no answer fits, what is wrong with the last one, and how that begins."""
+    text = f"{provider} gave no answer that fits {question.name or 'the schema'} in {TRIES} tries: {wrong}"
+    excerpt = redact(" ".join(said[: 4 * LONGEST_EXCERPT].split()))
+    more = "…" if len(excerpt) > LONGEST_EXCERPT else ""
+    return BadAnswer(f"{text}. It answered: {excerpt[:LONGEST_EXCERPT]}{more}" if excerpt else text)
 
 
 def again(question: Question, answer: str, wrong: str) -> Question:
@@ -65,19 +84,28 @@ def again(question: Question, answer: str, wrong: str) -> Question:
     return msgspec.structs.replace(question, turns=()).after(answer, hint)
 
 
-async def _on_the_ladder(provider: Provider, question: Question, rungs: list[Rung]) -> Reply:
-    """Asks on the highest rung; one that the provider turns out not to know is left for good."""
+async def _on_the_ladder(provider: Provider, question: Question) -> Reply:
+    """Ask on the highest rung; one that the provider refuses for this schema is left by all later questions too."""
+    model, rungs = question.model or provider.model, provider.capability.rungs
+    key = (provider.name, provider.base_url, model, digest(question.schema))
+    rung = first = _LOWEST.get(key, 0)
     while True:
         try:
-            return await provider.complete(question, rungs[0])
+            reply = await provider.complete(question, rungs[rung])
         except ProviderRefused as error:
-            if error.status != UNKNOWN_FORMAT or len(rungs) == 1 or not _about_the_format(str(error)):
+            if error.status != UNKNOWN_FORMAT or rung + 1 == len(rungs) or not _ABOUT_THE_FORM.search(str(error)):
                 raise
-            del rungs[0]
+            rung += 1
+        else:
+            if rung > first:  # the lower rung was taken, so it was the higher one that was refused
+                _remember(key, rung)
+            return reply
 
 
-def _about_the_format(text: str) -> bool:
-    return any(word in text.lower() for word in ("response_format", "json_schema", "output_config", "schema", "format"))
+def _remember(key: tuple[str, ...], rung: int) -> None:
+    if len(_LOWEST) >= MAX_REMEMBERED:
+        _LOWEST.clear()
+    _LOWEST[key] = rung
 
 
 def whole(reply: Reply) -> Reply:
@@ -96,6 +124,8 @@ def fitting(reply: Reply, schema: Mapping[str, Any]) -> Any:
             return validated(candidate, schema)
         except BadAnswer as error:
             wrong = wrong or error
+    if wrong is None and refuses(without_thought(reply.text.strip())):
+        raise Withheld(f"The model refuses: {reply.text.strip()[:LONGEST_REFUSAL]}")
     raise wrong or BadAnswer("there is no JSON in the answer")
 
 

@@ -37,6 +37,18 @@ _SCRIPTS: Final = (
     ("CJK UNIFIED", "kanji"),
     ("CJK COMPATIBILITY IDEOGRAPH", "kanji"),
 )
+_REFUSAL: Final = re.compile(
+    r"(?:i['’]?m |i am |we['’]?re )?(?:very |so |truly )?(?:sorry\b(?! (?:for|about) )|afraid\b|unable\b)|"
+    r"i (?:cannot|can['’]?t|won['’]?t)\b|as an ai\b|申し訳(?:あり|ござい|ない)|すみません|ごめんなさい|"
+    r"(?:お手伝い|お答え|対応|回答)(?:は|することは)?できません",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL: Final = 300
+
+
+def refuses(text: str) -> bool:
+    """Tell whether a model refuses in words: a short answer that begins as refusals do."""
+    return len(text) <= _LONGEST_REFUSAL and _REFUSAL.match(text) is not None
 
 
 def sentences(text: str) -> list[str]:

@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -25,10 +23,21 @@ import httpx2
 import msgspec
 
 from tsuzuki.clock import Clock, SystemClock
-from tsuzuki.context import FRAME
-from tsuzuki.errors import BadUsage, LLMError, ProviderRefused, ProviderUnavailable, ProviderUnclear
+from tsuzuki.context import FRAME, current
+from tsuzuki.errors import (
+    BadUsage,
+    LLMError,
+    ProviderDenied,
+    ProviderRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
+    ProviderUnclear,
+)
+from tsuzuki.llm.capability import LOCAL
 from tsuzuki.llm.connection import KEPT, MAX_ANSWER_BYTES, TOO_LARGE, Connections, Response
-from tsuzuki.llm.pacing import Pace
+from tsuzuki.llm.pacing import ModelPace, Pace, model_pace_of
+from tsuzuki.llm.questions import Reply
+from tsuzuki.llm.refusals import ACCOUNT, KEY, Refusal, retry_after, text_of
 from tsuzuki.redact import redact
 
 PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -43,6 +52,10 @@ LONGEST_ASKED: Final = 300.0
 LONGEST_MESSAGE: Final = 500
 LARGEST_REFUSAL: Final = 1 << 20
 Answered = TypeVar("Answered", Response, httpx2.Response)
+Read = TypeVar("Read")
+MAX_LIMITED_S: Final = 3600.0
+"""How long a question is held up by limits while its model answers nothing at all (seconds)."""
+ACCOUNT_HINT: Final = "; look at the account with the provider, then resume the run"
 _HINTS: Final = {
     401: "; look at the key in the environment",
     403: "; look at the key in the environment",
@@ -76,6 +89,35 @@ class Patience:
         return min(LONGEST_PAUSE, self.longest, self.first * (1 << (tries - 1))) * random.uniform(0.5, 1.0)
 
 
+@dataclass(slots=True)
+class Asked:
+    """A question on its way: what it weighs, whom it is for, and how often nobody knows what became of it."""
+
+    weight: int
+    """About how many tokens it takes."""
+    model: str
+    uncertain: int = 0
+    """How many requests were sent and brought no answer: they may have been charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What went wrong with one request."""
+
+    error: LLMError
+    pause: float | None = None
+    """How long the provider asks us to wait (seconds)."""
+    limited: bool = False
+    """Whether we ask too fast, which uses up no try."""
+    unheard: bool = False
+    """Whether nobody listens."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is not to be sent again."""
+        return isinstance(self.error, ProviderRefused | ProviderUnclear | ProviderTimeout)
+
+
 _PATIENCE: Final[ContextVar[Patience | None]] = ContextVar("tsuzuki_llm_patience", default=None)
 
 
@@ -105,7 +147,7 @@ class Wire:
         *,
         headers: Mapping[str, str],
         secret: str = "",
-        timeout: float = 120.0,
+        timeout: float = 600.0,
         pace: Pace | None = None,
         patience: Patience | None = None,
         clock: Clock | None = None,
@@ -115,6 +157,8 @@ class Wire:
         self.pace, self._patience = pace or Pace(), patience or Patience()
         self.clock: Clock = clock or SystemClock()
         self._idle: list[httpx2.AsyncClient] = []
+        self._nobody = object()
+        """Stands for whoever asks outside a run."""
         self._connections: Connections | None = None
         if _is_plain(self.base_url):
             try:
@@ -159,41 +203,35 @@ class Wire:
         params: Mapping[str, str] | None = None,
         files: Mapping[str, Any] | None = None,
         fields: Mapping[str, str] | None = None,
-        weight: int | None = None,
+        question: Asked | None = None,
         once: bool = False,
     ) -> Any:
         """Sends a request and gives the JSON of its answer.
 
-        With a weight (tokens) it keeps to the pace of the process. `once`: it is not sent again unless it was surely
-        not taken; where that is not known, `ProviderUnclear` is raised.
+        A question keeps to the pace of the process. `once`: it is not sent again unless it was surely not taken;
+        where that is not known, `ProviderUnclear` is raised.
         """
         content = None if body is None else msgspec.json.encode(body)
         if self._connections is not None and files is None:
             ask = functools.partial(self._connections.ask, method, path, dict(params or {}), content)
-            response: Response | httpx2.Response = await self._sent(ask, weight, once=once)
-        else:
-            async with self._client() as http:
-                headers = None if content is None else _JSON
-                request = functools.partial(http.build_request, method, f"{self.base_url}{path}", headers=headers)
-                make = functools.partial(request, content=content, params=params, files=files, data=fields)
-                response = await self._sent(lambda: _received(http, make()), weight, once=once)
-        try:
-            return msgspec.json.decode(response.content)
-        except (msgspec.DecodeError, RecursionError):
-            kind = ProviderUnclear if once else ProviderUnavailable
-            raise kind(
-                f"{self._name} answered something that is not JSON: {self.clean(text_of(response.content))}"
-            ) from None
+            return await self._sent(ask, _decoded, question, once=once)
+        async with self._client() as http:
+            headers = None if content is None else _JSON
+            request = functools.partial(http.build_request, method, f"{self.base_url}{path}", headers=headers)
+            make = functools.partial(request, content=content, params=params, files=files, data=fields)
+            return await self._sent(lambda: _received(http, make()), _decoded, question, once=once)
 
     @asynccontextmanager
-    async def lines(self, method: str, path: str, body: Any = None, *, weight: int | None = None) -> AsyncIterator[Any]:
+    async def lines(
+        self, method: str, path: str, body: Any = None, *, question: Asked | None = None
+    ) -> AsyncIterator[Any]:
         """Sends a request and gives the lines of its answer as they come."""
         content = None if body is None else msgspec.json.encode(body)
         url = path if path.startswith("http") else f"{self.base_url}{path}"
         headers = None if content is None else _JSON
         async with self._client() as http:
             make = functools.partial(http.build_request, method, url, content=content, headers=headers)
-            response = await self._sent(lambda: http.send(make(), stream=True), weight, once=False)
+            response = await self._sent(lambda: http.send(make(), stream=True), _as_it_is, question, once=False)
             try:
                 yield self._lines(response)
             finally:
@@ -216,54 +254,137 @@ class Wire:
         except httpx2.TransportError as error:
             raise ProviderUnavailable(f"{self._name} broke off in the middle: {self._told(error)}") from None
 
-    async def _sent(self, send: Callable[[], Awaitable[Answered]], weight: int | None, *, once: bool) -> Answered:
-        tries, patience = 0, _PATIENCE.get() or self._patience
+    async def _sent(
+        self,
+        send: Callable[[], Awaitable[Answered]],
+        read: Callable[[Answered], Read],
+        question: Asked | None,
+        *,
+        once: bool,
+    ) -> Read:
+        """Send a request until it is answered, or until that will not help any more."""
+        tries, started, patience = 0, self.clock.monotonic(), _PATIENCE.get() or self._patience
         while True:
-            tries += 1
-            if weight is not None:
+            await self._turn(question)
+            sent_at = self.clock.monotonic()
+            outcome = await self._attempt(send, read, question, once=once)
+            if not isinstance(outcome, _Fault):
+                return outcome
+            tries += not outcome.limited
+            ends = not outcome.limited and patience.ends(tries, unheard=outcome.unheard)
+            if outcome.is_final or ends or (outcome.pause or 0.0) > LONGEST_ASKED:
+                raise self._given_up(outcome.error, question)
+            if outcome.limited and question is not None:
+                pace, now = self._model_pace(question), self.clock.monotonic()
+                if now - max(started, pace.last_answer) > MAX_LIMITED_S:
+                    raise self._given_up(outcome.error, question)
+                pace.refused(sent_at, now, outcome.pause, patience.first)
+            if not outcome.limited:
                 with FRAME.get().resting():
-                    await self.pace.turn(self.clock, weight)
-            asked, unheard = None, False
-            try:
-                response = await _untold(send())
-                if response.status_code < CLIENT_ERROR:
-                    return response
-                asked = retry_after(response.headers, self.clock)
-                error: LLMError = await self._refusal(response, asked, once=once)
-            except UNSENT as failure:
-                unheard = True
-                told = f"{self._name} cannot be reached: {self._told(failure)}"
-                error = ProviderUnavailable(f"{told}; is it running, and is the address right (TSUZUKI_LLM_BASE_URL)?")
-            except httpx2.TransportError as failure:
-                kind = ProviderUnclear if once else ProviderUnavailable
-                error = kind(f"{self._name} did not answer: {self._told(failure)}")
-            if isinstance(error, ProviderRefused | ProviderUnclear) or patience.ends(tries, unheard=unheard):
-                raise error
-            if asked is not None and asked > LONGEST_ASKED:
-                raise error
-            with FRAME.get().resting():
-                await self.clock.sleep(patience.pause(tries, asked))
+                    await self.clock.sleep(patience.pause(tries, outcome.pause))
 
-    def used(self, more: int) -> None:
-        """Takes note of tokens that were used beyond what was thought."""
-        self.pace.used(more)
+    async def _turn(self, question: Asked | None) -> None:
+        """Wait until a question may be sent; raise if the key or the account was refused a moment ago."""
+        if question is None:
+            return
+        with FRAME.get().resting():
+            if self.provider not in LOCAL:
+                await self._model_pace(question).probed(self.clock)
+            await self._model_pace(question).turn(self.clock, question.weight)
+            await self.pace.turn(self.clock, question.weight)
+        if error := self._model_pace(question).denied.get(self._asker(), self.clock):
+            raise ProviderDenied(str(error), error.status)
 
-    async def _refusal(self, response: Response | httpx2.Response, asked: float | None, *, once: bool) -> LLMError:
-        status = response.status_code
+    async def _attempt(
+        self,
+        send: Callable[[], Awaitable[Answered]],
+        read: Callable[[Answered], Read],
+        question: Asked | None,
+        *,
+        once: bool,
+    ) -> "Read | _Fault":
+        """Send a request once."""
+        try:
+            response = await _untold(send())
+            if response.status_code >= CLIENT_ERROR:
+                return await self._refusal(response, question, once=once)
+            if question is not None:
+                self._heard(question, response.headers)
+            return read(response)
+        except UNSENT as failure:
+            told = f"{self._name} cannot be reached: {self._told(failure)}"
+            hint = "is it running, and is the address right (TSUZUKI_LLM_BASE_URL)?"
+            return _Fault(ProviderUnavailable(f"{told}; {hint}"), unheard=True)
+        except httpx2.TransportError as failure:
+            told = f"{self._name} did not answer: {self._told(failure)}"
+            timed_out = isinstance(failure, httpx2.ReadTimeout) and question is not None
+        except NotJSON as failure:
+            told, timed_out = f"{self._name} answered something that is not JSON: {self.clean(str(failure))}", False
+        if once:
+            return _Fault(ProviderUnclear(told))
+        if question is not None and self.provider not in LOCAL:
+            question.uncertain += 1
+        if timed_out:
+            hint = "set TSUZUKI_LLM_TIMEOUT_SEC higher, or allow fewer max_tokens"
+            return _Fault(ProviderTimeout(f"{self._name} did not answer within {self._timeout:g} s ({hint})"))
+        return _Fault(ProviderUnavailable(told))
+
+    def _given_up(self, error: LLMError, question: Asked | None) -> LLMError:
+        """Return an error that also tells how many requests may have been charged."""
+        if question is not None and question.uncertain:
+            many = "1 request" if question.uncertain == 1 else f"{question.uncertain} requests"
+            error.args = (f"{error}; {many} may have been charged",)
+            error.reply = Reply(
+                model=question.model, finish="error", tries=question.uncertain, uncertain=question.uncertain
+            )
+        return error
+
+    def _asker(self) -> tuple[object, int]:
+        """Return who asks: a run that is resumed is let in again, as is any other run."""
+        return current().run_id or self._nobody, current().attempt
+
+    def _model_pace(self, question: Asked) -> ModelPace:
+        return model_pace_of(self.provider, self.base_url, question.model)
+
+    def _heard(self, question: Asked, headers: Mapping[str, str]) -> None:
+        pace = self._model_pace(question)
+        pace.heard(headers, self.clock, question.weight)
+        pace.answered()
+        pace.last_answer = self.clock.monotonic()
+
+    def used(self, question: Asked, tokens: int) -> None:
+        """Takes note of how many tokens a question used in truth."""
+        for pace in (self.pace, self._model_pace(question)):
+            pace.used(tokens - question.weight)
+
+    async def _refusal(self, response: Response | httpx2.Response, question: Asked | None, *, once: bool) -> _Fault:
+        """Return what a status of 400 or more means."""
+        status, pause = response.status_code, retry_after(response.headers, self.clock)
         try:
             content = response.content if isinstance(response, Response) else await _beginning(response)
-            said = self.clean(message_of(content))
+            said = Refusal.read(content)
         except httpx2.TransportError as error:
-            said = self._told(error)
+            said = Refusal(self._told(error))
         finally:
             if isinstance(response, httpx2.Response):
                 await response.aclose()
-        text = f"{self._name} answered HTTP {status}: {said}"
-        if status not in PASSING or "insufficient_quota" in said:
-            return ProviderRefused(text + _HINTS.get(status, ""), status)
-        if asked is not None and asked > LONGEST_ASKED:
-            text += f"; it asks to be left alone for {asked:,.0f} s"
-        return ProviderUnclear(text) if once and status != TOO_MANY else ProviderUnavailable(text)
+        pause = said.pause if pause is None else pause
+        text = f"{self._name} answered HTTP {status}: {self.clean(said.text)}"
+        if said.is_denied(status, pause):
+            denied = ProviderDenied(text + _HINTS.get(status, ACCOUNT_HINT), status if status in KEY else ACCOUNT)
+            if question is not None:
+                self._model_pace(question).denied.note(self._asker(), denied, self.clock)
+            return _Fault(denied)
+        if status not in PASSING or said.is_too_large:
+            return _Fault(ProviderRefused(text + _HINTS.get(status, ""), status))
+        if pause is not None and pause > LONGEST_ASKED:
+            text += f"; it asks to be left alone for {pause:,.0f} s"
+        if once and status != TOO_MANY:
+            return _Fault(ProviderUnclear(text))
+        limited = status == TOO_MANY and question is not None
+        if limited and question is not None:
+            self._model_pace(question).heard(response.headers, self.clock, question.weight)
+        return _Fault(ProviderUnavailable(text), pause, limited)
 
     @property
     def _name(self) -> str:
@@ -320,48 +441,19 @@ def _is_plain(base_url: str) -> bool:
     return not (proxies.get(place.scheme) or proxies.get("all")) or bool(proxy_bypass(place.hostname or ""))
 
 
-def text_of(content: bytes | bytearray) -> str:
-    """Gives a body as text."""
-    return content.decode(errors="replace")
+class NotJSON(Exception):
+    """What was answered is not JSON; its text."""
 
 
-def message_of(content: bytes) -> str:
-    """Gives the message in the body of a refusal, in whatever form providers put it."""
+def _decoded(response: Response | httpx2.Response) -> Any:
     try:
-        found = msgspec.json.decode(content)
+        return msgspec.json.decode(response.content)
     except (msgspec.DecodeError, RecursionError):
-        return text_of(content)
-    for key in ("error", "message", "detail"):
-        if isinstance(found, dict) and found.get(key):
-            found = found[key]
-    if isinstance(found, dict):
-        return str(found.get("code") or found.get("type") or found)
-    return str(found)
+        raise NotJSON(text_of(response.content)) from None
 
 
-def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
-    """Gives how long the provider asks us to wait (seconds); a date counts too."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        asked = _seconds(text, clock) if text else None
-        if asked is not None:
-            return max(0.0, asked * unit)
-    return None
-
-
-def _seconds(text: str, clock: Clock) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        pass
-    else:
-        return number if math.isfinite(number) else None
-    try:
-        at = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return (at - datetime.fromtimestamp(clock.now(), UTC)).total_seconds()
+def _as_it_is(response: Answered) -> Answered:
+    return response
 
 
 DONE: Final[Mapping[str, Any]] = MappingProxyType({})

@@ -204,3 +204,19 @@ async def test_a_refusal_in_the_form_of_a_note_is_none(study: Study, tmp_path: P
     study.model.answer = lambda _: json.dumps(answer)
     _, told = await study.imported(export(tmp_path, 1))
     assert (told["success"], told["failed"]) == (0, 1)
+
+
+@pytest.mark.parametrize("said", ["I'm sorry, but I can't help with that.", "申し訳ありませんが、お答えできません。"])
+async def test_a_refusal_in_words_costs_one_question(study: Study, tmp_path: Path, said: str) -> None:
+    study.model.answer = lambda _: said
+    _, told = await study.imported(export(tmp_path, 1))
+    assert (told["success"], told["failed"]) == (0, 1)
+    assert len(study.model.seen) == 1
+
+
+async def test_an_empty_account_stops_the_import_at_once(study: Study, tmp_path: Path) -> None:
+    quota = {"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your current quota."}
+    study.model.denies = (429, quota)
+    with pytest.raises(Exception, match="You exceeded your current quota"):
+        await study.imported(export(tmp_path, 8))
+    assert len(study.model.seen) <= 5, "those that were asked at the same moment"

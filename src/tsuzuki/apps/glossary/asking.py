@@ -13,13 +13,22 @@ from pydantic import BaseModel
 from tsuzuki import current, llm, privacy, settings
 from tsuzuki.apps.glossary.prompts import RULES
 from tsuzuki.apps.glossary.refusals import ModelUnavailable, sanitised
-from tsuzuki.errors import ProviderRefused, ProviderUnavailable, ProviderUnclear, StepFailure
+from tsuzuki.errors import (
+    ProviderDenied,
+    ProviderRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
+    ProviderUnclear,
+    StepFailure,
+)
 
 Model = TypeVar("Model", bound=BaseModel)
 Item = TypeVar("Item")
 ProgressCallback = Callable[[int, int, str], None]
 """Takes how many are done, of how many, and the term."""
-_SILENT: Final = frozenset(kind.__name__ for kind in (ProviderUnavailable, ProviderUnclear, ProviderRefused))
+_SILENT: Final = frozenset(
+    kind.__name__ for kind in (ProviderUnavailable, ProviderUnclear, ProviderTimeout, ProviderRefused, ProviderDenied)
+)
 """What says that nobody is there to answer, rather than that an answer cannot be used."""
 PATIENCE: Final = 5
 """After so many questions in a row that nobody answered a step ends: the rest would only take time."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tsuzuki import llm
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.refusals import EmptyAnswer
 
@@ -28,13 +29,6 @@ _ITEM: Final = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
 _FENCED: Final = re.compile(r"\A\s*```(?:markdown|md)?[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
 _CODE: Final = re.compile(r"```\w*+[ \t]*+\n((?:[^`]|`(?!``))*+)```")
 _BEGINS_AS_JSON: Final = re.compile(r"\{|\[\s*[\[{\"]")
-_REFUSAL: Final = re.compile(
-    r"(?:i['’]?m |i am |we['’]?re )?(?:very |so |truly )?(?:sorry|afraid|unable)\b|i (?:cannot|can['’]?t|won['’]?t)\b|"
-    r"as an ai\b|申し訳(?:あり|ござい|ない)|すみません|ごめんなさい|"
-    r"(?:お手伝い|お答え|対応|回答)(?:は|することは)?できません",
-    re.IGNORECASE,
-)
-_LONGEST_REFUSAL: Final = 300
 _NO_NOTE: Final = (
     "回答がノートの形をしていない JSON です。再試行してください / the answer is JSON that is no note: retry it"
 )
@@ -114,7 +108,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def check(text: str) -> None:
     """Refuses the content of a note that is none although it has the form of one: a refusal, or an object in JSON."""
-    if len(text) <= _LONGEST_REFUSAL and _REFUSAL.match(text):
+    if llm.text.refuses(text):
         raise EmptyAnswer(f"モデルが回答を断りました。再試行してください / the model has refused, retry it: {text}")
     if text.startswith("{") and any(isinstance(value, dict) and piece == text for piece, value in _values(text)):
         raise EmptyAnswer(_NO_NOTE)

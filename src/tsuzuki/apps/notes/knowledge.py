@@ -26,9 +26,11 @@ ENOUGH_WITHOUT_JSON: Final = 2
 FIRST_WAIT: Final = 4.0
 """How long a model that is away is waited for at first (seconds); chance takes up to half of it, so at least 2."""
 LONGEST_WAIT: Final = 30.0
-_AWAY: Final = frozenset({"ProviderUnavailable", "ProviderUnclear", "TimeoutError", "ConnectionError"})
-_NOBODY: Final = re.compile(r"answered HTTP (?:401|402|403|404)\b|insufficient_quota")
-"""What says that no question will be answered: the key, the account or the model is wrong."""
+_AWAY: Final = frozenset(
+    {"ProviderUnavailable", "ProviderUnclear", "ProviderTimeout", "TimeoutError", "ConnectionError"}
+)
+_NO_MODEL: Final = re.compile(r"answered HTTP 404\b")
+"""What says that no question will be answered, as a key or an account that is refused does: the model is wrong."""
 _NOBODY_TRANSLATES: Final = (
     "モデルを使わないため、要約は %s に翻訳されません / summaries stay as they are: nobody translates them offline"
 )
@@ -226,7 +228,9 @@ class ExtractKnowledge:
                 answer = await llm.answer(request, **self._at)
         except StepFailure as failure:
             _paid(item, failure.cost)
-            if failure.error_type == "ProviderRefused" and _NOBODY.search(str(failure)):
+            if failure.error_type == "ProviderDenied" or (
+                failure.error_type == "ProviderRefused" and _NO_MODEL.search(str(failure))
+            ):
                 raise TurnedAway(
                     both(
                         f"モデルの利用を拒否されました。キー、モデル名、アカウントを確認してください（{failure}）",

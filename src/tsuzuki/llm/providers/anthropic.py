@@ -7,6 +7,7 @@ from tsuzuki.llm.capability import BatchLimits, Capability, Rung
 from tsuzuki.llm.providers.anthropic_batches import AnthropicBatches
 from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, told_beforehand
 from tsuzuki.llm.questions import Question, Reply, Usage
+from tsuzuki.llm.schemas import ANTHROPIC, express
 from tsuzuki.llm.wire import events
 
 ADDRESS: Final = "https://api.anthropic.com"
@@ -36,8 +37,9 @@ class Anthropic(Spoken):
         return None if limits is None else AnthropicBatches(self.wire, self, limits)
 
     def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
-        """Says a question."""
-        system = told_beforehand(question, rung)
+        """Says a question; a schema that has no equal in Anthropic's subset is said in words."""
+        held = None if question.schema is None or rung != "json_schema" else express(question.schema, ANTHROPIC)
+        system = told_beforehand(question, "prompt" if held is None else rung)
         said = [{"role": "user", "content": question.prompt}]
         said += [{"role": turn.role, "content": turn.text} for turn in question.turns]
         body: dict[str, Any] = {
@@ -47,8 +49,8 @@ class Anthropic(Spoken):
         }
         if system:
             body["system"] = system
-        if rung == "json_schema" and question.schema is not None:
-            body["output_config"] = {"format": {"type": "json_schema", "schema": closed(question.schema)}}
+        if held is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": held}}
         if question.temperature is not None:
             body["temperature"] = question.temperature
         if stream:
@@ -59,11 +61,13 @@ class Anthropic(Spoken):
         """Reads an answer."""
         text = "".join(part.get("text") or "" for part in found["content"] if part.get("type") == "text")
         usage = found.get("usage") or {}
-        counted = sum(usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens"))
+        fresh, read, written = (
+            usage.get(key) or 0 for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        )
         reason = found.get("stop_reason") or "stop"
         return Reply(
             text=text,
-            usage=Usage(counted, usage.get("output_tokens") or 0),
+            usage=Usage(fresh + read + written, usage.get("output_tokens") or 0, read, written),
             model=found.get("model") or self.model,
             finish=_FINISH.get(reason, reason),
         )
@@ -81,13 +85,3 @@ class Anthropic(Spoken):
         """Lists the models."""
         found = await self.wire.json("GET", "/v1/models", params={"limit": "1000"})
         return sorted(each["id"] for each in found.get("data") or ())
-
-
-def closed(schema: Any) -> Any:
-    """Gives a schema in which objects have no other properties than they say: this protocol insists."""
-    if isinstance(schema, list):
-        return [closed(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: closed(value) for key, value in schema.items()}
-    return made | {"additionalProperties": False} if made.get("type") == "object" and "properties" in made else made

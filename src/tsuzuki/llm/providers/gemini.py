@@ -53,7 +53,7 @@ class Gemini(Spoken):
         spent = (usage.get("candidatesTokenCount") or 0) + (usage.get("thoughtsTokenCount") or 0)
         return Reply(
             text=_text(candidate),
-            usage=Usage(usage.get("promptTokenCount") or 0, spent),
+            usage=Usage(usage.get("promptTokenCount") or 0, spent, usage.get("cachedContentTokenCount") or 0),
             model=found.get("modelVersion") or self.model,
             finish=_FINISH.get(reason, reason.lower()),
         )

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
+import msgspec
+
 from tsuzuki.errors import ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
 from tsuzuki.llm.questions import Question, Reply, failed, unfinished
-from tsuzuki.llm.wire import Wire
+from tsuzuki.llm.wire import Asked, Wire
 
 BatchStatus: TypeAlias = Literal["queued", "running", "completed", "partial_failed", "failed", "cancelled"]
 LEEWAY: Final = 600.0
@@ -172,17 +174,22 @@ class Spoken:
 
     async def complete(self, question: Question, rung: Rung | None = None) -> Reply:
         """Answers a question."""
-        weight = question.weight
-        found = await self.wire.json("POST", self.place(question), self.body(question, rung), weight=weight)
+        asked = self._asked(question)
+        found = await self.wire.json("POST", self.place(question), self.body(question, rung), question=asked)
         reply = self.reply(found)
-        self.wire.used(reply.usage.input + reply.usage.output - weight)
-        return reply
+        self.wire.used(asked, reply.usage.input + reply.usage.output)
+        if not asked.uncertain:
+            return reply
+        return msgspec.structs.replace(reply, tries=1 + asked.uncertain, uncertain=asked.uncertain)
+
+    def _asked(self, question: Question) -> Asked:
+        return Asked(question.weight, question.model or self.model)
 
     async def stream(self, question: Question) -> AsyncIterator[str]:
         """Answers a question piece by piece; one that broke off, was cut off or held back raises after its pieces."""
         body = self.body(question, None, stream=True)
         place = self.place(question, stream=True)
-        async with self.wire.lines("POST", place, body, weight=question.weight) as lines:
+        async with self.wire.lines("POST", place, body, question=self._asked(question)) as lines:
             finish = ""
             async for piece in self.pieces(lines):
                 finish = finish or piece.finish

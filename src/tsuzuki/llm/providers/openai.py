@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung, is_local
+from tsuzuki.llm.checking import referred
 from tsuzuki.llm.providers.interface import Batches, Piece, Spoken, broken, told_beforehand
 from tsuzuki.llm.providers.openai_batches import OpenAIBatches
 from tsuzuki.llm.questions import Question, Reply, Usage
+from tsuzuki.llm.schemas import OPENAI, SERVER, Subset, express
 from tsuzuki.llm.wire import DONE, events
 
 ADDRESS: Final = "https://api.openai.com/v1"
@@ -26,10 +28,14 @@ class OpenAI(Spoken):
         return None if limits is None else OpenAIBatches(self.wire, self, limits)
 
     def body(self, question: Question, rung: Rung | None, *, stream: bool = False) -> dict[str, Any]:
-        """Says a question."""
-        body: dict[str, Any] = {"model": question.model or self.model, "messages": messages(question, rung)}
+        """Says a question; OpenAI itself answers with objects alone, so that other schemas are said in words."""
+        held = None
         if rung == "json_schema" and question.schema is not None:
-            body["response_format"] = {"type": "json_schema", "json_schema": held_to(question.schema, question.name)}
+            held = held_to(question.schema, question.name, OPENAI if self.name == "openai" else SERVER)
+            rung = "prompt" if held is None else rung
+        body: dict[str, Any] = {"model": question.model or self.model, "messages": messages(question, rung)}
+        if held is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": held}
         elif rung == "json_object":
             body["response_format"] = {"type": "json_object"}
         if question.temperature is not None:
@@ -44,10 +50,11 @@ class OpenAI(Spoken):
         """Reads an answer."""
         choice = found["choices"][0]
         usage = found.get("usage") or {}
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
         text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal") or ""
         return Reply(
             text=text or refusal,
-            usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+            usage=Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0, cached),
             model=found.get("model") or self.model,
             finish="refusal" if refusal and not text else choice.get("finish_reason") or "stop",
         )
@@ -76,34 +83,18 @@ def messages(question: Question, rung: Rung | None) -> list[dict[str, str]]:
     return said + [{"role": turn.role, "content": turn.text} for turn in question.turns]
 
 
-def held_to(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """Gives a schema as OpenAI wants it: strict where its rules can be met."""
-    strict = strictly(schema)
-    safe = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[:64] or "answer"
-    return {"name": safe, "schema": schema if strict is None else strict, "strict": strict is not None}
+def held_to(schema: dict[str, Any], name: str, subset: Subset) -> dict[str, Any] | None:
+    """Return a schema as this protocol takes it: strict if the subset can express it, else as it is.
 
-
-def strictly(schema: Any) -> Any:
-    """Gives a schema in which every object has exactly its properties; None where an object may have any."""
-    if isinstance(schema, list):
-        parts = [strictly(part) for part in schema]
-        return None if any(part is None for part in parts) else parts
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "object" and not schema.get("properties"):
+    None if the answer is not an object, and the provider answers with nothing else.
+    """
+    strict = express(schema, subset)
+    as_it_is = {**referred(schema["$ref"], schema), **schema} if "$ref" in schema else schema
+    if strict is None and subset.root_object and as_it_is.get("type") != "object":
         return None
-    made = {}
-    for key, value in schema.items():
-        nested = {k: strictly(v) for k, v in value.items()} if key in ("properties", "$defs") else strictly(value)
-        if value is not None and (nested is None or (isinstance(nested, dict) and None in nested.values())):
-            if key != "default":
-                return None
-            continue
-        if key != "default":
-            made[key] = nested
-    if "properties" in made:
-        made |= {"additionalProperties": False, "required": list(made["properties"])}
-    return made
+    as_it_is = {key: value for key, value in as_it_is.items() if key != "$ref"}
+    safe = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[:64] or "answer"
+    return {"name": safe, "schema": as_it_is if strict is None else strict, "strict": strict is not None}
 
 
 def capability(provider: str, base_url: str) -> Capability:

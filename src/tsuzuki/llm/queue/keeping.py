@@ -23,13 +23,13 @@ def as_reply(job: Job, tried: Mapping[str, Reply] = NOTHING) -> Reply:
     if job.response_json is not None:
         return msgspec.json.decode(job.response_json, type=Reply)
     error = job.error_message or "there is no answer"
-    return msgspec.structs.replace(tried.get(job.id, Reply()), text="", value=None, error=error, finish="error")
+    return msgspec.structs.replace(tried.get(job.id, Reply(finish="error")), value=None, error=error)
 
 
 def keep(queue: JobQueue, db: sqlite3.Connection, job_id: str, reply: Reply) -> bool:
-    """Stores what came of a job, inside a transaction; a failure with what it took: that is paid for."""
+    """Stores what came of a job, inside a transaction; a failure with the last answer and what it took."""
     stored = queue.store(db, job_id, *as_stored(reply))
-    if reply.error and reply.usage != Usage():
+    if reply.error and (reply.usage != Usage() or reply.uncertain):
         _tried(db, job_id, None, reply, ())
     return stored
 
@@ -44,7 +44,7 @@ def ask_again(
 
 
 def _tried(db: sqlite3.Connection, job_id: str, follows: str | None, reply: Reply, turns: tuple[Turn, ...]) -> None:
-    took = msgspec.structs.replace(reply, text="", value=None)
+    took = msgspec.structs.replace(reply, value=None)
     said = {"reply": msgspec.json.encode(took).decode(), "turns": msgspec.json.encode(turns).decode()}
     db.execute(SQL["tried"], {"id": job_id, "follows": follows, **said})
 

@@ -48,7 +48,7 @@ export type Asked<T> = {value: T|null, problem: import("./api.js").Problem|null,
 export type Fact = {position: number, kind: string, at: number, attempt?: number, name?: string, key?: string, step?: string, worker?: string,
   reason?: string, by?: string, error?: {type: string, message: string, traceback?: string}};
 
-export type Sums = {requests: number, cached: number, unpriced: number, input_tokens: number, output_tokens: number, cost: number|null};
+export type Sums = {requests: number, cached: number, unpriced: number, uncertain: number, input_tokens: number, output_tokens: number, cost: number|null};
 
 export type ModelUsage = Sums & {provider: string, model: string};
 

@@ -25,7 +25,8 @@ function Models({ usage }) {
   if (!usage) return html`<${Empty} title=${t("llm.none")} text=${t("llm.none.text")} icon="terminal" />`;
   const rows = usage.models.length > 1 ? [...usage.models, { ...usage, model: t("runs.all") }] : usage.models;
   return html`<${Figures} label=${t("llm.model")} rows=${rows} name=${(/** @type {any} */ row) => html`<b>${row.model}</b> ${row.provider}`} figures=${USED} />
-    ${usage.unpriced > 0 && html`<p class="hint">* ${t("llm.unpriced", { n: usage.unpriced })}</p>`}`;
+    ${usage.unpriced > 0 && html`<p class="hint">* ${t("llm.unpriced", { n: usage.unpriced })}</p>`}
+    ${usage.uncertain > 0 && html`<p class="hint">${t("llm.uncertain", { n: usage.uncertain })}</p>`}`;
 }
 
 /** @param {{run: any}} props */

@@ -422,6 +422,7 @@ export default {
   "llm.input_tokens": "Tokens in",
   "llm.output_tokens": "Tokens out",
   "llm.unpriced": "Without {n} of unknown price.",
+  "llm.uncertain": "{n} brought no answer and may have been charged.",
   "llm.none": "No model was asked",
   "llm.none.text": "Runs that ask language models are shown here, with what they used and what that cost.",
   "llm.queue": "Job queue",

@@ -422,6 +422,7 @@ export default {
   "llm.input_tokens": "入力トークン",
   "llm.output_tokens": "出力トークン",
   "llm.unpriced": "価格が不明な {n} 件を除く",
+  "llm.uncertain": "応答のない {n} 件は課金された可能性があります",
   "llm.none": "モデルは使われていません",
   "llm.none.text": "言語モデルを使った実行の使用量と費用がここに表示されます。",
   "llm.queue": "ジョブキュー",

@@ -84,6 +84,7 @@ def notes() -> None:
     metavar="PERCENT",
     help="Stop when more than so many percent have failed.",
 )
+@click.option("--again", is_flag=True, help="Make notes again that are unchanged, and ones that were deleted.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @limit_option
 @folder_option
@@ -110,8 +111,7 @@ def import_(
 
 
 def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
-    _refuse_unknown(asked)
-    told = previewed(asked, limit)
+    told = previewed(asked, limit, paid=_asks_a_model(asked))
     if as_json:
         put(asdict(told))
         return 0
@@ -126,9 +126,11 @@ def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
     return 0
 
 
-def _refuse_unknown(asked: Asked) -> None:
-    """Refuses who could not be asked, as the import would; nobody is asked yet."""
-    asyncio.run(opened(Address(asked.llm, asked.base_url, asked.model)).close())
+def _asks_a_model(asked: Asked) -> bool:
+    """Tells whether a model would be asked; refuses one that could not be, as the import would. Nobody is asked yet."""
+    provider = opened(Address(asked.llm, asked.base_url, asked.model))
+    asyncio.run(provider.close())
+    return provider.name != "offline"
 
 
 @notes.command()
@@ -167,6 +169,7 @@ async def _asked(session: Session, model: dict[str, str]) -> dict[str, Any] | No
 @plainly
 @click.argument("session_id", metavar="[SESSION]", required=False, default="")
 @elsewhere_options
+@click.option("--item", default="", metavar="ITEM", help="Make the note of this one again, by its id or title.")
 @limit_option
 @folder_option
 @quiet_option
@@ -174,7 +177,7 @@ async def _asked(session: Session, model: dict[str, str]) -> dict[str, Any] | No
 @store_options
 def retry(
     store: Store, session_id: str, *, vault: Path | None, session_dir: Path | None, limit: int, quiet: bool,
-    as_json: bool, **model: str,
+    as_json: bool, item: str, **model: str,
 ) -> int:  # fmt: skip
     """Try exactly those conversations of SESSION again that failed; with another model, where one is named."""
 
@@ -182,7 +185,7 @@ def retry(
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir).checked(writing=True)
-        return await desk.retry(session, limit=limit, vault=vault, address=await _asked(session, model))
+        return await desk.retry(session, limit=limit, item=item, vault=vault, address=await _asked(session, model))
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 

@@ -21,6 +21,8 @@ from tsuzuki.apps.notes.sessions import Session
 DESCRIBED: Final[dict[str, Any]] = {"use_attribute_docstrings": True}
 """Lets pydantic tell over HTTP what is said of each field here."""
 _ENDINGS: Final = frozenset({".zip", ".json", ".jsonl", ".md", ".markdown", ".txt"})
+AGAIN: Final = "again"
+"""Why the log says that a note is not done any more: somebody has asked for it again."""
 _TELLING: Final = ("item_id", "stage", "status")
 """What a record of a stage says at least."""
 
@@ -91,6 +93,13 @@ def answered_before(session: Session) -> dict[str, dict[str, Any]]:
     """Gives the notes that a model was paid for, and that failed while they were translated."""
     found = ((str(error.get("item_id")), error.get("metadata")) for error in records(session.error_log, having=_NOTE))
     return {item_id: about[NOTE] for item_id, about in found if isinstance(about, dict) and NOTE in about}
+
+
+def asked_again(session: Session) -> Counter[str]:
+    """Count how often each item was asked for again after its note was made."""
+    told = records(session.stage_log, having=AGAIN.encode())
+    again = (each for each in told if each.get("skipped_reason") == AGAIN and each.get("stage") == StageType.TRANSFORM)
+    return Counter(str(record.get("item_id")) for record in again)
 
 
 def times_failed(path: Path, until: int) -> Counter[str]:
@@ -259,13 +268,7 @@ def _identity(line: dict[str, Any]) -> tuple[str, str, str]:
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:
     """Tells all that happened to one item, and to its pieces where it was cut: records, failures, its note."""
-    if not item_id.strip():
-        raise ItemNotFound(
-            "会話の ID またはタイトルが空です。変数が設定されているか確認してください / "
-            "the id or title of the conversation is empty: look whether a variable is not set"
-        )
-    entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
-    entry = entries.get(item_id) or _beginning_with(entries, item_id)
+    entry = entry_named(session, item_id)
     found = entry.item_id
     among = {found, *entry.parts}
     note, file = kept_for(session.transformed, found), kept_for(session.loaded, found)
@@ -284,6 +287,17 @@ def traced(session: Session, item_id: str) -> dict[str, Any]:
     }
 
 
+def entry_named(session: Session, item_id: str) -> Entry:
+    """Return the item with this id, with an id that begins so, or with this title."""
+    if not item_id.strip():
+        raise ItemNotFound(
+            "会話の ID またはタイトルが空です。変数が設定されているか確認してください / "
+            "the id or title of the conversation is empty: look whether a variable is not set"
+        )
+    entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
+    return entries.get(item_id) or _beginning_with(entries, item_id)
+
+
 _ENDED: Final = {
     "success": ItemStatus.COMPLETED, "failed": ItemStatus.FAILED, "skipped": ItemStatus.SKIPPED,
     "pending": ItemStatus.PENDING,
@@ -295,7 +309,7 @@ def _outcome(session: Session, entry: Entry) -> str:
     return _ENDED[_state(entry, done, failures(session.stage_log))].value
 
 
-def _beginning_with(entries: dict[str, Any], text: str) -> Any:
+def _beginning_with(entries: dict[str, Entry], text: str) -> Entry:
     """Finds an item by the beginning of its id, or by its title."""
     fitting = [entry for entry in entries.values() if entry.item_id.startswith(text) or entry.title == text]
     among = {entry.item_id for entry in fitting}
@@ -314,7 +328,7 @@ def packed(session: Session) -> IO[bytes]:
     file = TemporaryFile(dir=session.folder)  # noqa: SIM115 - whoever sends it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(names):
-            note = session.vault / Path(name).name
-            if note.is_file():
-                archive.write(note, note.name)
+            note = session.vault / name
+            if ".." not in Path(name).parts and note.is_relative_to(session.vault) and note.is_file():
+                archive.write(note, name)
     return file

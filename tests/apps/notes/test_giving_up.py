@@ -95,9 +95,9 @@ async def test_a_share_of_failures_stops_an_import_only_where_that_was_asked_for
     study.model.answer = failing(1, 2, 3)
     _, told = await study.imported(export(tmp_path, 6))
     assert (told["status"], told["failed"]) == ("PARTIAL", 3)
-    _, told = await study.imported(export(tmp_path, 6), failure_threshold=50)
+    _, told = await study.imported(export(tmp_path, 6), failure_threshold=50, again=True)
     assert told["status"] == "PARTIAL", "half is not more than half"
-    started = await study.desk.start(study.asked(export(tmp_path, 6), failure_threshold=20, concurrency=1))
+    started = await study.desk.start(study.asked(export(tmp_path, 6), failure_threshold=20, concurrency=1, again=True))
     await study.ended(started.run.id)
     session = study.desk.sessions.find(started.session_id)
     stands = await study.desk.standing(session)

@@ -29,6 +29,7 @@ from tsuzuki.apps.notes.terminal import (
     on_desk,
     plainly,
     refuse_nowhere,
+    skipped_lines,
 )
 from tsuzuki.apps.notes.wanted import Asked, Started, previewed
 from tsuzuki.apps.terminal import quiet_option
@@ -73,7 +74,7 @@ def notes() -> None:
     help="Directly, or in batches: cheaper, within a day.",
 )
 @click.option("--translate", default="", metavar="LANG", help="Translate summaries, for example into ja.")
-@click.option("--chunk/--no-chunk", default=False, help="Cut long conversations into pieces, or pass over them.")
+@click.option("--chunk/--no-chunk", default=False, help="Cut long conversations, or pass over them (exit code 6).")
 @click.option("--chunk-size", default=SIZE, show_default=True, type=click.IntRange(SMALLEST_CHUNK), help="Characters.")
 @click.option("--concurrency", default=0, type=click.IntRange(0, 256), help="How many are asked about at once.")
 @click.option(
@@ -214,9 +215,9 @@ def status(store: Store, session_id: str, *, every: bool, session_dir: Path | No
         put({**asdict(stands), "failed": [asdict(each) for each in failed], "skipped": skipped})
     else:
         _show(stands, failed)
-        _show_skipped(skipped)
+        _show_skipped(stands, skipped)
     figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
-    return exit_code(figures, figures.ended(passed_over=stands.skipped_count))
+    return exit_code(figures, figures.ended(passed_over=stands.skipped_count), stands.skipped_reasons)
 
 
 def _list(sessions: list[Standing], *, as_json: bool) -> int:
@@ -298,14 +299,14 @@ def _failures(failed: list[looking.Failed]) -> Iterator[str]:
         yield broken(f"  {one_line(error)}", sys.stdout)
 
 
-def _show_skipped(skipped: list[dict[str, Any]]) -> None:
+def _show_skipped(stands: Standing, skipped: list[dict[str, Any]]) -> None:
     rows = [(each["item_id"], each["title"], each["reason"]) for each in skipped[:_MOST_SHOWN]]
     for line in table(("item", "title", "skipped"), rows) if rows else ():
         click.echo(line)
     if len(skipped) > _MOST_SHOWN:
         click.echo(f"and {len(skipped) - _MOST_SHOWN} more: --json shows all", err=True)
-    if any(each["reason"] == "too_large" for each in skipped):
-        click.echo(broken("too_large: `tsuzuki notes resume --chunk` cuts these into pieces", sys.stderr), err=True)
+    for line in skipped_lines(stands):
+        click.echo(broken(line, sys.stderr), err=True)
 
 
 @notes.command()

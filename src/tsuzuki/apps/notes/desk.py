@@ -270,7 +270,7 @@ class Desk:
         about, state = session.about, session.state()
         last = await self._last(about["session_id"])
         active = last is not None and not last.status.terminal and not await self._abandoned(last)
-        counts, retryable, cost = await asyncio.to_thread(looking.counted, session)
+        counts, retryable, reasons, cost = await asyncio.to_thread(looking.counted, session)
         failed = last.error if last is not None and last.status is Status.FAILED else None
         error = state.get("error") or (failed.said if failed else None)
         return Standing(
@@ -290,6 +290,7 @@ class Desk:
             active=active,
             owed_batches=await asyncio.to_thread(looking.owed_batches, session),
             export_unreadable=state.get("error_type") in OF_THE_EXPORT,
+            skipped_reasons=reasons,
         )
 
     async def every(self) -> list[Standing]:

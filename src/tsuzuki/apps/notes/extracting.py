@@ -14,10 +14,10 @@ import msgspec
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.chunking import chunks
 from tsuzuki.apps.notes.digests import digest
-from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType, path_of
-from tsuzuki.apps.notes.looking import AGAIN, entry_named, stage_records
+from tsuzuki.apps.notes.items import TOO_LARGE, ItemStatus, ProcessingItem, StageType, path_of
+from tsuzuki.apps.notes.looking import AGAIN, entry_named
 from tsuzuki.apps.notes.names import safe
-from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry, Extracted, whole
+from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry, Extracted, lines_of, whole
 from tsuzuki.apps.notes.refusals import NothingFailed
 from tsuzuki.apps.notes.sessions import Session
 from tsuzuki.apps.notes.shelf import DELETED, UNCHANGED, Remembered
@@ -62,7 +62,7 @@ def items_of(
     elif conversation.length <= size:
         yield _item(conversation, provider, conversation.text, said=conversation.said)
     elif not chunk:
-        yield _item(conversation, provider, "", said=conversation.said, skipped="too_large")
+        yield _item(conversation, provider, "", said=conversation.said, skipped=TOO_LARGE)
     else:
         yield from _chunked(conversation, provider, size)
 
@@ -206,16 +206,12 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
 def remembered_by(session: Session) -> Remembered | None:
     """Return what the vault of a session remembers; None where everything is made again.
 
-    What the session itself has worked on is left to its log.
+    What the session itself has made is left to its log.
     """
     again = session.options.get("again")
     if again is True:
         return None
-    own = {
-        str(record.get("parent_item_id") or record["item_id"])
-        for record in stage_records(session.stage_log)
-        if record["stage"] != StageType.EXTRACT.value
-    }
+    own = {item_id.rpartition("_chunk_")[0] or item_id for item_id, _, _ in lines_of(session.transformed)}
     paid = session.options.get("provider") != "offline"
     return Remembered(session.vault, session.about["provider"], paid=paid, leave={*own, *(again or ())})
 

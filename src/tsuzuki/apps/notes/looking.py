@@ -198,6 +198,7 @@ class _Seen:
     sizes: tuple[int, ...]
     counts: PhaseStatistics
     retryable: int
+    reasons: dict[str, int]
     cost: float | None
 
 
@@ -209,27 +210,29 @@ _NOTE: Final = msgspec.json.encode(NOTE)
 _FAILED: Final = b"failed"
 
 
-def counted(session: Session) -> tuple[PhaseStatistics, int, float | None]:
-    """Counts what became of all items of a session, how many can be tried again, and what all of it has cost."""
+def counted(session: Session) -> tuple[PhaseStatistics, int, dict[str, int], float | None]:
+    """Counts what became of all items of a session, how many can be tried again, why others were passed over, and what
+    all of it has cost."""
     sizes = tuple(path.stat().st_size if path.exists() else -1 for path in _counted_from(session))
     seen = _SEEN.get(session.folder)
     if seen is None or seen.sizes != sizes:
         if len(_SEEN) >= _MOST_SEEN:
             _SEEN.clear()
         seen = _SEEN[session.folder] = _Seen(sizes, *_counts(session), cost_of(session))
-    return replace(seen.counts), seen.retryable, seen.cost
+    return replace(seen.counts), seen.retryable, dict(seen.reasons), seen.cost
 
 
 def _counted_from(session: Session) -> tuple[Path, ...]:
     return session.stage_log, session.error_log, session.transformed, session.extracted / COMPLETE
 
 
-def _counts(session: Session) -> tuple[PhaseStatistics, int]:
+def _counts(session: Session) -> tuple[PhaseStatistics, int, dict[str, int]]:
     entries, failed = entries_of(session.extracted), failures(session.stage_log)
     done = _written(session, entries)
     states = Counter(_state(entry, done, failed) for entry in entries)
     counts = PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
-    return counts, sum(retryable(record) for record in failed.values())
+    reasons = Counter(entry.reason for entry in entries if entry.status == ItemStatus.SKIPPED.value)
+    return counts, sum(retryable(record) for record in failed.values()), dict(sorted(reasons.items()))
 
 
 def done_since(session: Session) -> PhaseStatistics:

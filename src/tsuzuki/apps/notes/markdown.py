@@ -25,6 +25,11 @@ _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _FIRST_UNDERLINED: Final = re.compile(r"^ {0,3}=+[ \t]*$", re.MULTILINE)
 _BEGINS_ELSE: Final = re.compile(r" {0,3}(?:[#>|]|[-+*][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
 """How lines begin that are no words of a paragraph: headings, quotes, tables, lists, code."""
+_INLINE: Final = re.compile(r"(?<!`)(`++)(?!`)[^`]*+(?:(?!\1(?!`))`++[^`]*+)*+\1(?!`)")
+"""Code within a line."""
+_LINKS: Final = re.compile(r"(?<!\\)(?:\[\[|%%)")
+_SIGNS: Final = re.compile(r"(?<!\\)(?:\[\[|%%|(?<!\S)#(?=\w))")
+"""What begins a link or a comment, and a tag: in a title or a summary that is no heading of its own."""
 _KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
 _FIELD: Final = re.compile(r"^([\w-]+):[ \t]+(\S.*)$", re.MULTILINE)
 _PROPERTY: Final = re.compile(r"([^\s:#-][^:]*):(?=\s|$)")
@@ -130,12 +135,32 @@ def _hash(body: str) -> str:
 
 def _body(note: Note) -> str:
     summary, references, parts = WORDS[language_of(note.summary + note.content)]
-    sections = [f"# {note.title}", f"## {summary}", _closed(note.summary.strip()), shifted(note.content.strip())]
+    sections = [f"# {plain(note.title, _SIGNS)}", f"## {summary}", _closed(plain(note.summary.strip(), _SIGNS)),
+                plain(shifted(note.content.strip()))]  # fmt: skip
     if note.parts:
         sections += [f"## {parts}", "\n".join(f"- [[{name.removesuffix('.md')}]]" for name in note.parts)]
     if note.references:
         sections += [f"## {references}", "\n".join(f"- {_said(each)}" for each in note.references)]
     return "\n" + "\n\n".join(section for section in sections if section) + "\n"
+
+
+def plain(text: str, signs: re.Pattern[str] = _LINKS) -> str:
+    """Return a text in which nothing but code looks like a link, a comment or a tag of Obsidian."""
+    if signs.search(text) is None:
+        return text
+    return "\n".join(line if code else _escaped(line, signs) for line, code in _coded(text))
+
+
+def _escaped(line: str, signs: re.Pattern[str]) -> str:
+    pieces, begins = list[str](), 0
+    for code in _INLINE.finditer(line):
+        pieces += [signs.sub(_behind, line[begins : code.start()]), code[0]]
+        begins = code.end()
+    return "".join([*pieces, signs.sub(_behind, line[begins:])])
+
+
+def _behind(found: re.Match[str]) -> str:
+    return "".join(f"\\{sign}" for sign in found[0])
 
 
 def _said(line: str) -> str:

@@ -23,13 +23,22 @@ class GitLabSource:
     def __init__(self, address: str, token: str | None, patience: Patience | None = None) -> None:
         self._asking = Asking(f"{address.rstrip('/')}/api/v4", token, patience or Patience())
 
+    async def check(self) -> None:
+        """Raise where the server does not answer as a GitLab does, or refuses the token."""
+        async for _ in self._projects():
+            return
+
     async def projects(self) -> list[FoundProject]:
         """Lists the projects that the token's owner is a member of; without a token, those that are public."""
+        return [_project(found) async for page in self._projects() for found in page]
+
+    async def _projects(self) -> AsyncIterator[list[dict[str, Any]]]:
         asked = {"simple": "true", "order_by": "id", "sort": "asc"} | (
             {"membership": "true"} if self._asking.known else {}
         )
         try:
-            return [_project(found) async for page in self._pages("/projects", asked) for found in page]
+            async for page in self._pages("/projects", asked):
+                yield page
         except SourceFailure as failure:
             if (
                 failure.cause == "not_found"

@@ -169,7 +169,8 @@ class GitLabDouble:
 
     def _project(self, hosted: Hosted) -> dict[str, Any]:
         name = hosted.path.rpartition("/")[2]
-        more = {"path_with_namespace": hosted.path, "default_branch": hosted.default_branch}
+        more: dict[str, Any] = {"path_with_namespace": hosted.path, "default_branch": hosted.default_branch}
+        more["empty_repo"] = not self._branches(hosted)
         return {"id": hosted.number, "name": name, **more}
 
     def _branches(self, hosted: Hosted) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """`tsuzuki commits …` as people use it: real processes in a folder."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,6 +98,42 @@ def test_a_token_is_asked_for_kept_and_never_shown(terminal: Terminal, repositor
         terminal.tsuzuki("commits", "connect", f"{gitlab.url}/", "--token-stdin", stdin=f"{TOKEN}\n")
         assert len(terminal.json("commits", "projects", "--sync")) == 1
         assert terminal.json("commits", "bulk")["success_count"] == 1
+
+
+def test_a_connection_is_tried_before_it_is_registered(terminal: Terminal, gitlab: GitLabDouble) -> None:
+    wrong = terminal.tsuzuki("commits", "connect", gitlab.url, "--token-stdin", stdin="glpat-wrong\n", code=1)
+    assert "401" in wrong.stderr
+    wrong = terminal.tsuzuki("commits", "connect", f"{gitlab.url}/group", "--token-stdin", stdin=f"{TOKEN}\n", code=1)
+    assert "is not GitLab's" in wrong.stderr
+    for address in ("gitlab.example.com", "gitlab.example.com/group"):
+        wrong = terminal.tsuzuki("commits", "connect", address, code=1)
+        assert f"https://{address}" in wrong.stderr
+        assert "git is installed" not in wrong.stderr
+    assert terminal.json("commits", "connect") == [], "nothing was registered"
+    terminal.tsuzuki("commits", "connect", gitlab.url, "--token-stdin", stdin=f"{TOKEN}\n")
+    assert len(terminal.json("commits", "connect")) == 1
+
+
+def test_a_project_without_commits_is_told_as_one(terminal: Terminal, gitlab: GitLabDouble) -> None:
+    gitlab.host(Repository(terminal.folder / "empty").path)
+    terminal.tsuzuki("commits", "connect", gitlab.url, "--token-stdin", stdin=f"{TOKEN}\n")
+    terminal.tsuzuki("commits", "projects", "--sync")
+    told = terminal.tsuzuki("commits", "collect", "--project", "1", code=6)
+    assert "no commits yet" in told.stdout
+
+
+def test_ctrl_c_does_not_wait_for_a_limit_of_the_server(
+    terminal: Terminal, gitlab: GitLabDouble, repository: Repository
+) -> None:
+    gitlab.host(repository.path)
+    terminal.tsuzuki("commits", "connect", gitlab.url, "--token-stdin", stdin=f"{TOKEN}\n")
+    terminal.tsuzuki("commits", "projects", "--sync")
+    gitlab.fail("/repository/branches", 429, headers={"Retry-After": "500"})
+    terminal.environment["TSUZUKI_GRACE_SECONDS"] = "500"
+    process = terminal.start("commits", "collect", "--project", "1")
+    terminal.until(lambda: bool(gitlab.asked("/repository/branches")))
+    process.send_signal(signal.SIGINT)
+    terminal.end(process, code=130)
 
 
 def test_what_makes_no_sense_is_told_in_a_line(terminal: Terminal) -> None:

@@ -64,6 +64,72 @@ async def test_a_force_push_is_gone_on_from(
     assert office.rows("SELECT head_sha FROM branch_heads") == [(rewritten,)]
 
 
+@pytest.mark.parametrize("swept", [False, True])
+async def test_commits_that_a_rebase_left_behind_are_not_counted(
+    office: Office, repository: Repository, project: Project, swept: bool
+) -> None:
+    def totals(branch: str | None = None) -> tuple[int, int]:
+        number = None if branch is None else project.project_id
+        found = statistics(office.desk.ledger, Asked(project_id=number, branch_name=branch))
+        return found.commits, found.additions
+
+    repository.git("checkout", "-q", "-b", "topic")
+    for day in range(1, 6):
+        repository.commit(f"2026-02-1{day}T12:00:00+00:00", {f"t{day}.txt": "line\n" * 100})
+    repository.git("checkout", "-q", "main")
+    await office.collected(project, every=True)
+    for again in range(3):
+        repository.commit(f"2026-03-0{again + 1}T00:00:00+00:00", {f"m{again}.txt": "1\n"})
+        repository.git("rebase", "-q", "main", "topic")
+        repository.git("checkout", "-q", "main")
+        if swept:
+            repository.forget()
+        assert (await office.bulk()).success_count == 2
+    counted = repository.logged("--branches")
+    assert totals() == (10, sum(added for added, _ in counted.values())) == (10, 507)
+    assert totals("topic") == (10, 507)
+    assert len(office.shas("topic")) > 10, "what was left behind stays stored"
+    repository.git("branch", "-f", "topic", "main")
+    await office.bulk()
+    assert totals() == totals("main") == totals("topic")
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+async def test_history_that_was_rewritten_as_a_whole_arrives_as_a_whole(
+    office: Office, repository: Repository, project: Project, rounds: int
+) -> None:
+    repository.commit("2024-02-10T10:00:00+00:00", {"old.txt": "1\n"})
+    await office.collected(project)
+    for number in range(rounds):
+        script = f"GIT_AUTHOR_NAME=Rewritten{number}; export GIT_AUTHOR_NAME"
+        repository.git("filter-branch", "-f", "--env-filter", script, "main", FILTER_BRANCH_SQUELCH_WARNING="1")
+        repository.git("update-ref", "-d", "refs/original/refs/heads/main")
+        repository.forget()
+        await office.bulk()
+    assert set(repository.logged()) <= office.shas()
+    assert statistics(office.desk.ledger, Asked()).commits == len(repository.logged())
+
+
+async def test_a_branch_that_was_deleted_fails_once_and_is_left_out_until_it_is_back(
+    office: Office, repository: Repository, project: Project
+) -> None:
+    repository.git("branch", "merged")
+    await office.collected(project, every=True)
+    repository.git("branch", "-D", "merged")
+    first = await office.bulk()
+    assert (first.success_count, first.failed_count) == (1, 1)
+    assert "leave it out until it is collected again" in office.messages(first.run_id)["merged"]
+    second = await office.bulk()
+    assert (second.total_targets, second.failed_count) == (1, 0)
+    gone = {each.branch_name: each.gone_at_utc for each in office.desk.projects.branches(project.project_id)}
+    assert gone["main"] is None
+    assert gone["merged"] is not None
+    assert office.shas("merged") == office.shas("main"), "what was collected stays"
+    repository.git("branch", "merged")
+    assert (await office.collected(project, "merged"))["new_commits"] == {"merged": 0}
+    assert (await office.bulk()).success_count == 2
+
+
 async def test_a_branch_that_was_pushed_back_brings_nothing_new(
     office: Office, repository: Repository, project: Project
 ) -> None:

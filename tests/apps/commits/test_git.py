@@ -107,6 +107,28 @@ async def test_the_users_configuration_changes_no_figure(
     assert plain[-1].additions > 0, "the first commit"
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "diff.algorithm=histogram", "diff.algorithm=patience", "core.bigFileThreshold=100", "diff.orderFile=/nowhere",
+        "diff.renameLimit=1", "diff.renames=false", "diff.indentHeuristic=false", "core.attributesFile=/tmp/none",
+        "diff.interHunkContext=9", "diff.noprefix=true", "diff.mnemonicPrefix=true", "diff.submodule=log",
+        "diff.wsErrorHighlight=all", "diff.colorMoved=zebra", "log.diffMerges=first-parent", "log.follow=true",
+        "diff.dirstat=lines", "diff.suppressBlankEmpty=true", "log.mailmap=false", "diff.statGraphWidth=3",
+        "log.excludeDecoration=*", "log.date=relative", "format.notes=true", "core.abbrev=4", "diff.context=0",
+    ],
+)  # fmt: skip
+async def test_no_setting_of_the_repository_changes_a_figure(tmp_path: Path, setting: str) -> None:
+    made = eventful(tmp_path / "eventful")
+    # Texts about whose differences the algorithms disagree.
+    for day, text in enumerate(("}}}dc}cb}ecba{}cabaadda}f}dde}", "ab}e{befdeabb{be{baadda}{{{bde"), start=1):
+        made.commit(f"2026-04-0{day}T00:00:00+00:00", {"c": "\n".join(text) + "\n"})
+    plain = await read(made.path, Span(made.head()))
+    name, _, value = setting.partition("=")
+    made.git("config", name, value)
+    assert await read(made.path, Span(made.head())) == plain
+
+
 async def test_bare_repositories_and_worktrees_are_repositories(tmp_path: Path, repository: Repository) -> None:
     repository.git("clone", "-q", "--bare", str(repository.path), str(tmp_path / "bare.git"))
     repository.git("worktree", "add", "-q", "-b", "beside", str(tmp_path / "beside"))

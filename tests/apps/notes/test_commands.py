@@ -177,6 +177,26 @@ def test_what_was_passed_over_or_cannot_be_read_is_told_with_what_helps(prompt: 
     )
 
 
+def test_what_is_too_long_for_a_note_is_told_of_and_is_no_success(prompt: Prompt) -> None:
+    long = claude(1, {"sender": "human", "text": "otter " * 500})
+    written(prompt.folder / "e/conversations.json", [long, claude(2), claude(3)])
+    told = prompt("import", "e", "--out", "vault", "--chunk-size", "1000", code=6)
+    assert told.stdout == "2 success, 0 failed, 1 skipped\n"
+    assert "skipped: 1 too_large" in told.stderr
+    assert "1 conversation is too long for a note: `tsuzuki notes resume" in told.stderr
+    again = prompt.json("import", "e", "--out", "vault", "--chunk-size", "1000", code=6)
+    assert again["skipped_reasons"] == {"too_large": 1, "unchanged": 2}
+    dry = prompt("import", "e", "--out", "vault", "--chunk-size", "1000", "--dry-run").stdout
+    assert "2 passed over: unchanged" in dry
+    assert prompt("resume", "--chunk").stdout.endswith("0 failed, 2 skipped\n")
+    (prompt.folder / "vault/Otters 2.md").unlink()
+    told = prompt("import", "e", "--out", "vault", "--chunk-size", "1000")
+    assert "skipped: 1 deleted, 2 unchanged" in told.stderr
+    assert "--item ITEM" in told.stderr
+    assert prompt("retry", "--item", "Otters 2").stdout == "1 success, 0 failed, 2 skipped\n"
+    assert (prompt.folder / "vault/Otters 2.md").exists()
+
+
 def test_a_broken_session_hides_no_other_and_lost_outputs_are_made_anew(prompt: Prompt) -> None:
     written(prompt.folder / "e/conversations.json", [claude(number) for number in range(3)])
     prompt("import", "e", "--out", "vault", "--limit", "2")
@@ -215,15 +235,15 @@ def test_a_limit_is_at_least_one_and_a_dry_run_heeds_it(prompt: Prompt) -> None:
     prompt("import", "export", "--out", "vault", "--limit", "1")
     for command in (("import", "export", "--out", "vault"), ("resume",), ("retry",)):
         assert "--limit" in prompt(*command, "--limit", "0", code=1).stderr
-    assert len(list((prompt.folder / "vault").iterdir())) == 1
+    assert len(list((prompt.folder / "vault").glob("*.md"))) == 1
 
 
 def test_a_vault_in_the_folder_that_is_read_makes_no_notes_of_notes(prompt: Prompt) -> None:
     (prompt.folder / "texts").mkdir()
     (prompt.folder / "texts/a.md").write_text("Otters swim. They eat fish and crabs.")
     assert prompt("import", "texts", "--out", "texts").stdout == "1 success, 0 failed\n"
-    assert prompt("import", "texts", "--out", "texts").stdout == "1 success, 0 failed, 1 skipped\n"
-    assert len(list((prompt.folder / "texts").iterdir())) == 2
+    assert prompt("import", "texts", "--out", "texts").stdout == "0 success, 0 failed, 2 skipped\n"
+    assert len(list((prompt.folder / "texts").glob("*.md"))) == 2
 
 
 def test_what_cannot_be_done_is_told_in_a_line_of_its_own(prompt: Prompt, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.apps.notes.conftest import LONGEST, Study, knowledge, lines, records
 from tests.apps.notes.exports import claude, written
 from tests.apps.notes.test_sessions import asked, export, failing
+from tsuzuki.apps.notes import looking
 from tsuzuki.apps.notes.outputs import Entry, entries_of
 from tsuzuki.clock import SystemClock
 
@@ -58,6 +59,21 @@ async def test_a_model_that_gives_no_answer_is_asked_three_times_with_seconds_be
     assert [7 <= seconds <= 7.7 for seconds in waited] == [True, True], "it waits as it is asked to"
 
 
+async def test_a_timeout_is_told_as_one_with_the_setting_that_allows_more(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "0.2")
+    monkeypatch.setattr("tsuzuki.apps.notes.knowledge.FIRST_WAIT", 0.01)
+    study.model.hangs = lambda _: True
+    session, told = await study.imported(export(tmp_path, 1))
+    study.model.hangs = lambda _: False
+    assert told["failed"] == 1
+    [failed] = looking.failed_items(session)
+    assert "the model took too long to answer: set TSUZUKI_LLM_TIMEOUT_SEC higher" in failed.error_message
+    assert "時間内に応答しませんでした" in failed.error_message
+    assert "cannot be reached" not in failed.error_message
+
+
 async def test_a_question_that_is_never_answered_keeps_no_other_note_from_the_vault(
     study: Study, tmp_path: Path
 ) -> None:
@@ -95,9 +111,9 @@ async def test_a_share_of_failures_stops_an_import_only_where_that_was_asked_for
     study.model.answer = failing(1, 2, 3)
     _, told = await study.imported(export(tmp_path, 6))
     assert (told["status"], told["failed"]) == ("PARTIAL", 3)
-    _, told = await study.imported(export(tmp_path, 6), failure_threshold=50)
+    _, told = await study.imported(export(tmp_path, 6), failure_threshold=50, again=True)
     assert told["status"] == "PARTIAL", "half is not more than half"
-    started = await study.desk.start(study.asked(export(tmp_path, 6), failure_threshold=20, concurrency=1))
+    started = await study.desk.start(study.asked(export(tmp_path, 6), failure_threshold=20, concurrency=1, again=True))
     await study.ended(started.run.id)
     session = study.desk.sessions.find(started.session_id)
     stands = await study.desk.standing(session)

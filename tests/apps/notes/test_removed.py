@@ -70,7 +70,7 @@ def test_in_place_of_a_vault_that_has_gone_another_gets_the_rest(prompt: Prompt)
     prompt("import", "export", "--out", "vault", "--limit", "2")
     shutil.rmtree(prompt.folder / "vault")
     assert prompt("resume", "--out", "new/vault").stdout == "1 success, 0 failed, 2 skipped\n"
-    assert len(list((prompt.folder / "new/vault").iterdir())) == 1
+    assert len(list((prompt.folder / "new/vault").glob("*.md"))) == 1
     assert not (prompt.folder / "vault").exists()
 
 

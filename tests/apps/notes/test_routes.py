@@ -235,7 +235,7 @@ async def test_a_session_is_led_to_another_vault_and_model(house: House, model: 
     assert model.seen[-1]["model"] == "m-2"
     await house.post(f"{at}/resume", {"vault": str(tmp_path / "two"), "llm": "offline"}, 202)
     stands = await standing(house, started["session_id"], "COMPLETED")
-    assert (stands["vault"], [path.name for path in (tmp_path / "two").iterdir()]) == (
+    assert (stands["vault"], [path.name for path in (tmp_path / "two").glob("*.md")]) == (
         str(tmp_path / "two"), ["Otters 2.md"],
     )  # fmt: skip
     assert len(model.seen) == 3

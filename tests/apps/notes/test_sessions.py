@@ -376,6 +376,21 @@ async def test_a_model_that_knows_no_json_is_asked_for_headings(study: Study, tm
     assert parsed(study.notes()["T.md"])[0]["summary"] == "S."
 
 
+async def test_what_a_model_made_up_is_left_out(study: Study, tmp_path: Path) -> None:
+    named = ["https://example.org/otters", "https://api.made-up.io/v2", "the sea", "A Book That Nobody Named"]
+    note = {"title": "T", "summary": "They swim.", "content": "All that otters do, in rivers and in the sea."}
+    answer = {**note, "tags": [f"tag{number}" for number in range(20)], "references": named}
+    study.model.answer = lambda _: json.dumps(answer)
+    await study.imported(export(tmp_path, 1), model="/srv/models/private/qwen-8b.gguf")
+    [text] = study.notes().values()
+    front, body, _ = parsed(text)
+    assert (len(front["tags"]), front["model"]) == (10, "qwen-8b.gguf")
+    assert body.endswith("- https://example.org/otters\n- the sea\n")
+    study.model.answer = lambda _: json.dumps({**note, "summary": "1", "content": "1"})
+    _, told = await study.imported(written(tmp_path / "other" / "conversations.json", [claude(7)]))
+    assert (told["success"], told["failed"]) == (0, 1), "a digit is no note"
+
+
 async def test_english_summaries_are_translated_when_that_is_asked_for(study: Study, tmp_path: Path) -> None:
     study.model.answer = lambda prompt: (
         json.dumps({"summary": "要するに。"}) if prompt.startswith("Translate into Japanese") else knowledge(prompt)

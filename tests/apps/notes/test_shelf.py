@@ -125,7 +125,7 @@ async def test_an_export_that_is_imported_again_has_one_note_of_each_conversatio
     await study.imported(path)
     names = set(study.notes())
     study.model.answer = lambda prompt: knowledge(prompt).replace('"title": "', '"title": "Another ')
-    session, told = await study.imported(path)
+    session, told = await study.imported(path, again=True)
     assert (told["success"], set(study.notes())) == (3, names)
     assert all("title: Another" in text for text in study.notes().values())
     agreed(study, session)
@@ -142,7 +142,7 @@ async def test_an_import_without_a_model_leaves_what_one_was_paid_for(study: Stu
     edited = study.vault / "Otters 0.md"
     edited.write_text(edited.read_text() + "my own words")
     paid[edited.name] = edited.read_text()
-    session, told = await study.imported(path, offline=True)
+    session, told = await study.imported(path, offline=True, again=True)
     assert (told["success"], told["failed"]) == (4, 0)
     after = study.notes()
     assert {name: after[name] for name in paid} == paid
@@ -159,9 +159,9 @@ async def test_a_note_that_took_the_place_of_one_made_offline_stays(study: Study
     await study.imported(path)
     paid = study.notes()
     assert "title: On Otters 0" in paid["Otters 0.md"]
-    await study.imported(path, offline=True)
+    await study.imported(path, offline=True, again=True)
     assert study.notes() == paid
-    await study.imported(path)
+    await study.imported(path, again=True)
     assert study.notes().keys() == paid.keys(), "with a model it is made anew"
 
 

@@ -72,7 +72,7 @@ def test_processes_that_go_on_at_once_with_stores_of_their_own_do_each_note_once
     assert 0 in codes, said
     refused = [err.decode() for (_, err), code in zip(said, codes, strict=True) if code]
     assert all("is being worked on already" in text for text in refused), refused
-    assert len(list((prompt.folder / "vault").iterdir())) == 300
+    assert len(list((prompt.folder / "vault").glob("*.md"))) == 300
     assert json.loads((prompt.folder / "s/session.json").read_bytes())["session_id"]
     loaded = [json.loads(line) for line in (prompt.folder / "s/import/pipeline_stages.jsonl").read_text().splitlines()]
     assert sum(line["stage"] == "load" for line in loaded) == 300

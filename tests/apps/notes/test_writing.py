@@ -175,8 +175,8 @@ def test_equal_titles_do_not_overwrite_each_other_and_an_item_only_itself(tmp_pa
     assert write("b", "and again") == beside
     tagged = (tmp_path / first).read_text().replace("item_id: a", "aliases: [mine]\nitem_id: a")
     (tmp_path / first).write_text(tagged)
-    assert write("a") != first
-    assert (tmp_path / first).read_text() == tagged, "and so is one whose front matter was edited"
+    assert write("a") == first
+    assert "\naliases: [mine]\n" in (tmp_path / first).read_text(), "properties are kept, and are no edit"
     assert not list(tmp_path.glob(".*"))
 
 
@@ -200,6 +200,27 @@ def test_a_chunk_has_its_number_at_the_end_of_its_name(tmp_path: Path) -> None:
     assert first != second
     assert str(second).endswith("_001.md")
     assert is_own(rendered(ITEM, Note("t", "s", "c"), created=""), "id-1")
+
+
+def test_nothing_in_a_note_is_taken_for_a_link_a_tag_or_a_comment_that_it_is_not() -> None:
+    title = "How [[links]] and #tags and %%comments%% work"
+    content = "Write `[[page]]` for [[page]].\n\n- ![[picture.png]] and %%no%%\n\n```\n[[code]] %%\n```\n## On [[it]]"
+    text = rendered(ITEM, Note(title, "Use [[x]].", content, parts=("Part_001.md",)), created="2026-01-01")
+    front, body, _ = parsed(text)
+    assert front["title"] == title
+    assert "# How \\[\\[links]] and \\#tags and \\%\\%comments\\%\\% work\n" in body
+    assert "Use \\[\\[x]]." in body
+    assert "Write `[[page]]` for \\[\\[page]]." in body
+    assert "!\\[\\[picture.png]] and \\%\\%no\\%\\%" in body
+    assert "```\n[[code]] %%\n```" in body
+    assert "## On \\[\\[it]]" in body
+    assert "- [[Part_001]]" in body, "links to parts lead somewhere"
+
+
+def test_offline_code_in_a_sentence_stays_code() -> None:
+    said = "**User**: How do I link?\n\n**Assistant**: Write `[[page]]` into the note, with `two` brackets."
+    made = extractive.note("Links", said)
+    assert "Write `[[page]]` into the note, with `two` brackets." in made.content
 
 
 # What becomes of an answer

@@ -1,15 +1,17 @@
 """The commands that connect, list projects and branches, and collect."""
 
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from tsuzuki import Runs
 from tsuzuki.apps.commits import flows
 from tsuzuki.apps.commits.desk import Desk
+from tsuzuki.apps.commits.projects import StoredBranch
 from tsuzuki.apps.commits.records import Connection, Project, Target
 from tsuzuki.apps.commits.refusals import NotThere, SourceFailure
 from tsuzuki.apps.commits.sources.git import checked_out
@@ -21,6 +23,8 @@ from tsuzuki.cli.params import agreed_to_remove
 from tsuzuki.cli.render import counted, json_option, local, put
 from tsuzuki.cli.store import Store, store_options
 from tsuzuki.errors import BadUsage
+
+_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/.*)?")
 
 
 @click.command()
@@ -50,14 +54,26 @@ def connect(
         if remove is not None:
             desk.disconnect(remove)
         if address and "://" in address:
-            desk.connect("gitlab", address, _token(desk, address, from_stdin=token_stdin, none=no_token))
+            token = _token(desk, address, from_stdin=token_stdin, none=no_token)
+            await desk.check(address, token)  # nobody wants to find out later
+            desk.connect("gitlab", address, token)
         elif address:
+            _refuse_host(address)
             desk.connect("git", address)
         return desk.projects.connections()
 
     _show_connections(on_desk(store, work), as_json=as_json)
     if address:
         click.echo("`tsuzuki commits projects --sync` asks it for its projects", err=True)
+
+
+def _refuse_host(address: str) -> None:
+    """Refuses what is no folder, and looks like a server."""
+    if _HOST.fullmatch(address) and not Path(address).exists():
+        raise BadUsage(
+            f"{address} というフォルダーはありません。サーバーの場合は https://{address} と入力してください / "
+            f"there is no folder {address}: if it is a server, write https://{address}"
+        )
 
 
 def _token(desk: Desk, address: str, *, from_stdin: bool, none: bool) -> str:
@@ -152,12 +168,17 @@ async def _branches(desk: Desk, of: str, remove: str | None, *, yes: bool, as_js
         click.echo(f"error: {failure} [{failure.error_id}]", err=True)
         code = SOME_FAILED
     names = [*there, *(name for name in stored if name not in there)]
-    found = [(stored[name].commits, stored[name].last_collect_time) if name in stored else (0, "") for name in names]
+    found = [stored.get(name) or StoredBranch(name, 0, "") for name in names]
     if as_json:
-        put([{"name": name, "commits": n, "last": last} for name, (n, last) in zip(names, found, strict=True)])
+        put([{"name": each.branch_name, "commits": each.commits, "last": each.last_collect_time,
+              "gone": each.gone_at_utc} for each in found])  # fmt: skip
         return code
-    rows = [(name, f"{n:,}" if n else "-", local(last or None)) for name, (n, last) in zip(names, found, strict=True)]
-    print_table(("branch", "commits", "newest"), rows, "no branches")
+    rows = [
+        (each.branch_name, f"{each.commits:,}" if each.commits else "-", local(each.last_collect_time or None),
+         "gone" if each.gone_at_utc else "")
+        for each in found
+    ]  # fmt: skip
+    print_table(("branch", "commits", "newest", "source"), rows, "no branches")
     return code
 
 

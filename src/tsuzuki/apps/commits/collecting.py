@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from tsuzuki.apps.commits.gathering import Gathering, gathering
+from tsuzuki.apps.commits.gathering import Gathering, gathering, mark_gone
 from tsuzuki.apps.commits.ledger import Ledger
 from tsuzuki.apps.commits.projects import Projects
 from tsuzuki.apps.commits.records import Connection, Project, Settled, Span, Target
@@ -82,28 +82,37 @@ async def collect(
         raise RuntimeError("collect is called inside open_sources")
     project, connection = await asyncio.to_thread(_place_of, ledger, target)
     source = sources.of(connection)
-    head = await source.head(project.source_key, target.branch_name)
+    try:
+        head = await source.head(project.source_key, target.branch_name)
+    except SourceFailure as failure:
+        if failure.cause == "no_branch":
+            await asyncio.to_thread(mark_gone, ledger, target)
+        raise
     with gathering(ledger, target, run_id, bulk=bulk) as gathered:
         if since or until:
             await _gather(source, project, Span(head, None, since, until), gathered)
             return await asyncio.to_thread(gathered.settle, None)
         stored = await asyncio.to_thread(_stored_head, ledger, target)
-        if stored != head and not await _gathered_after(source, project, Span(head, stored), gathered):
-            since_then = await asyncio.to_thread(_since, ledger, target, stored, cheap=source.cheap)
+        if stored is None:
+            since_then = await asyncio.to_thread(_since, ledger, target, cheap=source.cheap)
             await _gather(source, project, Span(head, None, since_then), gathered)
+        elif stored != head:
+            await _gather_after(source, project, Span(head, stored), gathered)
         return await asyncio.to_thread(gathered.settle, head if await source.whole(project.source_key) else None)
 
 
-async def _gathered_after(source: Source, project: Project, span: Span, gathered: Gathering) -> bool:
-    """Gathers what the head reaches and the stored one does not; False where that cannot be asked."""
-    if span.after is None:
-        return False
+async def _gather_after(source: Source, project: Project, span: Span, gathered: Gathering) -> None:
+    """Gathers what the head reaches and the stored one does not, and what only the stored one reaches.
+
+    Where the source does not know the stored head any more, history was rewritten: all of it is gathered again.
+    """
+    assert span.after is not None  # noqa: S101 - a head is stored
     try:
         await _gather(source, project, span, gathered)
+        gathered.leave_behind(await source.left_behind(project.source_key, span))
     except HeadGone:
         gathered.begin_anew()
-        return False
-    return True
+        await _gather(source, project, Span(span.head), gathered)
 
 
 async def _gather(source: Source, project: Project, span: Span, gathered: Gathering) -> None:
@@ -125,18 +134,15 @@ def _stored_head(ledger: Ledger, target: Target) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _since(ledger: Ledger, target: Target, stored: str | None, *, cheap: bool) -> str | None:
-    """Gives the time to ask from: the checkpoint less an overlap, or the oldest commit where asking costs little.
+def _since(ledger: Ledger, target: Target, *, cheap: bool) -> str | None:
+    """Gives the time to ask from where no head is stored: the checkpoint less an overlap.
 
     A cheap source lacks figures only where its history was cut off: what lies behind may be there now.
     """
-    if cheap and stored is None and ledger.one("cut_off", (target.project_id,)) is not None:
+    if cheap and ledger.one("cut_off", (target.project_id,)) is not None:
         return None
-    gone = stored is not None and cheap
-    row = ledger.one("oldest" if gone else "checkpoint", (target.project_id, target.branch_name))
-    if row is None or row[0] is None:
-        return None
-    return str(row[0]) if gone else before(str(row[0]), days=OVERLAP_DAYS)
+    row = ledger.one("checkpoint", (target.project_id, target.branch_name))
+    return None if row is None or row[0] is None else before(str(row[0]), days=OVERLAP_DAYS)
 
 
 def why(error: Exception) -> str:

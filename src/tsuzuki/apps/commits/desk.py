@@ -41,6 +41,8 @@ CANCEL_WAIT: Final = 3.0
 """How long a cancel is waited for before the answer says how things stand (seconds)."""
 WAITED_FOR: Final = Patience(tries=2, first=0.2, longest=1.0, timeout=2.0, pages=200, total=30.0)
 """How patient one is with a source while somebody waits for an answer over HTTP."""
+CHECKED: Final = Patience(tries=2, first=0.5, longest=5.0, timeout=15.0)
+"""How patient one is with a server that is being registered."""
 ACTIVE: Final = (Status.PENDING, Status.RUNNING, Status.CANCELLING)
 
 
@@ -103,6 +105,16 @@ class Desk:
         connection = self.projects.connect("gitlab", clean, self.tokens.source_of(token, clean))
         self.tokens.keep(connection, token)
         return connection
+
+    async def check(self, address: str, token: str) -> None:
+        """Raise where a GitLab server cannot be reached with a token, or is none; nothing is registered."""
+        clean = server_address(address)
+        check_token(token or None)
+        source = GitLabSource(clean, token or self.tokens.of_environment(clean), CHECKED)
+        try:
+            await source.check()
+        finally:
+            await source.close()
 
     def disconnect(self, number: int) -> None:
         """Removes a connection and its token."""

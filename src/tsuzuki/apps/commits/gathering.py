@@ -19,16 +19,25 @@ class Gathering:
         self._target = target
         self._run_id = run_id
         self._bulk = bulk
+        self._replaces = False
         connection.execute(SQL["gathered"])
+        connection.execute(SQL["lost"])
 
     def add(self, commits: Sequence[Commit]) -> None:
         """Takes a page of commits; nobody else is kept waiting."""
         with transaction(self._connection, "DEFERRED"):
             self._connection.executemany(SQL["gathered_more"], commits)
 
+    def leave_behind(self, shas: Sequence[str]) -> None:
+        """Takes commits that the branch does not reach any more."""
+        with transaction(self._connection, "DEFERRED"):
+            self._connection.executemany(SQL["lost_more"], [(sha,) for sha in shas])
+
     def begin_anew(self) -> None:
-        """Drops what was gathered."""
+        """Drops what was gathered: the whole history of the branch follows, and takes the place of what is stored."""
         self._connection.execute(SQL["gathered_none"])
+        self._connection.execute(SQL["lost_none"])
+        self._replaces = True
 
     def settle(self, head: str | None) -> Settled:
         """Stores commits, head, result and counters, all or nothing; gives the number of commits that were new.
@@ -41,11 +50,14 @@ class Gathering:
             if known is not None:
                 return known
             mended = self._mend_figures(values)
+            lost = self._leave_behind(values)
             added = self._connection.execute(SQL["commits_add"], values).rowcount
             for query in ("gathered_uncounted", "authors_add", "counted_add", "activity_add"):
                 self._connection.execute(SQL[query], values)
-            for query in ("activity_remove", "activity_again") if mended else ():
+            self._connection.execute(SQL["counted_remove"], values)
+            for query in ("activity_remove", "activity_again") if mended or lost else ():
                 self._connection.execute(SQL[query], values)
+            self._connection.execute(SQL["gone_remove"], values)
             if head is not None:
                 self._connection.execute(SQL["head_set"], values)
             outcome = {**values, "run_id": self._run_id, "new_commits_count": added, "now": now()}
@@ -54,6 +66,13 @@ class Gathering:
             elif self._run_id:
                 self._connection.execute(SQL["receipt_add"], outcome)
         return Settled("success", added)
+
+    def _leave_behind(self, values: dict[str, object]) -> bool:
+        """Marks what a rewritten branch does not reach any more; True where there was some."""
+        if self._replaces:
+            self._connection.execute(SQL["lost_others"], values)
+        self._connection.execute(SQL["unreachable_remove"], values)
+        return self._connection.execute(SQL["unreachable_add"], values).rowcount > 0
 
     def _mend_figures(self, values: dict[str, object]) -> bool:
         """Gives commits their figures that were stored without; True where there were some."""
@@ -83,6 +102,13 @@ def known_outcome(ledger: Ledger, run_id: str, target: Target, *, bulk: bool) ->
     """Looks up what this run has settled of a target already."""
     with ledger.reading() as connection:
         return settled(connection, run_id, target, bulk=bulk)
+
+
+def mark_gone(ledger: Ledger, target: Target) -> None:
+    """Writes down that the source of a branch does not have it any more; what is stored of it stays."""
+    values = {"project_id": target.project_id, "branch_name": target.branch_name, "now": now()}
+    with ledger.writing() as connection:
+        connection.execute(SQL["gone_add"], values)
 
 
 def record_failure(ledger: Ledger, run_id: str, target: Target, message: str) -> Settled:

@@ -17,6 +17,8 @@ class StoredBranch:
     branch_name: str
     commits: int
     last_collect_time: str
+    gone_at_utc: str | None = None
+    """When its source was found not to have it any more."""
 
 
 class Projects:
@@ -104,6 +106,12 @@ class Projects:
         with self.ledger.writing() as connection:
             connection.execute(SQL["branch_remove_counted"], values)
             removed = connection.execute(SQL["branch_remove_commits"], values).rowcount
-            for query in ("branch_remove_head", "activity_remove", "activity_again"):
+            for query in (
+                "branch_remove_unreachable",
+                "branch_remove_head",
+                "gone_remove",
+                "activity_remove",
+                "activity_again",
+            ):
                 connection.execute(SQL[query], values)
         return removed

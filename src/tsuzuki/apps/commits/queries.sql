@@ -10,6 +10,37 @@ DELETE FROM gathered;
 -- gathered_more: One more commit; the same commit on two pages is one.
 INSERT OR IGNORE INTO gathered VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
+-- lost: The commits that the branch does not reach any more.
+CREATE TEMP TABLE IF NOT EXISTS lost (sha TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- lost_none: Begins anew.
+DELETE FROM lost;
+
+-- lost_more: One more commit that was left behind.
+INSERT OR IGNORE INTO lost VALUES (?);
+
+-- lost_others: All that is stored of the branch, and that its new history does not have.
+INSERT OR IGNORE INTO lost SELECT sha FROM commits
+WHERE project_id = :project_id AND branch_name = :branch_name AND sha NOT IN (SELECT sha FROM gathered);
+
+-- unreachable_add: They stay stored, and are not counted for the branch.
+INSERT OR IGNORE INTO unreachable_commits (project_id, branch_name, sha)
+SELECT :project_id, :branch_name, sha FROM lost
+WHERE sha IN (SELECT sha FROM commits WHERE project_id = :project_id AND branch_name = :branch_name);
+
+-- unreachable_remove: What the branch has again is counted again.
+DELETE FROM unreachable_commits
+WHERE project_id = :project_id AND branch_name = :branch_name AND sha IN (SELECT sha FROM gathered);
+
+-- counted_remove: What no branch of the project reaches is not counted any more.
+DELETE FROM counted_commits WHERE project_id = :project_id AND sha IN (SELECT sha FROM lost)
+AND NOT EXISTS (SELECT 1 FROM commits c WHERE c.project_id = :project_id AND c.sha = counted_commits.sha
+                AND NOT EXISTS {unreachable});
+
+-- unreachable: Whether a branch does not reach a commit any more.
+(SELECT 1 FROM unreachable_commits u
+ WHERE u.project_id = c.project_id AND u.branch_name = c.branch_name AND u.sha = c.sha);
+
 -- commits_add: Stores what is new for the branch.
 INSERT OR IGNORE INTO commits
   (project_id, branch_name, sha, author_name, author_email, committed_date_utc, additions, deletions)
@@ -71,9 +102,6 @@ SELECT MAX(committed_date_utc) AS last_collect_time
 FROM commits
 WHERE project_id = ? AND branch_name = ?;
 
--- oldest: When the oldest stored commit of a branch was made.
-SELECT MIN(committed_date_utc) FROM commits WHERE project_id = ? AND branch_name = ?;
-
 -- receipt_add: A single collection has settled a branch.
 INSERT INTO collection_receipts (run_id, project_id, branch_name, new_commits_count, processed_at_utc)
 VALUES (:run_id, :project_id, :branch_name, :new_commits_count, :now);
@@ -81,10 +109,19 @@ VALUES (:run_id, :project_id, :branch_name, :new_commits_count, :now);
 -- receipt: What a single collection has settled of a branch.
 SELECT new_commits_count FROM collection_receipts WHERE run_id = ? AND project_id = ? AND branch_name = ?;
 
--- targets: The pairs that have a history.
+-- targets: The pairs that have a history, and that their source still has.
 SELECT DISTINCT project_id, branch_name
 FROM commits
+WHERE (project_id, branch_name) NOT IN (SELECT project_id, branch_name FROM gone_branches)
 ORDER BY project_id, branch_name;
+
+-- gone_add: The source of a branch does not have it any more.
+INSERT OR IGNORE INTO gone_branches (project_id, branch_name, gone_at_utc)
+SELECT DISTINCT project_id, branch_name, :now FROM commits
+WHERE project_id = :project_id AND branch_name = :branch_name;
+
+-- gone_remove: It has it again.
+DELETE FROM gone_branches WHERE project_id = :project_id AND branch_name = :branch_name;
 
 -- failed_targets: The pairs that failed in a run.
 SELECT project_id, branch_name
@@ -235,8 +272,9 @@ FROM projects p LEFT JOIN connections n ON n.connection_id = p.connection_id AND
 WHERE p.project_id = ?;
 
 -- branches: What is stored of the branches of a project.
-SELECT branch_name, COUNT(*) AS commits, MAX(committed_date_utc) AS last_collect_time
-FROM commits WHERE project_id = ? GROUP BY branch_name ORDER BY branch_name;
+SELECT branch_name, COUNT(*) AS commits, MAX(committed_date_utc) AS last_collect_time,
+       (SELECT gone_at_utc FROM gone_branches g WHERE g.project_id = c.project_id AND g.branch_name = c.branch_name)
+FROM commits c WHERE project_id = ? GROUP BY branch_name ORDER BY branch_name;
 
 -- branch_count: How many commits are stored for a branch.
 SELECT COUNT(*) FROM commits WHERE project_id = ? AND branch_name = ?;
@@ -244,10 +282,14 @@ SELECT COUNT(*) FROM commits WHERE project_id = ? AND branch_name = ?;
 -- branch_remove_counted: Those that no other branch has are not counted any more.
 DELETE FROM counted_commits WHERE project_id = :project_id
 AND sha IN (SELECT sha FROM commits WHERE project_id = :project_id AND branch_name = :branch_name)
-AND sha NOT IN (SELECT sha FROM commits WHERE project_id = :project_id AND branch_name <> :branch_name);
+AND sha NOT IN (SELECT sha FROM commits c WHERE c.project_id = :project_id AND c.branch_name <> :branch_name
+                AND NOT EXISTS {unreachable});
 
 -- branch_remove_commits: Removes the commits of a branch.
 DELETE FROM commits WHERE project_id = :project_id AND branch_name = :branch_name;
+
+-- branch_remove_unreachable: And what it had lost.
+DELETE FROM unreachable_commits WHERE project_id = :project_id AND branch_name = :branch_name;
 
 -- branch_remove_head: And forgets how far it was stored.
 DELETE FROM branch_heads WHERE project_id = :project_id AND branch_name = :branch_name;
@@ -298,7 +340,7 @@ SELECT substr(c.committed_date_utc, 1, 7) AS month, a.author_id, COUNT(*) AS com
 FROM commits c
 JOIN counted_commits k ON k.project_id = c.project_id AND k.sha = c.sha
 JOIN authors a ON a.author_key = {author_key_of_commit}
-WHERE c.project_id = :project_id AND c.branch_name = :branch_name
+WHERE c.project_id = :project_id AND c.branch_name = :branch_name AND NOT EXISTS {unreachable}
   AND (:merges OR NOT k.is_merge)
   AND (:since IS NULL OR substr(c.committed_date_utc, 1, 7) >= :since)
   AND (:until IS NULL OR substr(c.committed_date_utc, 1, 7) <= :until)

@@ -21,8 +21,8 @@ CAUSES: Final = {
         "the project or branch is not there (404): look whether it was removed, renamed or closed to you",
     ),
     "no_branch": (
-        "ブランチが見つかりません。削除や名前の変更がないか確認してください",
-        "the repository has no such branch: look whether it was removed or renamed",
+        "ブランチが見つかりません。削除や名前の変更がないか確認してください。改めて収集するまで一括収集の対象から外します",
+        "the repository has no such branch: bulk runs leave it out until it is collected again",
     ),
     "rate_limited": (
         "API の利用制限に達しました (429)。しばらく待ってから失敗した対象を再試行してください",

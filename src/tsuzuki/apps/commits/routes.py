@@ -160,7 +160,8 @@ def list_projects(desk: AtDesk, connection_id: Number | None = None) -> list[Pro
 async def list_branches(project_id: Number, desk: AtDesk, *, stored_only: bool = False) -> list[dict[str, Any]]:
     """Lists the branches that the source has and those that are stored; `exists` is false where only we have it.
 
-    With `stored_only` the source is not asked, and `exists` is null.
+    With `stored_only` the source is not asked, and `exists` is null. `gone_at_utc` tells when a collection found that
+    the source does not have a branch any more: bulk runs leave it out.
     """
     project = await asyncio.to_thread(desk.projects.project, project_id)
     stored = {branch.branch_name: branch for branch in await asyncio.to_thread(desk.projects.branches, project_id)}
@@ -171,6 +172,7 @@ async def list_branches(project_id: Number, desk: AtDesk, *, stored_only: bool =
             "exists": None if stored_only else name in there,
             "commits": stored[name].commits if name in stored else 0,
             "last_collect_time": stored[name].last_collect_time if name in stored else None,
+            "gone_at_utc": stored[name].gone_at_utc if name in stored else None,
         }
         for name in sorted(there | stored.keys())
     ]

@@ -35,13 +35,13 @@ class Tokens:
 
     def source_of(self, token: str | None, address: str) -> str:
         """Says where the token of a new connection is: in the file, in the environment, or nowhere."""
-        return KEPT if token else SET if self._environment(address) else NONE
+        return KEPT if token else SET if self.of_environment(address) else NONE
 
     def of(self, connection: Connection) -> str | None:
         """Gives the token of a connection, where it has one."""
         if connection.token_from == KEPT:
             return self.kept(connection)
-        return self._environment(connection.address) if connection.token_from == SET else None
+        return self.of_environment(connection.address) if connection.token_from == SET else None
 
     def kept(self, connection: Connection) -> str | None:
         """Gives the token that is kept in the file."""
@@ -67,7 +67,7 @@ class Tokens:
             except ValueError:  # its words may tell a token
                 raise StoreUnavailable(f"{FILE} is broken, and other tokens are in it: mend or remove it") from None
 
-    def _environment(self, address: str) -> str | None:
+    def of_environment(self, address: str) -> str | None:
         """Gives the operator's token: to the operator's server, and to nobody who has a tenant."""
         if self._tenant or address.rstrip("/") != str(settings.value("TSUZUKI_GITLAB_URL")).rstrip("/"):
             return None

@@ -29,6 +29,7 @@ from tsuzuki.apps.notes.terminal import (
     on_desk,
     plainly,
     refuse_nowhere,
+    skipped_lines,
 )
 from tsuzuki.apps.notes.wanted import Asked, Started, previewed
 from tsuzuki.apps.terminal import quiet_option
@@ -73,7 +74,7 @@ def notes() -> None:
     help="Directly, or in batches: cheaper, within a day.",
 )
 @click.option("--translate", default="", metavar="LANG", help="Translate summaries, for example into ja.")
-@click.option("--chunk/--no-chunk", default=False, help="Cut long conversations into pieces, or pass over them.")
+@click.option("--chunk/--no-chunk", default=False, help="Cut long conversations, or pass over them (exit code 6).")
 @click.option("--chunk-size", default=SIZE, show_default=True, type=click.IntRange(SMALLEST_CHUNK), help="Characters.")
 @click.option("--concurrency", default=0, type=click.IntRange(0, 256), help="How many are asked about at once.")
 @click.option(
@@ -84,6 +85,7 @@ def notes() -> None:
     metavar="PERCENT",
     help="Stop when more than so many percent have failed.",
 )
+@click.option("--again", is_flag=True, help="Make notes again that are unchanged, and ones that were deleted.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @limit_option
 @folder_option
@@ -110,8 +112,7 @@ def import_(
 
 
 def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
-    _refuse_unknown(asked)
-    told = previewed(asked, limit)
+    told = previewed(asked, limit, paid=_asks_a_model(asked))
     if as_json:
         put(asdict(told))
         return 0
@@ -126,9 +127,11 @@ def _preview(asked: Asked, limit: int, *, as_json: bool) -> int:
     return 0
 
 
-def _refuse_unknown(asked: Asked) -> None:
-    """Refuses who could not be asked, as the import would; nobody is asked yet."""
-    asyncio.run(opened(Address(asked.llm, asked.base_url, asked.model)).close())
+def _asks_a_model(asked: Asked) -> bool:
+    """Tells whether a model would be asked; refuses one that could not be, as the import would. Nobody is asked yet."""
+    provider = opened(Address(asked.llm, asked.base_url, asked.model))
+    asyncio.run(provider.close())
+    return provider.name != "offline"
 
 
 @notes.command()
@@ -167,6 +170,7 @@ async def _asked(session: Session, model: dict[str, str]) -> dict[str, Any] | No
 @plainly
 @click.argument("session_id", metavar="[SESSION]", required=False, default="")
 @elsewhere_options
+@click.option("--item", default="", metavar="ITEM", help="Make the note of this one again, by its id or title.")
 @limit_option
 @folder_option
 @quiet_option
@@ -174,7 +178,7 @@ async def _asked(session: Session, model: dict[str, str]) -> dict[str, Any] | No
 @store_options
 def retry(
     store: Store, session_id: str, *, vault: Path | None, session_dir: Path | None, limit: int, quiet: bool,
-    as_json: bool, **model: str,
+    as_json: bool, item: str, **model: str,
 ) -> int:  # fmt: skip
     """Try exactly those conversations of SESSION again that failed; with another model, where one is named."""
 
@@ -182,7 +186,7 @@ def retry(
 
     async def start(desk: Desk) -> Started:
         session = found(desk, session_id, session_dir).checked(writing=True)
-        return await desk.retry(session, limit=limit, vault=vault, address=await _asked(session, model))
+        return await desk.retry(session, limit=limit, item=item, vault=vault, address=await _asked(session, model))
 
     return carried_out(store, start, quiet=quiet, as_json=as_json)
 
@@ -211,9 +215,9 @@ def status(store: Store, session_id: str, *, every: bool, session_dir: Path | No
         put({**asdict(stands), "failed": [asdict(each) for each in failed], "skipped": skipped})
     else:
         _show(stands, failed)
-        _show_skipped(skipped)
+        _show_skipped(stands, skipped)
     figures = PhaseStatistics(stands.success_count, stands.error_count, stands.skipped_count, stands.total_count)
-    return exit_code(figures, figures.ended(passed_over=stands.skipped_count))
+    return exit_code(figures, figures.ended(passed_over=stands.skipped_count), stands.skipped_reasons)
 
 
 def _list(sessions: list[Standing], *, as_json: bool) -> int:
@@ -295,14 +299,14 @@ def _failures(failed: list[looking.Failed]) -> Iterator[str]:
         yield broken(f"  {one_line(error)}", sys.stdout)
 
 
-def _show_skipped(skipped: list[dict[str, Any]]) -> None:
+def _show_skipped(stands: Standing, skipped: list[dict[str, Any]]) -> None:
     rows = [(each["item_id"], each["title"], each["reason"]) for each in skipped[:_MOST_SHOWN]]
     for line in table(("item", "title", "skipped"), rows) if rows else ():
         click.echo(line)
     if len(skipped) > _MOST_SHOWN:
         click.echo(f"and {len(skipped) - _MOST_SHOWN} more: --json shows all", err=True)
-    if any(each["reason"] == "too_large" for each in skipped):
-        click.echo(broken("too_large: `tsuzuki notes resume --chunk` cuts these into pieces", sys.stderr), err=True)
+    for line in skipped_lines(stands):
+        click.echo(broken(line, sys.stderr), err=True)
 
 
 @notes.command()

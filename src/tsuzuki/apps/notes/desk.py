@@ -18,7 +18,7 @@ from tsuzuki.apps.abandoned import abandoned
 from tsuzuki.apps.notes import addresses, flows, looking, sources
 from tsuzuki.apps.notes.batches import refuse_lost
 from tsuzuki.apps.notes.beginning import Beginnings, Once
-from tsuzuki.apps.notes.extracting import completed, cut_from_here_on
+from tsuzuki.apps.notes.extracting import ask_again, completed, cut_from_here_on
 from tsuzuki.apps.notes.mending import mended
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import (
@@ -129,6 +129,7 @@ class Desk:
             "chunk_size": asked.chunk_size,
             "concurrency": asked.concurrency,
             "failure_threshold": asked.failure_threshold,
+            "again": asked.again,
         }
 
     async def resume(
@@ -140,25 +141,30 @@ class Desk:
         chunk: bool = False,
         vault: Path | None = None,
         address: dict[str, Any] | None = None,
+        item: str = "",
     ) -> Started:
         """Goes on with a session: with its last run where that was cut off, else with a new one.
 
         With `chunk` long conversations that were passed over so far are cut from here on; `vault` and `address` lead it
-        to another folder and another model. Who is refused has changed nothing.
+        to another folder and another model; with `item` the note of that one is made again. Who is refused has changed
+        nothing.
         """
         options = {**session.options, **(address or {})}
         with session.begun():
             last = await self._idle(session, vault)
             owes = await self._owes(session, last)
-            others = chunk or options != session.options or ((limit or only) and not _same(last, limit, only))
+            others = item or chunk or options != session.options
+            others = others or ((limit or only) and not _same(last, limit, only))
             if owes and others:
                 raise BatchOpen  # what is paid for is collected as it was asked for, before anything else is
             await asyncio.to_thread(_led, session, options, vault, chunk=chunk)
             await mended(self._runs, session)
+            if item:
+                item = await asyncio.to_thread(ask_again, session, item)
             session.change(since=session.stage_log.stat().st_size if session.stage_log.exists() else 0)
-            if last is not None and (went_on := await self._gone_on(last, limit, only, owes=owes)) is not None:
+            if last is not None and (went_on := await self._gone_on(last, limit, only, item, owes=owes)) is not None:
                 return Started(session.session_id, went_on, resumed=True)
-            return await self._new(session, limit=limit, only=only)
+            return await self._new(session, limit=limit, only=only, item=item)
 
     async def _idle(self, session: Session, vault: Path | None) -> Run | None:
         """Gives the last run of a session; refuses one that somebody works on, or that cannot go on."""
@@ -177,8 +183,13 @@ class Desk:
             return True
         return last is not None and await llm.has_open_batches(self._runs, last)
 
-    async def retry(self, session: Session, *, limit: int = 0, **elsewhere: Any) -> Started:
-        """Tries exactly those items again that failed, in another vault or with another model where one is named."""
+    async def retry(self, session: Session, *, limit: int = 0, item: str = "", **elsewhere: Any) -> Started:
+        """Tries exactly those items again that failed, in another vault or with another model where one is named.
+
+        With `item` it is that one, named by its id or title, whatever became of it.
+        """
+        if item:
+            return await self.resume(session, item=item, **elsewhere)
         await asyncio.to_thread(self._failed_in, session)
         return await self.resume(session, limit=limit, only=FAILED_ONLY, **elsewhere)
 
@@ -194,22 +205,23 @@ class Desk:
                 "from the export: to try it again changes nothing. A new export does."
             )
 
-    async def _new(self, session: Session, *, limit: int = 0, only: str = "") -> Started:
+    async def _new(self, session: Session, *, limit: int = 0, only: str = "", item: str = "") -> Started:
         session_id = session.session_id
+        params = {"session_id": session_id, "limit": limit, "only": only, "item": item}
         try:
-            run = await self._submit(flows.import_notes, {"session_id": session_id, "limit": limit, "only": only})
+            run = await self._submit(flows.import_notes, params)
         except KeyHeld:
             raise SessionBusy from None
         return Started(session_id, run)
 
-    async def _gone_on(self, last: Run, limit: int, only: str, *, owes: bool) -> Run | None:
+    async def _gone_on(self, last: Run, limit: int, only: str, item: str, *, owes: bool) -> Run | None:
         """Lets the last run go on where it was cut off and is the run that is asked for; ends it where it is not.
 
         One whose batch is paid for is: it is collected as it was asked for, and the next resume does the rest.
         """
         if last.status is Status.COMPLETED:
             return None
-        if (owes or _same(last, limit, only)) and (last.private or not self._here):
+        if (owes or _same(last, limit, only, item)) and (last.private or not self._here):
             if await self._runs.holders.waiter(last) is not None:
                 raise SessionBusy
             try:  # what a command began, and is asked to go on over HTTP, is left to the workers
@@ -258,7 +270,7 @@ class Desk:
         about, state = session.about, session.state()
         last = await self._last(about["session_id"])
         active = last is not None and not last.status.terminal and not await self._abandoned(last)
-        counts, retryable, cost = await asyncio.to_thread(looking.counted, session)
+        counts, retryable, reasons, cost = await asyncio.to_thread(looking.counted, session)
         failed = last.error if last is not None and last.status is Status.FAILED else None
         error = state.get("error") or (failed.said if failed else None)
         return Standing(
@@ -278,6 +290,7 @@ class Desk:
             active=active,
             owed_batches=await asyncio.to_thread(looking.owed_batches, session),
             export_unreadable=state.get("error_type") in OF_THE_EXPORT,
+            skipped_reasons=reasons,
         )
 
     async def every(self) -> list[Standing]:
@@ -344,10 +357,12 @@ async def reached(address: llm.Address) -> dict[str, Any]:
         await provider.close()
 
 
-def _same(last: Run | None, limit: int, only: str) -> bool:
+def _same(last: Run | None, limit: int, only: str, item: str = "") -> bool:
     """Tells whether a run was asked for the same."""
     params = {} if last is None else msgspec.json.decode(bytes(last.params))
-    return last is not None and (params.get("limit", 0), params.get("only", "")) == (limit, only)
+    return last is not None and (
+        params.get("limit", 0), params.get("only", ""), params.get("item", "")
+    ) == (limit, only, item)  # fmt: skip
 
 
 def _ready(session: Session, vault: Path | None) -> None:

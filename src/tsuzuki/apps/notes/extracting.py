@@ -14,10 +14,13 @@ import msgspec
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.chunking import chunks
 from tsuzuki.apps.notes.digests import digest
-from tsuzuki.apps.notes.items import ItemStatus, ProcessingItem, StageType, path_of
+from tsuzuki.apps.notes.items import TOO_LARGE, ItemStatus, ProcessingItem, StageType, path_of
+from tsuzuki.apps.notes.looking import AGAIN, entry_named
 from tsuzuki.apps.notes.names import safe
-from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry, whole
+from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS, Entry, Extracted, lines_of, whole
+from tsuzuki.apps.notes.refusals import NothingFailed
 from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.shelf import DELETED, UNCHANGED, Remembered
 from tsuzuki.apps.notes.sources.conversation import Conversation, Unreadable, transcript
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of, message_of
 from tsuzuki.apps.notes.times import CLOCK
@@ -41,18 +44,25 @@ class _Told(msgspec.Struct):
 _TOLD: Final = msgspec.json.Decoder(_Told).decode
 
 
-def items_of(conversation: Conversation, provider: str, *, chunk: bool, size: int) -> Iterator[ProcessingItem]:
-    """Makes the items of a conversation: itself, or its chunks and their parent; too much or nothing is SKIPPED."""
+def items_of(
+    conversation: Conversation, provider: str, *, chunk: bool, size: int, remembered: Remembered | None = None
+) -> Iterator[ProcessingItem]:
+    """Makes the items of a conversation: itself, or its chunks and their parent; too much or nothing is SKIPPED.
+
+    So is what is `remembered`: a conversation whose note is in the vault already, or was deleted from it.
+    """
     if conversation.repeated:
         yield _item(conversation, provider, "", said=conversation.said, skipped="repeated")
     elif conversation.blank:
         yield _item(conversation, provider, "", said=conversation.said, skipped="empty")
     elif conversation.own:
         yield _item(conversation, provider, "", skipped="own_note")
+    elif remembered and (reason := remembered.reason(conversation.id, conversation.said)):
+        yield _item(conversation, provider, "", said=conversation.said, skipped=reason)
     elif conversation.length <= size:
         yield _item(conversation, provider, conversation.text, said=conversation.said)
     elif not chunk:
-        yield _item(conversation, provider, "", said=conversation.said, skipped="too_large")
+        yield _item(conversation, provider, "", said=conversation.said, skipped=TOO_LARGE)
     else:
         yield from _chunked(conversation, provider, size)
 
@@ -72,7 +82,7 @@ def _chunked(conversation: Conversation, provider: str, size: int) -> Iterator[P
             parent_item_id=conversation.id,
             chunk_filename=f"{safe(conversation.title)}_{number + 1:03d}.md",
         )
-    yield _item(conversation, provider, "", total_chunks=total, chunk_item_ids=ids)
+    yield _item(conversation, provider, "", said=conversation.said, total_chunks=total, chunk_item_ids=ids)
 
 
 def _item(
@@ -174,13 +184,14 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
         writing = _Writing(session, stack)
         began = CLOCK.monotonic()
         provider, chunk, size = about["provider"], bool(options.get("chunk")), int(options["chunk_size"])
+        remembered = remembered_by(session)
 
         def take(found: Conversation | Unreadable) -> None:
             nonlocal began
             if isinstance(found, Unreadable):
                 writing.add(_unreadable(found, provider), CLOCK.monotonic() - began, found.error)
             else:
-                for item in items_of(ids.told(found), provider, chunk=chunk, size=size):
+                for item in items_of(ids.told(found), provider, chunk=chunk, size=size, remembered=remembered):
                     writing.add(item, CLOCK.monotonic() - began)
                     began = CLOCK.monotonic()
             began = CLOCK.monotonic()
@@ -190,6 +201,19 @@ def extract(session: Session, tell: Callable[[int], None] = lambda _: None) -> d
             tell(number)
         writing.sync()
     return _concluded(session, writing)
+
+
+def remembered_by(session: Session) -> Remembered | None:
+    """Return what the vault of a session remembers; None where everything is made again.
+
+    What the session itself has made is left to its log.
+    """
+    again = session.options.get("again")
+    if again is True:
+        return None
+    own = {item_id.rpartition("_chunk_")[0] or item_id for item_id, _, _ in lines_of(session.transformed)}
+    paid = session.options.get("provider") != "offline"
+    return Remembered(session.vault, session.about["provider"], paid=paid, leave={*own, *(again or ())})
 
 
 def told_again(session: Session) -> None:
@@ -226,6 +250,39 @@ def cut_from_here_on(session: Session) -> None:
         session.input  # noqa: B018 - it raises where there is nothing to extract from
         session.change(options={**session.options, "chunk": True})
         (session.extracted / COMPLETE).unlink(missing_ok=True)
+
+
+def ask_again(session: Session, named: str) -> str:
+    """Let the note of a conversation be made again, whatever became of it; return the id of its item."""
+    entry = entry_named(session, named)
+    item_id = entry.parent or entry.item_id
+    again = session.options.get("again") or []
+    if entry.status == ItemStatus.SKIPPED.value and entry.reason not in (UNCHANGED, DELETED):
+        raise NothingFailed(
+            f"{entry.title!r} からはノートを作成できません（{entry.reason}） / "
+            f"no note can be made of {entry.title!r}: {entry.reason}"
+        )
+    if entry.status == ItemStatus.PENDING.value:
+        _undo(session, item_id)
+    else:  # its text was not kept: it is extracted again
+        session.input  # noqa: B018 - it raises where there is nothing to extract from
+        (session.extracted / COMPLETE).unlink(missing_ok=True)
+    if again is not True:
+        session.change(options={**session.options, "again": [*dict.fromkeys([*again, item_id])]})
+    return item_id
+
+
+def _undo(session: Session, item_id: str) -> None:
+    """Write into the log that an item, and its pieces, are not done any more."""
+    extracted = Extracted(session.extracted)
+    try:
+        with Lines(session.stage_log) as log:
+            for each in (*extracted.entries[item_id].parts, item_id):
+                for stage, step in ((StageType.TRANSFORM, "extract_knowledge"), (StageType.LOAD, "write_file")):
+                    place = Place(session.session_id, stage, step)
+                    log.append(line_of(extracted.item(each), place, "skipped", 0.0, skipped_reason=AGAIN))
+    finally:
+        extracted.close()
 
 
 def _line(item: ProcessingItem, place: Place, took: float) -> dict[str, Any]:

@@ -19,7 +19,7 @@ EXCHANGES: Final = 12
 """How many questions with their answers a note has."""
 LINES: Final = 3
 """How many sentences stand for an answer, and for the whole."""
-_MARKED: Final = ("\n", "*", "_", "`")
+_MARKED: Final = ("\n", "*", "_")
 """Where none of these is in a text, it has no marks but at its beginning."""
 _SHORTEST_TERM: Final = 3
 _TERM: Final = re.compile(r"[a-z][a-z0-9'_-]{2,}|[ァ-ヶー]{2,}|[一-龠々]{2,}")
@@ -33,8 +33,8 @@ _CODE: Final = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """Code also begins where a message does, and ends with the message where nobody has closed it."""
-_MARKS: Final = re.compile(r"^[ \t]*[|:-][ \t|:-]*$|^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__|`", re.MULTILINE)
-"""What is no word; a line between the head of a table and its rows has none."""
+_MARKS: Final = re.compile(r"^[ \t]*[|:-][ \t|:-]*$|^[ \t]*(?:#{1,6}|[-*+>]|\d+[.)])[ \t]+|\*\*|__", re.MULTILINE)
+"""What is no word, except for the marks of code; a line between the head of a table and its rows has none."""
 _SHORT: Final = 8
 _SHORT_WITHOUT_SPACES: Final = 4
 """A sentence of Japanese or Chinese says much in few signs."""

@@ -106,8 +106,8 @@ def conclude(ids: list[str]) -> dict[str, Any]:
 
 
 @flow(name="notes_import", key=KEY.format("{session_id}"))
-async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[str, Any]:
-    """Makes notes of what a session has not made notes of yet: of all, of so many, or only of what failed."""
+async def import_notes(session_id: str, limit: int = 0, only: str = "", item: str = "") -> dict[str, Any]:
+    """Makes notes of what a session has not made notes of yet: of all, of so many, only of what failed, or of one."""
     session = await asyncio.to_thread(_session, session_id)
     async with AsyncExitStack() as stack:
         stack.enter_context(room())
@@ -120,7 +120,7 @@ async def import_notes(session_id: str, limit: int = 0, only: str = "") -> dict[
         try:
             async with _lent(session, limit):
                 with room():  # a disk that is full or read-only has crashed nothing
-                    return await _carried_out(session_id, session, limit, only)
+                    return await _carried_out(session_id, session, (limit, only, item))
         except asyncio.CancelledError:
             session.enter(PhaseStatus.PARTIAL, run_id=current().run_id)
             raise
@@ -147,14 +147,14 @@ async def _held(session: Session) -> AsyncIterator[None]:
         yield
 
 
-async def _carried_out(session_id: str, session: Session, limit: int, only: str) -> dict[str, Any]:
+async def _carried_out(session_id: str, session: Session, wanted: tuple[int, str, str]) -> dict[str, Any]:
     await extract.step(session_id)
     if await asyncio.to_thread(completed, session) is None:  # it was done, and somebody has removed it since
         await extract.keyed(f"again {current().attempt}")(session_id)  # type: ignore[misc] # awaited in an async flow
     await asyncio.to_thread(told_again, session)
     until = await plan.step(session_id)
     async with _opened(session) as bench:
-        parts, parents = await asyncio.to_thread(bench.chosen, until, limit, only)
+        parts, parents = await asyncio.to_thread(bench.chosen, until, *wanted)
         total = len(parts) + len(parents)
         await asyncio.to_thread(bench.expect, total)
         patience = Patience(total, bench.options.get("failure_threshold"), _lanes(bench.options))

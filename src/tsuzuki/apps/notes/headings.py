@@ -32,6 +32,7 @@ _BEGINS_AS_JSON: Final = re.compile(r"\{|\[\s*[\[{\"]")
 _NO_NOTE: Final = (
     "回答がノートの形をしていない JSON です。再試行してください / the answer is JSON that is no note: retry it"
 )
+_LETTER: Final = re.compile(r"[^\W\d_]")
 _SHORTEST: Final = 40
 """How many bytes an answer without headings has that can be a note: Japanese says as much in a third of the signs."""
 
@@ -106,8 +107,13 @@ def _fields(value: Any) -> dict[str, Any]:
     return {field: each for field, each in named.items() if field in ("tags", "references") or isinstance(each, str)}
 
 
-def check(text: str) -> None:
-    """Refuses the content of a note that is none although it has the form of one: a refusal, or an object in JSON."""
+def check(text: str, *, of_note: bool = False) -> None:
+    """Refuses the content of a note that is none although it has the form of one: a refusal, or an object in JSON.
+
+    So it does, with `of_note`, where there is no word in it.
+    """
+    if of_note and not _LETTER.search(text):
+        raise EmptyAnswer
     if llm.text.refuses(text):
         raise EmptyAnswer(f"モデルが回答を断りました。再試行してください / the model has refused, retry it: {text}")
     if text.startswith("{") and any(isinstance(value, dict) and piece == text for piece, value in _values(text)):

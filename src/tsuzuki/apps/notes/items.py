@@ -29,6 +29,8 @@ class ItemStatus(StrEnum):
 
 path_of: Final = lru_cache(maxsize=256)(Path)
 """Most items of an export come from the same few files."""
+TOO_LARGE: Final = "too_large"
+"""Why a conversation is passed over that is longer than a note takes, unless it is cut."""
 COST: Final = "cost"
 """Under what the metadata of an item says what was paid for it so far (US dollars)."""
 PLACES: Final = 10

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from pathlib import PureWindowsPath
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.refusals import EmptyAnswer, NoAnswer, TurnedAway, Unreachable, both
 from tsuzuki.apps.notes.sources.conversation import clean, one_line
 from tsuzuki.apps.notes.stagelog import message_of
-from tsuzuki.apps.notes.tags import tags
+from tsuzuki.apps.notes.tags import MOST_TAGS, tags
 from tsuzuki.errors import StepFailure
 
 TRIES: Final = 3
@@ -35,6 +36,7 @@ _NOBODY_TRANSLATES: Final = (
     "モデルを使わないため、要約は %s に翻訳されません / summaries stay as they are: nobody translates them offline"
 )
 _WORD: Final = re.compile(r"\w")
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"']+")
 _BEGIN: Final = "<conversation>\n"
 _END: Final = "\n</conversation>"
 _TITLE: Final = "Title: "
@@ -117,6 +119,8 @@ class ExtractKnowledge:
         else:
             note = await self._asked(item, title, given)
         note = checked(note, title)
+        if note.model:
+            note = msgspec.structs.replace(note, references=_named_in(text, note.references))
         if self._translate and not speaks(note.summary, self._translate):
             note = await self._translated(item, note)
         item.transformed_content = note.content
@@ -169,13 +173,15 @@ class ExtractKnowledge:
 
     def _noted(self, answer: llm.Answer) -> Note:
         made: KnowledgeNote = answer.data
-        headings.check(made.content.strip())
+        headings.check(made.content.strip(), of_note=True)
         model, words, references = self._model(answer), tuple(made.tags), tuple(made.references)
         return Note(made.title, made.summary, made.content, words, references, model=model)
 
     def _model(self, answer: llm.Answer) -> str:
         """Names the model that has answered; a server that names none is named itself."""
-        return one_line(answer.model) or self._at["model"] or self._at["provider"]
+        name = one_line(answer.model) or self._at["model"] or self._at["provider"]
+        path = PureWindowsPath(name)  # it knows both kinds of slashes
+        return path.name if path.root or name.endswith(".gguf") else name
 
     async def _translated(self, item: ProcessingItem, note: Note) -> Note:
         """Translates the summary of a note; one that cannot be translated stays as it is, and the note says why."""
@@ -239,6 +245,13 @@ class ExtractKnowledge:
                 ) from failure
             if failure.error_type not in _AWAY:
                 raise
+            if failure.error_type == "ProviderTimeout" or "ReadTimeout" in str(failure):
+                raise Unreachable(
+                    both(
+                        f"モデルが時間内に応答しませんでした。TSUZUKI_LLM_TIMEOUT_SEC を増やしてください（{failure}）",
+                        f"the model took too long to answer: set TSUZUKI_LLM_TIMEOUT_SEC higher ({failure})",
+                    )
+                ) from failure
             raise Unreachable(
                 both(
                     f"モデルに接続できません。後で再試行してください（{failure}）",
@@ -268,8 +281,19 @@ def checked(note: Note, title: str) -> Note:
         raise EmptyAnswer
     references = dict.fromkeys(line for each in note.references if (line := one_line(each)))
     name = one_line(note.title) or one_line(title) or summary[:50]
-    words = tags(map(clean, note.tags))
+    words = tags(map(clean, note.tags))[:MOST_TAGS]
     return Note(name[:200], summary, content, words, tuple(references), note.parts, note.cost, note.model)
+
+
+def _named_in(text: str, references: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the references that the conversation has: by their addresses, or by their words."""
+    said = " ".join(text.split()).casefold()
+
+    def occurs(reference: str) -> bool:
+        addresses = [address.rstrip("/.,;:!?)") for address in _ADDRESS.findall(reference)]
+        return all(each.casefold() in said for each in addresses or [" ".join(reference.split())])
+
+    return tuple(filter(occurs, references))
 
 
 def _paid(item: ProcessingItem, cost: float | None) -> None:

@@ -21,6 +21,8 @@ from tsuzuki.apps.notes.sessions import Session
 DESCRIBED: Final[dict[str, Any]] = {"use_attribute_docstrings": True}
 """Lets pydantic tell over HTTP what is said of each field here."""
 _ENDINGS: Final = frozenset({".zip", ".json", ".jsonl", ".md", ".markdown", ".txt"})
+AGAIN: Final = "again"
+"""Why the log says that a note is not done any more: somebody has asked for it again."""
 _TELLING: Final = ("item_id", "stage", "status")
 """What a record of a stage says at least."""
 
@@ -91,6 +93,13 @@ def answered_before(session: Session) -> dict[str, dict[str, Any]]:
     """Gives the notes that a model was paid for, and that failed while they were translated."""
     found = ((str(error.get("item_id")), error.get("metadata")) for error in records(session.error_log, having=_NOTE))
     return {item_id: about[NOTE] for item_id, about in found if isinstance(about, dict) and NOTE in about}
+
+
+def asked_again(session: Session) -> Counter[str]:
+    """Count how often each item was asked for again after its note was made."""
+    told = records(session.stage_log, having=AGAIN.encode())
+    again = (each for each in told if each.get("skipped_reason") == AGAIN and each.get("stage") == StageType.TRANSFORM)
+    return Counter(str(record.get("item_id")) for record in again)
 
 
 def times_failed(path: Path, until: int) -> Counter[str]:
@@ -189,6 +198,7 @@ class _Seen:
     sizes: tuple[int, ...]
     counts: PhaseStatistics
     retryable: int
+    reasons: dict[str, int]
     cost: float | None
 
 
@@ -200,27 +210,29 @@ _NOTE: Final = msgspec.json.encode(NOTE)
 _FAILED: Final = b"failed"
 
 
-def counted(session: Session) -> tuple[PhaseStatistics, int, float | None]:
-    """Counts what became of all items of a session, how many can be tried again, and what all of it has cost."""
+def counted(session: Session) -> tuple[PhaseStatistics, int, dict[str, int], float | None]:
+    """Counts what became of all items of a session, how many can be tried again, why others were passed over, and what
+    all of it has cost."""
     sizes = tuple(path.stat().st_size if path.exists() else -1 for path in _counted_from(session))
     seen = _SEEN.get(session.folder)
     if seen is None or seen.sizes != sizes:
         if len(_SEEN) >= _MOST_SEEN:
             _SEEN.clear()
         seen = _SEEN[session.folder] = _Seen(sizes, *_counts(session), cost_of(session))
-    return replace(seen.counts), seen.retryable, seen.cost
+    return replace(seen.counts), seen.retryable, dict(seen.reasons), seen.cost
 
 
 def _counted_from(session: Session) -> tuple[Path, ...]:
     return session.stage_log, session.error_log, session.transformed, session.extracted / COMPLETE
 
 
-def _counts(session: Session) -> tuple[PhaseStatistics, int]:
+def _counts(session: Session) -> tuple[PhaseStatistics, int, dict[str, int]]:
     entries, failed = entries_of(session.extracted), failures(session.stage_log)
     done = _written(session, entries)
     states = Counter(_state(entry, done, failed) for entry in entries)
     counts = PhaseStatistics(states["success"], states["failed"], states["skipped"], states.total())
-    return counts, sum(retryable(record) for record in failed.values())
+    reasons = Counter(entry.reason for entry in entries if entry.status == ItemStatus.SKIPPED.value)
+    return counts, sum(retryable(record) for record in failed.values()), dict(sorted(reasons.items()))
 
 
 def done_since(session: Session) -> PhaseStatistics:
@@ -259,13 +271,7 @@ def _identity(line: dict[str, Any]) -> tuple[str, str, str]:
 
 def traced(session: Session, item_id: str) -> dict[str, Any]:
     """Tells all that happened to one item, and to its pieces where it was cut: records, failures, its note."""
-    if not item_id.strip():
-        raise ItemNotFound(
-            "会話の ID またはタイトルが空です。変数が設定されているか確認してください / "
-            "the id or title of the conversation is empty: look whether a variable is not set"
-        )
-    entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
-    entry = entries.get(item_id) or _beginning_with(entries, item_id)
+    entry = entry_named(session, item_id)
     found = entry.item_id
     among = {found, *entry.parts}
     note, file = kept_for(session.transformed, found), kept_for(session.loaded, found)
@@ -284,6 +290,17 @@ def traced(session: Session, item_id: str) -> dict[str, Any]:
     }
 
 
+def entry_named(session: Session, item_id: str) -> Entry:
+    """Return the item with this id, with an id that begins so, or with this title."""
+    if not item_id.strip():
+        raise ItemNotFound(
+            "会話の ID またはタイトルが空です。変数が設定されているか確認してください / "
+            "the id or title of the conversation is empty: look whether a variable is not set"
+        )
+    entries = {entry.item_id: entry for entry in entries_of(session.extracted)}
+    return entries.get(item_id) or _beginning_with(entries, item_id)
+
+
 _ENDED: Final = {
     "success": ItemStatus.COMPLETED, "failed": ItemStatus.FAILED, "skipped": ItemStatus.SKIPPED,
     "pending": ItemStatus.PENDING,
@@ -295,7 +312,7 @@ def _outcome(session: Session, entry: Entry) -> str:
     return _ENDED[_state(entry, done, failures(session.stage_log))].value
 
 
-def _beginning_with(entries: dict[str, Any], text: str) -> Any:
+def _beginning_with(entries: dict[str, Entry], text: str) -> Entry:
     """Finds an item by the beginning of its id, or by its title."""
     fitting = [entry for entry in entries.values() if entry.item_id.startswith(text) or entry.title == text]
     among = {entry.item_id for entry in fitting}
@@ -314,7 +331,7 @@ def packed(session: Session) -> IO[bytes]:
     file = TemporaryFile(dir=session.folder)  # noqa: SIM115 - whoever sends it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(names):
-            note = session.vault / Path(name).name
-            if note.is_file():
-                archive.write(note, note.name)
+            note = session.vault / name
+            if ".." not in Path(name).parts and note.is_relative_to(session.vault) and note.is_file():
+                archive.write(note, name)
     return file

@@ -1,5 +1,6 @@
 """A note as Markdown: front matter that every YAML reader understands, headings below the title, references."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -24,12 +25,21 @@ _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _FIRST_UNDERLINED: Final = re.compile(r"^ {0,3}=+[ \t]*$", re.MULTILINE)
 _BEGINS_ELSE: Final = re.compile(r" {0,3}(?:[#>|]|[-+*][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
 """How lines begin that are no words of a paragraph: headings, quotes, tables, lists, code."""
+_INLINE: Final = re.compile(r"(?<!`)(`++)(?!`)[^`]*+(?:(?!\1(?!`))`++[^`]*+)*+\1(?!`)")
+"""Code within a line."""
+_LINKS: Final = re.compile(r"(?<!\\)(?:\[\[|%%)")
+_SIGNS: Final = re.compile(r"(?<!\\)(?:\[\[|%%|(?<!\S)#(?=\w))")
+"""What begins a link or a comment, and a tag: in a title or a summary that is no heading of its own."""
 _KANA: Final = re.compile(r"[ぁ-ゖァ-ヺ]")
-_HASH: Final = "\ncontent_hash: "
-_ITEM: Final = re.compile(r"^item_id: (.+)$", re.MULTILINE)
-_MODEL: Final = re.compile(r"^model: ", re.MULTILINE)
+_FIELD: Final = re.compile(r"^([\w-]+):[ \t]+(\S.*)$", re.MULTILINE)
+_PROPERTY: Final = re.compile(r"([^\s:#-][^:]*):(?=\s|$)")
+_OURS: Final = frozenset(
+    {"title", "summary", "created", "source_provider", "source_conversation", "source_hash", "item_id", "model", "tags",
+     "content_hash"}
+)  # fmt: skip
+"""The properties that an import writes; any other is the owner's."""
 _DEEPEST: Final = 6
-ORIGIN: Final[tuple[str, ...]] = ("created", "source_provider", "conversation_id")
+ORIGIN: Final[tuple[str, ...]] = ("created", "source_provider", "conversation_id", "file_id")
 _HASHED: Final = 16
 
 
@@ -87,8 +97,16 @@ class Described(Protocol):
         ...
 
 
-def rendered(item: Described, note: Note, *, created: str) -> str:
-    """Writes the note of an item; `created` is the day of the import, for one whose own is not known."""
+def said_in(metadata: Mapping[str, Any]) -> str:
+    """Return the digest of what was said in a conversation, as its note states it; "" where it is not known."""
+    return str(metadata.get("file_id", "")).removeprefix("sha256:")[:_HASHED]
+
+
+def rendered(item: Described, note: Note, *, created: str, properties: str = "") -> str:
+    """Writes the note of an item; `created` is the day of the import, for one whose own is not known.
+
+    `properties` are lines of front matter that the owner of the vault has added.
+    """
     body = _body(note)
     own = item.metadata.get("created")
     about: dict[str, Any] = {
@@ -99,27 +117,50 @@ def rendered(item: Described, note: Note, *, created: str) -> str:
         "source_conversation": scalar(str(item.metadata.get("conversation_id", item.item_id))),
         "item_id": scalar(item.item_id),
     }
+    if said := said_in(item.metadata):
+        about["source_hash"] = scalar(said)
     if note.model:
         about["model"] = scalar(note.model)
     if note.tags:
         about["tags"] = f"[{', '.join(map(scalar, note.tags))}]"
+    about["content_hash"] = scalar(_hash(body))
     front = "\n".join(f"{name}: {value}" for name, value in about.items())
-    return f"---\n{front}{_HASH}{_hash(front, body)}\n---\n{body}"
+    return f"---\n{front}\n{properties}---\n{body}"
 
 
-def _hash(front: str, body: str) -> str:
-    """Tells whether anything was edited: people add tags and aliases to the front matter, too."""
-    return digest(f"{front}\n---\n{body}")[:_HASHED]
+def _hash(body: str) -> str:
+    """Return what tells whether the text of a note was edited; its properties may change."""
+    return digest(body)[:_HASHED]
 
 
 def _body(note: Note) -> str:
     summary, references, parts = WORDS[language_of(note.summary + note.content)]
-    sections = [f"# {note.title}", f"## {summary}", _closed(note.summary.strip()), shifted(note.content.strip())]
+    sections = [f"# {plain(note.title, _SIGNS)}", f"## {summary}", _closed(plain(note.summary.strip(), _SIGNS)),
+                plain(shifted(note.content.strip()))]  # fmt: skip
     if note.parts:
         sections += [f"## {parts}", "\n".join(f"- [[{name.removesuffix('.md')}]]" for name in note.parts)]
     if note.references:
         sections += [f"## {references}", "\n".join(f"- {_said(each)}" for each in note.references)]
     return "\n" + "\n\n".join(section for section in sections if section) + "\n"
+
+
+def plain(text: str, signs: re.Pattern[str] = _LINKS) -> str:
+    """Return a text in which nothing but code looks like a link, a comment or a tag of Obsidian."""
+    if signs.search(text) is None:
+        return text
+    return "\n".join(line if code else _escaped(line, signs) for line, code in _coded(text))
+
+
+def _escaped(line: str, signs: re.Pattern[str]) -> str:
+    pieces, begins = list[str](), 0
+    for code in _INLINE.finditer(line):
+        pieces += [signs.sub(_behind, line[begins : code.start()]), code[0]]
+        begins = code.end()
+    return "".join([*pieces, signs.sub(_behind, line[begins:])])
+
+
+def _behind(found: re.Match[str]) -> str:
+    return "".join(f"\\{sign}" for sign in found[0])
 
 
 def _said(line: str) -> str:
@@ -207,16 +248,60 @@ def _closed(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
+def fields_of(front: str) -> dict[str, str]:
+    """Return the properties in front matter whose values are single texts, without their quotes."""
+    return {name: _unquoted(value.rstrip()) for name, value in _FIELD.findall(front)}
+
+
+def _unquoted(value: str) -> str:
+    if value[:1] == '"':
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value
+    return value[1:-1].replace("''", "'") if value[:1] == value[-1:] == "'" else value
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """Return the front matter and the body of a note; the front matter is empty where there is none."""
+    front, end, body = text.removeprefix("---\n").partition("\n---\n")
+    return (front, body) if end and text.startswith("---\n") else ("", text)
+
+
+def is_edited(text: str) -> bool:
+    """Tell whether somebody has edited the text of a note; a changed property is no edit."""
+    front, body = _halves(text)
+    return fields_of(front).get("content_hash") != _hash(body)
+
+
 def is_own(text: str, item_id: str, *, paid: bool = True) -> bool:
-    """Tells whether a file is the note of an item as it was written: one that somebody has edited is theirs.
+    """Tells whether a file is the note of an item with its text as it was written: one that was edited is theirs.
 
     For a note that nothing was `paid` for, one that a model made is not: it stays.
     """
-    front, end, body = text.removeprefix("---\n").partition("\n---\n")
-    if not end or not text.startswith("---\n"):
-        return False
-    about, _, kept = front.rpartition(_HASH)
-    item = _ITEM.search(about)
-    if not paid and _MODEL.search(about):
-        return False
-    return item is not None and item[1] == scalar(item_id) and kept == _hash(about, body)
+    fields = fields_of(_halves(text)[0])
+    return fields.get("item_id") == item_id and (paid or "model" not in fields) and not is_edited(text)
+
+
+def with_properties_of(text: str, note: Note) -> tuple[Note, str]:
+    """Return a note with the tags of an older text of it added, and the lines of properties that its owner added."""
+    front, _ = _halves(text)
+    own, lines = False, list[str]()
+    for line in front.split("\n"):
+        if found := _PROPERTY.match(line):
+            own = found[1].strip("\"' ") not in _OURS
+        if own:
+            lines.append(f"{line}\n")
+    tags = dict.fromkeys((*_tags(front), *note.tags))
+    return msgspec.structs.replace(note, tags=tuple(tags)), "".join(lines)
+
+
+def _tags(front: str) -> list[str]:
+    import yaml  # noqa: PLC0415 - few notes are replaced
+
+    try:
+        found = yaml.safe_load(front)
+    except yaml.YAMLError:
+        return []
+    tags = found.get("tags") if isinstance(found, dict) else None
+    return [str(tag) for tag in (tags if isinstance(tags, list) else [tags]) if tag]

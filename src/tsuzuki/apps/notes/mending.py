@@ -29,14 +29,13 @@ async def mended(runs: Runs, session: Session) -> int:
     """
     named = session.about["runs"]
     rows = [row for run_id in named if (row := await _row(runs, run_id)) is not None]
-    done = {stage.value: done_in(session.stage_log, stage).items for stage in _STAGES}
-    counted = sum(len(items) for items in done.values())
+    counted = sum(len(done_in(session.stage_log, stage).items) for stage in _STAGES)
     missing = 0
     if sum(row.done for row in rows) > counted or (counted and any(map(_gone, _outputs(session).values()))):
         found = [each for row in rows for each in await _recorded(runs, row.id, session.session_id)]
-        missing = _written(session, found, done)
+        missing = _written(session, found)
     if len(rows) < len(named):
-        missing += _written(session, _kept(session), done)
+        missing += _written(session, _kept(session))
     return missing
 
 
@@ -77,9 +76,10 @@ def _kept(session: Session) -> Iterable[dict[str, Any]]:
                 yield found
 
 
-def _written(session: Session, found: Iterable[dict[str, Any]], done: dict[str, set[str]]) -> int:
-    """Writes what is missing, of outputs and of the log."""
+def _written(session: Session, found: Iterable[dict[str, Any]]) -> int:
+    """Writes what is missing, of outputs and of the log; what the log says last of an item takes nothing back."""
     results, missing = list(found), 0
+    last = {(each["stage"], each["item_id"]): str(each.get("timestamp")) for each in stage_records(session.stage_log)}
     with Lines(session.stage_log) as log:
         for stage, path in _outputs(session).items():
             kept = {item_id for item_id, _, _ in lines_of(path)}
@@ -89,8 +89,9 @@ def _written(session: Session, found: Iterable[dict[str, Any]], done: dict[str, 
                     if record.get("stage") == stage and item_id not in kept:
                         output.append(result)
                         kept.add(item_id)
-                    if record.get("stage") == stage and item_id not in done[stage]:
+                    at = str(record.get("timestamp"))
+                    if record.get("stage") == stage and at > last.get((stage, item_id), ""):
                         log.append(record)
-                        done[stage].add(item_id)
+                        last[stage, item_id] = at
                         missing += 1
     return missing

@@ -1,14 +1,13 @@
 """The parent of chunks: one note made of theirs, without a question to anybody."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from tsuzuki.apps.notes.items import ProcessingItem
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.refusals import ChunksMissing
-from tsuzuki.apps.notes.tags import tags
+from tsuzuki.apps.notes.tags import MOST_TAGS, tags
 
-MOST_TAGS: Final = 10
 Part = tuple[Note, str]
 """The note of a chunk, and the file it was written to."""
 

@@ -92,11 +92,13 @@ class NewImport(Shape):
     """How many conversations are asked about at once; 0: as it is set."""
     failure_threshold: float | None = Field(default=None, ge=0, le=100)
     """The share of failures, in percent, above which the import stops; null: it never does."""
+    again: bool = False
+    """Whether notes are also made of conversations that have not changed, or whose notes were deleted."""
     limit: Limit | None = None
     """How many notes are made at most; null: all."""
 
 
-class TryAgain(Shape):
+class Elsewhere(Shape):
     """How to go on: with a limit, at most so many notes are made; from here on elsewhere, where that is named."""
 
     limit: Limit | None = None
@@ -109,7 +111,14 @@ class TryAgain(Shape):
     """Which model is asked from here on; empty: as before, or as it is set for the `llm` that is named."""
 
 
-class GoOn(TryAgain):
+class TryAgain(Elsewhere):
+    """How to try again: what failed, or one item."""
+
+    item: str = Field(default="", max_length=1000)
+    """The item whose note is made again, by its id, the beginning of its id, or its title; empty: all that failed."""
+
+
+class GoOn(Elsewhere):
     """How to go on: as to try again, and with long conversations cut that were passed over."""
 
     chunk: bool = False
@@ -275,13 +284,14 @@ async def resume(session_id: SessionId, desk: AtDesk, asked: GoOn | None = None)
 
 @router.post("/sessions/{session_id}/retry", summary="Try again what failed", status_code=202)
 async def retry(session_id: SessionId, desk: AtDesk, asked: TryAgain | None = None) -> dict[str, Any]:
-    """Tries exactly those conversations again that failed."""
+    """Tries exactly those conversations again that failed; or makes the note of one again, where `item` names it."""
     session = await asyncio.to_thread(desk.sessions.find, session_id)
     asked = asked or TryAgain()
-    return _told(await desk.retry(session, limit=asked.limit or 0, **await _elsewhere(desk, session, asked)))
+    elsewhere = await _elsewhere(desk, session, asked)
+    return _told(await desk.retry(session, limit=asked.limit or 0, item=asked.item, **elsewhere))
 
 
-async def _elsewhere(desk: Desk, session: Session, asked: TryAgain) -> dict[str, Any]:
+async def _elsewhere(desk: Desk, session: Session, asked: Elsewhere) -> dict[str, Any]:
     """Gives the vault and the model to which a session is led from here on, where some are named."""
     _refuse_paths(desk, asked.vault)
     vault = await asyncio.to_thread(vault_of, asked.vault) if asked.vault.strip() else None

@@ -4,32 +4,117 @@ Read when the first note is to be written, and then once a second at most, for w
 empty folder, and nothing to read.
 """
 
-import json
 import os
 import re
+import stat
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from tsuzuki.apps.notes.markdown import scalar
+import msgspec
+
+from tsuzuki.apps.notes.markdown import fields_of, is_edited, said_in
 from tsuzuki.apps.notes.names import candidates, folded
 from tsuzuki.apps.notes.times import CLOCK
-from tsuzuki.apps.notes.vault import Sheet
+from tsuzuki.apps.notes.vault import Sheet, text_of
 
+LEDGER: Final = ".tsuzuki-notes.jsonl"
+"""The file in a vault that lists each note ever written into it: one that is gone from the vault was deleted."""
+UNCHANGED: Final = "unchanged"
+DELETED: Final = "deleted"
 AGAIN: Final = 1.0
 """How often it is looked what others have put into the vault (seconds): another import may make the same notes."""
 SELDOM: Final = 20
 """Looking takes a twentieth of the time at most."""
 _FRONT: Final = 16 * 1024
 """How much of a file is read: front matter that is longer is not looked through."""
-_ITEM: Final = re.compile(rb"^item_id: (.+?)\r?$", re.MULTILINE)
-_PROVIDER: Final = re.compile(rb"^source_provider: (.+?)\r?$", re.MULTILINE)
-_CONVERSATION: Final = re.compile(rb"^source_conversation: (.+?)\r?$", re.MULTILINE)
-_MODEL: Final = re.compile(rb"^model: ", re.MULTILINE)
 _NUMBER: Final = re.compile(r"_\d{3,}\Z")
 Writer = Callable[[Path, Sequence[Sheet]], Sequence[str | Exception]]
+
+
+class Known(NamedTuple):
+    """A note in the vault that an import has written."""
+
+    path: str
+    """Where it is, relative to the vault."""
+    provider: str
+    item_id: str
+    conversation: str
+    digest: str
+    """The digest of what was said when it was written."""
+    paid: bool
+    """Whether a model made it."""
+
+
+class _Entry(msgspec.Struct):
+    """A line of the ledger."""
+
+    provider: str
+    item_id: str
+
+
+_ENTRY: Final = msgspec.json.Decoder(_Entry).decode
+
+
+def notes_in(vault: Path) -> Iterator[Known]:
+    """Find the notes that imports have written, anywhere in the vault but in its hidden folders."""
+    for folder, below, names in os.walk(vault):
+        below[:] = [name for name in below if not name.startswith(".")]
+        place = "" if folder == str(vault) else f"{Path(folder).relative_to(vault).as_posix()}/"
+        for name in names:
+            if name.lower().endswith(".md") and (known := _known(os.path.join(folder, name), place + name)) is not None:  # noqa: PTH118 - vaults have thousands of files
+                yield known
+
+
+class Remembered:
+    """Tells which conversations of an export need no new note, by what is in the vault and what was deleted from it."""
+
+    def __init__(self, vault: Path, provider: str, *, paid: bool, leave: Collection[str] = ()) -> None:
+        self._vault, self._provider, self._paid, self._leave = vault, provider, paid, leave
+        self._notes: dict[str, list[Known]] = {}
+        for known in notes_in(vault):
+            if known.provider == provider:
+                self._notes.setdefault(known.item_id, []).append(known)
+        self._written = set(_written_into(vault, provider))
+
+    def reason(self, item_id: str, said: str) -> str:
+        """Return why a conversation gets no new note: unchanged or deleted; "" where it gets one."""
+        if item_id in self._leave:
+            return ""
+        notes = self._notes.get(item_id, ())
+        if not notes:
+            return DELETED if item_id in self._written else ""
+        digest = said_in({"file_id": said})
+        alike = [note for note in notes if note.digest == digest]
+        if alike and (not self._paid or any(note.paid or _edited(self._vault / note.path) for note in alike)):
+            return UNCHANGED
+        return ""
+
+
+def ledger_entry(metadata: dict[str, Any], item_id: str) -> dict[str, str]:
+    """Make the line of the ledger for a note that was written."""
+    return {"provider": str(metadata.get("source_provider", "")), "item_id": item_id}
+
+
+def _written_into(vault: Path, provider: str) -> Iterator[str]:
+    try:
+        with (vault / LEDGER).open("rb") as lines:
+            for line in lines:
+                try:
+                    found = _ENTRY(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError):  # half a line
+                    continue
+                if found.provider == provider:
+                    yield found.item_id
+    except OSError:
+        return
+
+
+def _edited(path: Path) -> bool:
+    text = text_of(str(path))
+    return text is not None and is_edited(text)
 
 
 class _Place(NamedTuple):
@@ -39,7 +124,7 @@ class _Place(NamedTuple):
     reserved: int | None = None
     """What no other may have meanwhile."""
     stays: str = ""
-    """The name of the note that stays instead: a model was paid for it."""
+    """The name of the note that stays instead."""
 
 
 class Shelf:
@@ -52,8 +137,8 @@ class Shelf:
         self._again_at = 0.0
         self._taken: set[int] = set()
         """Hashes of names as every system takes them: of a hundred thousand names they are a third of the memory."""
-        self._notes: dict[str, list[tuple[str, str, bool]]] = {}
-        """The notes that items have already: where each came from, its name, and whether a model made it."""
+        self._notes: dict[tuple[str, str], list[Known]] = {}
+        """The notes that items have already, by where each came from and its item."""
         self._wholes: dict[str, frozenset[str]] = {}
         """The plain names that the pieces of a conversation, and what they are merged into, may have."""
 
@@ -76,14 +161,11 @@ class Shelf:
 
     def _placed(self, sheet: Sheet) -> _Place:
         """Says where a note may go, and what is reserved for it: others are given their places meanwhile."""
-        provider = scalar(str(sheet.metadata.get("source_provider", "")))
-        known = [(name, paid) for origin, name, paid in self._notes.get(sheet.item_id, ()) if origin == provider]
-        if known and sheet.note.model:
-            sheet = sheet._replace(own=tuple(name for name, _ in known))
-        for name, paid in () if sheet.note.model else known:
-            # One that names no model, and has another name, stays too: it may be from before models were named.
-            if paid and os.path.lexists(self._vault / name):
-                return _Place(sheet, stays=name)
+        provider = str(sheet.metadata.get("source_provider", ""))
+        known = self._notes.get((provider, sheet.item_id), [])
+        if (staying := self._staying(sheet, known)) is not None:
+            return _Place(sheet, stays=staying.path)
+        sheet = sheet._replace(own=tuple(note.path for note in known))
         if sheet.whole:
             return _Place(sheet._replace(plain=f"{sheet.stem}.md" in self._plain_names(sheet, provider)))
         plain = f"{sheet.stem}.md"
@@ -95,6 +177,20 @@ class Shelf:
             return _Place(sheet, key)
         just_so = os.path.lexists(self._vault / plain)  # it may be its own, which is looked at then
         return _Place(sheet._replace(plain=just_so))
+
+    def _staying(self, sheet: Sheet, known: list[Known]) -> Known | None:
+        """Return the note that stays in place of a new one: a model was paid for it, or its text is its owner's.
+
+        A note that was edited gets no second one beside it as long as the conversation is the same.
+        """
+        said = said_in(sheet.metadata)
+        for note in known:
+            path = self._vault / note.path
+            if note.paid and not sheet.note.model and os.path.lexists(path):
+                return note
+            if said and note.digest == said and not sheet.again and _edited(path):
+                return note
+        return None
 
     def _plain_names(self, sheet: Sheet, provider: str) -> frozenset[str]:
         """Gives the plain names that a conversation in pieces may have: all that are free, or none.
@@ -109,7 +205,8 @@ class Shelf:
         names = [f"{stem}.md" for stem in stems]
         free = [name for name in names if _key(name) not in self._taken]
         there = [name for name in names if os.path.lexists(self._vault / name)]
-        plainly = any(_conversation(str(self._vault / name)) == (sheet.whole, provider) for name in there)
+        others = (_known(str(self._vault / name), name) for name in there)
+        plainly = any(each and (each.conversation, each.provider) == (sheet.whole, provider) for each in others)
         if not plainly:
             suffixed = (name for stem in stems for name in islice(candidates(stem, sheet.whole), 1, 2))
             plainly = len(free) == len(names) and not any(_key(name) in self._taken for name in suffixed)
@@ -123,67 +220,59 @@ class Shelf:
         if began >= self._again_at:
             try:
                 with os.scandir(self._vault) as entries:
-                    for entry in entries:
-                        self._look(entry)
+                    new = [
+                        entry for entry in entries if entry.name.lower().endswith(".md") and self._is_new(entry.name)
+                    ]
             except OSError:  # whoever writes tells why
                 return False
-            for names in self._notes.values():
-                names.sort()
+            if self._items:
+                for known in self._found(new) if self._read else notes_in(self._vault):
+                    self._remember(known)
             self._read, now = True, CLOCK.monotonic()
             self._again_at = now + max(AGAIN, SELDOM * (now - began))
         return True
 
-    def _look(self, entry: "os.DirEntry[str]") -> None:
-        if not entry.name.lower().endswith(".md"):
-            return
-        key = _key(entry.name)
-        if self._read and key in self._taken:  # it was there, or is our own
-            return
+    def _is_new(self, name: str) -> bool:
+        """Note that a name is taken; tell whether that was not known."""
+        key = _key(name)
+        new = key not in self._taken
         self._taken.add(key)
-        if self._items and entry.is_file(follow_symlinks=False) and (found := _origin(entry.path)) is not None:
-            item_id, provider, paid = found
-            if item_id in self._items and (provider, entry.name, paid) not in self._notes.get(item_id, ()):
-                self._notes.setdefault(item_id, []).append((provider, entry.name, paid))
+        return new
+
+    def _found(self, entries: "Sequence[os.DirEntry[str]]") -> Iterator[Known]:
+        for entry in entries:
+            if (known := _known(entry.path, entry.name)) is not None:
+                yield known
+
+    def _remember(self, known: Known) -> None:
+        notes = self._notes.setdefault((known.provider, known.item_id), []) if known.item_id in self._items else None
+        if notes is not None and known not in notes:
+            notes.append(known)
+            notes.sort()
 
 
 def _key(name: str) -> int:
     return hash(folded(name))
 
 
-def _origin(path: str) -> tuple[str, str, bool] | None:
-    """Gives the item that a file says to be the note of, where that came from, and whether a model made it.
-
-    None where it says nothing.
-    """
-    front = _front(path)
-    item, provider = _said(_ITEM, front), _PROVIDER.search(front)
-    if item is None or provider is None:
+def _known(path: str, name: str) -> Known | None:
+    """Return what a file says of itself as a note; None where it is none of an import."""
+    fields = fields_of(_front(path))
+    item_id, provider = fields.get("item_id"), fields.get("source_provider")
+    if not item_id or provider is None:
         return None
-    return item, provider[1].decode(errors="replace"), _MODEL.search(front) is not None
+    conversation, said = fields.get("source_conversation", ""), fields.get("source_hash", "")
+    return Known(name, provider, item_id, conversation, said, "model" in fields)
 
 
-def _conversation(path: str) -> tuple[str, str] | None:
-    """Gives the conversation that a file says to be a note of, and where that came from; None: it says nothing."""
-    front = _front(path)
-    conversation, provider = _said(_CONVERSATION, front), _PROVIDER.search(front)
-    return None if conversation is None or provider is None else (conversation, provider[1].decode(errors="replace"))
-
-
-def _front(path: str) -> bytes:
+def _front(path: str) -> str:
     """Reads the front matter of a file; nothing where it has none, or cannot be read."""
     try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return ""
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - vaults have thousands of files
             head = file.read(_FRONT)
     except OSError:
-        return b""
-    return head[: head.find(b"\n---", 3)] if head.startswith(b"---") else b""
-
-
-def _said(pattern: re.Pattern[bytes], front: bytes) -> str | None:
-    """Gives what front matter says, as we write it; None where it says nothing that makes sense."""
-    found = pattern.search(front)
-    try:
-        said = found[1].decode() if found else ""
-        return (str(json.loads(said)) if said.startswith('"') else said) or None
-    except ValueError:
-        return None
+        return ""
+    front = head[: head.find(b"\n---", 3)] if head.startswith(b"---") else b""
+    return front.decode(errors="replace").replace("\r\n", "\n")

@@ -17,7 +17,15 @@ from tsuzuki.apps.notes.completed import done_in, told_here
 from tsuzuki.apps.notes.gathering import Gathering, Together
 from tsuzuki.apps.notes.items import COST, NOTE, ItemStatus, ProcessingItem, StageType
 from tsuzuki.apps.notes.knowledge import ExtractKnowledge
-from tsuzuki.apps.notes.looking import answered_before, batch_groups, cost_of, failed_before, failures, times_failed
+from tsuzuki.apps.notes.looking import (
+    answered_before,
+    asked_again,
+    batch_groups,
+    cost_of,
+    failed_before,
+    failures,
+    times_failed,
+)
 from tsuzuki.apps.notes.markdown import Note
 from tsuzuki.apps.notes.merging import MergeChunks, Part
 from tsuzuki.apps.notes.outputs import Extracted, Kept
@@ -26,6 +34,7 @@ from tsuzuki.apps.notes.presses import Lent, Presses
 from tsuzuki.apps.notes.refusals import ItemNotFound
 from tsuzuki.apps.notes.room import room
 from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.shelf import LEDGER, ledger_entry
 from tsuzuki.apps.notes.stagelog import Lines, Place, error_detail, line_of, message_of
 from tsuzuki.apps.notes.times import CLOCK
 from tsuzuki.apps.notes.vault import sweep
@@ -108,7 +117,7 @@ class Workbench:
         self._write = WriteFile(self.vault, str(about["created_at"])[:10], self.session_id, self.extracted.entries)
         self._extract = ExtractKnowledge(self.options)
         self._merge = MergeChunks(self._part)
-        self._failed_before = failed_before(session, StageType.TRANSFORM)
+        self._failed_before = failed_before(session, StageType.TRANSFORM) + asked_again(session)
         self._answered_before = answered_before(session)
         made, filed = (self._extract.name, self._merge.name), self._write.name
         self._places = {name: Place(self.session_id, StageType.TRANSFORM, name) for name in made}
@@ -117,6 +126,9 @@ class Workbench:
         self.batches = Batches(session.batches_log, self.session_id, batch_groups(session))
         self.left: dict[str, None] = {}
         """What batches are to answer, and what is in none yet."""
+        self._again = self.options.get("again") or ()
+        """Which items are made again on request: True for all, or their ids."""
+        self._ledger: Lines | None = None
         self.closed = False
         self.at_work = _AtWork(self)
         self.settled = 0
@@ -130,11 +142,14 @@ class Workbench:
         chunk = bool(self.options.get("chunk"))
         return StageContext(Phase(self.session_id), Stage(stage), False, limit or None, chunk, cache)
 
-    def chosen(self, until: int, limit: int, only: str) -> tuple[list[str], list[str]]:
+    def chosen(self, until: int, limit: int, only: str, item: str = "") -> tuple[list[str], list[str]]:
         """Gives the items to work on, as the log said when the run began; parents apart, which come last."""
         entries = self.extracted.entries
         wanted = [entry.item_id for entry in entries.values() if entry.status == ItemStatus.PENDING.value]
-        if only == FAILED_ONLY:
+        if item:
+            among = {item, *entries[item].parts} if item in entries else set()
+            wanted = [item_id for item_id in wanted if item_id in among]
+        elif only == FAILED_ONLY:
             failed = failures(self.session.stage_log, until)
             wanted = [item_id for item_id in wanted if item_id in failed]
         context = self._context(StageType.LOAD, until, limit)
@@ -231,14 +246,25 @@ class Workbench:
         if context.passes_over(item_id) and (kept := self.loaded.get(item_id)) is not None:
             return kept
         item, note = item or self.extracted.item(item_id), self._note(item_id, made)
+        item.metadata["again"] = self._again is True or item.metadata.get("conversation_id") in self._again
         at = self._places[self._write.name]
         with _Attempt(self, item, at) as began, room():
             item = await self._write.run(item, note)
         record = line_of(item, at, "success", CLOCK.monotonic() - began)
+        self._remember(item)
         plain = {"path": str(item.output_path), "title": note.title, "record": record}
         await self._filed.write(item_id, plain, record)
         self._done(context, item_id)
         return {"item_id": item_id, **plain}
+
+    def _remember(self, item: ProcessingItem) -> None:
+        """List a note as written into the vault: if it is not there later, its owner has deleted it.
+
+        A crash before this line leaves a note that the vault itself shows.
+        """
+        if self._ledger is None:
+            self._ledger = Lines(self.vault / LEDGER)
+        self._ledger.append(ledger_entry(item.metadata, item.item_id))
 
     def _note(self, item_id: str, made: dict[str, Any] | None) -> Note:
         found = made or self.transformed.get(item_id)
@@ -322,8 +348,9 @@ class Workbench:
         """Syncs and closes everything, the outputs before the lines that tell of them."""
         self.closed = True
         with ExitStack() as closed:  # the last is the first; one that cannot be synced keeps no other open
-            for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed):
-                closed.callback(each.close)
+            for each in (self.extracted, self.log, self.errors, self.loaded, self.transformed, self._ledger):
+                if each is not None:
+                    closed.callback(each.close)
             if self._presses is not None:
                 closed.callback(sweep, self.vault, self.session_id)  # one that was killed has left what it wrote
                 closed.callback(self._presses.close)

@@ -1,6 +1,6 @@
 """How a session stands, as commands, routes and pages tell it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from tsuzuki import Run, Status
@@ -32,7 +32,7 @@ class Standing:
     error_count: int
     """How many have failed and were not done since."""
     skipped_count: int
-    """How many are passed over: empty, or too long."""
+    """How many are passed over; `skipped_reasons` tells why."""
     total_count: int
     """How many items the export has."""
     pending_count: int
@@ -53,6 +53,9 @@ class Standing:
     """The ids of batches whose answers are to be collected: `resume` does; `unclear` is one that may exist."""
     export_unreadable: bool = False
     """Whether it crashed of the export, which cannot be read: to go on changes nothing, a new export does."""
+    skipped_reasons: dict[str, int] = field(default_factory=dict)
+    """How many items were passed over for each reason: `too_large`, `unchanged`, `deleted`, `empty`, `repeated`,
+    `own_note`."""
 
 
 def broken(session: Session, error: str) -> Standing:

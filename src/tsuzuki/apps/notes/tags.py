@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+MOST_TAGS: Final = 10
+"""How many tags a note has at most."""
 _PLAIN: Final = re.compile(r"[^\W_](?:[\w/-]*\w)?")
 _BETWEEN: Final = re.compile(r"[,、，;；\n]")
 _RUNS: Final = re.compile(r"([-/])[-/]*")

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,10 +15,12 @@ from tsuzuki import Run, Runs
 from tsuzuki.apps.notes import flows, looking
 from tsuzuki.apps.notes.completed import telling_once
 from tsuzuki.apps.notes.desk import Desk
+from tsuzuki.apps.notes.items import TOO_LARGE
 from tsuzuki.apps.notes.named import Named
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
 from tsuzuki.apps.notes.refusals import NEW_EXPORT, Crashed, NoInput, SessionNotFound, said_once
 from tsuzuki.apps.notes.sessions import Session, Sessions
+from tsuzuki.apps.notes.shelf import DELETED
 from tsuzuki.apps.notes.standing import Standing
 from tsuzuki.apps.notes.wanted import Ended, Started
 from tsuzuki.apps.terminal import submitting
@@ -181,13 +183,15 @@ def _told(store: Store, session_id: str, ended: Ended | None, *, as_json: bool) 
     if not as_json:
         for line in _lines_after(store, stands, counts):
             click.echo(line, err=True)
-    return 0 if ended is None else exit_code(ended.counts, ended.status)
+    return 0 if ended is None else exit_code(ended.counts, ended.status, stands.skipped_reasons)
 
 
 def _lines_after(store: Store, stands: Standing, counts: PhaseStatistics) -> Iterator[str]:
     cost = "" if stands.cost is None else f", ${stands.cost:.4f}"
     wrote = "notes are in" if counts.success_count else "nothing new was written into"
     yield f"session {stands.session_id}: {stands.status}, {wrote} {stands.vault}{cost}"
+    for line in skipped_lines(stands):
+        yield broken(line, sys.stderr)
     if counts.error_count:
         retry = ", tsuzuki notes retry tries again what failed" if stands.retryable_count else ""
         yield broken(f"tsuzuki notes status tells why{retry}", sys.stderr)
@@ -196,8 +200,20 @@ def _lines_after(store: Store, stands: Standing, counts: PhaseStatistics) -> Ite
         yield broken(f"{left_over}: {_again(store, stands.session_id)}", sys.stderr)
 
 
-def exit_code(counts: PhaseStatistics, status: PhaseStatus) -> int:
-    """Gives the exit code that fits how it went."""
+def skipped_lines(stands: Standing) -> Iterator[str]:
+    """Yield why conversations were passed over, and what helps."""
+    reasons = stands.skipped_reasons
+    if reasons:
+        yield f"skipped: {', '.join(f'{number} {reason}' for reason, number in reasons.items())}"
+    if number := reasons.get(TOO_LARGE):
+        are = "1 conversation is" if number == 1 else f"{number} conversations are"
+        yield f"{are} too long for a note: `tsuzuki notes resume {stands.session_id} --chunk` cuts them"
+    if reasons.get(DELETED):
+        yield f"deleted notes stay away: `tsuzuki notes retry {stands.session_id} --item ITEM` makes one again"
+
+
+def exit_code(counts: PhaseStatistics, status: PhaseStatus, reasons: Mapping[str, int]) -> int:
+    """Gives the exit code that fits how it went; a conversation that is too long got no note, as if it had failed."""
     if not counts.error_count:
-        return 0
+        return SOME_FAILED if reasons.get(TOO_LARGE) else 0
     return RunFailure.exit_code if status is PhaseStatus.FAILED else SOME_FAILED

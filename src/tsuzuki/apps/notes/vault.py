@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tsuzuki.apps.notes.exchange import exchanged
-from tsuzuki.apps.notes.markdown import Note, is_own, rendered
+from tsuzuki.apps.notes.markdown import Note, is_own, rendered, with_properties_of
 from tsuzuki.apps.notes.names import candidates
 from tsuzuki.errors import StoreUnavailable
 
@@ -35,13 +35,15 @@ class Sheet(NamedTuple):
     session: str = ""
     """Whose file it is until it has its name."""
     own: tuple[str, ...] = ()
-    """Names under which notes of the item are in the vault: one that nobody has edited is written anew."""
+    """Where in the vault notes of the item are: one that nobody has edited is written anew."""
     plain: bool = True
     """Whether it may have the plain name; not where that is taken in another case."""
     whole: str = ""
     """The conversation of which it is a piece, or which its pieces were merged into."""
     pieces: int = 0
     """How many pieces that has."""
+    again: bool = False
+    """Whether it was asked for although the conversation has not changed."""
 
     @property
     def named_after(self) -> str:
@@ -144,8 +146,9 @@ def _check(prevented: Exception | None) -> None:
 
 
 def _named(fresh: str, folder: str, sheet: Sheet) -> str:
+    beside, slash, _ = sheet.own[0].rpartition("/") if sheet.own else ("", "", "")
     names = islice(candidates(sheet.stem, sheet.named_after), not sheet.plain, None)
-    for name in chain(sheet.own, names) if sheet.own else names:
+    for name in chain(sheet.own, (f"{beside}{slash}{name}" for name in names)):
         if _placed(fresh, folder + name, sheet):
             return name
     raise StoreUnavailable(
@@ -158,8 +161,8 @@ def _open(path: str, flag: int = os.O_TRUNC) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | flag | getattr(os, "O_BINARY", 0), 0o666)
 
 
-def _write(descriptor: int, sheet: Sheet) -> None:
-    left = memoryview(rendered(sheet, sheet.note, created=sheet.created).encode())
+def _write(descriptor: int, sheet: Sheet, properties: str = "") -> None:
+    left = memoryview(rendered(sheet, sheet.note, created=sheet.created, properties=properties).encode())
     while left:
         left = left[os.write(descriptor, left) :]
 
@@ -175,14 +178,18 @@ def _placed(fresh: str, place: str, sheet: Sheet) -> bool:
         raise
     except OSError:  # a disk that knows no links
         return _created(Path(place), sheet)
-    return _own(place, sheet) and _replaced(fresh, place, sheet)
+    older = _own(place, sheet)
+    return older is not None and _replaced(fresh, place, sheet, older)
 
 
-def _replaced(fresh: str, place: str, sheet: Sheet) -> bool:
+def _replaced(fresh: str, place: str, sheet: Sheet, older: str) -> bool:
     """Puts a note in place of an older one of its own; where somebody has edited that meanwhile, theirs comes back."""
+    note, properties = with_properties_of(older, sheet.note)
+    if properties or note.tags != sheet.note.tags:
+        _written_out(_open(fresh), sheet._replace(note=note), properties)
     if not exchanged(fresh, place):
         os.replace(fresh, place)  # noqa: PTH105 - as above
-    elif not _own(fresh, sheet):
+    elif _own(fresh, sheet) is None:
         exchanged(fresh, place)
         return False
     return True
@@ -190,39 +197,48 @@ def _replaced(fresh: str, place: str, sheet: Sheet) -> bool:
 
 def _created(place: Path, sheet: Sheet) -> bool:
     """Writes a note where it is to be, unless a file is there that is not its own."""
+    properties = ""
     try:
         descriptor = _open(str(place), os.O_EXCL)
     except FileExistsError:
-        if not _own(str(place), sheet):
+        older = _own(str(place), sheet)
+        if older is None:
             return False
-        descriptor = _open(str(place))
+        note, properties = with_properties_of(older, sheet.note)
+        sheet, descriptor = sheet._replace(note=note), _open(str(place))
     try:
-        _written_out(descriptor, sheet)
+        _written_out(descriptor, sheet, properties)
     except BaseException:  # half a note would be taken for somebody's
         place.unlink(missing_ok=True)
         raise
     return True
 
 
-def _written_out(descriptor: int, sheet: Sheet) -> None:
+def _written_out(descriptor: int, sheet: Sheet, properties: str) -> None:
     try:
-        _write(descriptor, sheet)
+        _write(descriptor, sheet, properties)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _own(place: str, sheet: Sheet) -> bool:
+def _own(place: str, sheet: Sheet) -> str | None:
+    """Return the text of a file that is the sheet's own note, as it was written; None where it is not."""
+    text = text_of(place)
+    return text if text is not None and is_own(text, sheet.item_id, paid=bool(sheet.note.model)) else None
+
+
+def text_of(place: str) -> str | None:
+    """Return the text of a file, with plain line ends; None where it is not a file of text."""
     try:
         about = os.lstat(place)
         if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST:
-            return False
+            return None
         with open(place, "rb", buffering=0) as file:  # noqa: PTH123 - many conversations have the same title
             text = file.readall().decode()
-        plain = text.replace("\r\n", "\n") if "\r" in text else text
-        return is_own(plain, sheet.item_id, paid=bool(sheet.note.model))
+        return text.replace("\r\n", "\n") if "\r" in text else text
     except (OSError, UnicodeDecodeError):
-        return False
+        return None
 
 
 def _sync_folder(vault: Path) -> None:

@@ -8,6 +8,7 @@ from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.chunking import SIZE
 from tsuzuki.apps.notes.extracting import Ids, items_of
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
+from tsuzuki.apps.notes.shelf import Remembered
 from tsuzuki.apps.notes.sources.conversation import Unreadable
 
 
@@ -30,6 +31,8 @@ class Asked:
     """How a model is asked: sync (directly), batch (the provider's batches), auto (batch where there are some)."""
     failure_threshold: float | None = None
     """The share of failures, in percent, above which the import stops."""
+    again: bool = False
+    """Whether notes are also made of conversations that have not changed, or whose notes were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,18 @@ class Preview:
     characters: int = 0
 
 
-def previewed(asked: Asked, limit: int = 0) -> Preview:
-    """Says what an import would do; nothing is changed."""
+def previewed(asked: Asked, limit: int = 0, *, paid: bool = False) -> Preview:
+    """Says what an import would do, with a model that is `paid` or without one; nothing is changed."""
     told, ids = Preview(sources.recognized(asked.export, asked.provider)), Ids()
+    remembered = None
+    if asked.vault is not None and not asked.again:
+        remembered = Remembered(asked.vault, told.provider, paid=paid)
     for found in sources.conversations(asked.export, told.provider):
         if isinstance(found, Unreadable):
             told.unreadable += 1
             continue
-        for item in items_of(ids.told(found), told.provider, chunk=asked.chunk, size=asked.chunk_size):
+        size = asked.chunk_size
+        for item in items_of(ids.told(found), told.provider, chunk=asked.chunk, size=size, remembered=remembered):
             reason = item.metadata.get("skipped_reason")
             if reason:
                 told.skipped[reason] = told.skipped.get(reason, 0) + 1

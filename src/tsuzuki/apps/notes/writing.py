@@ -26,13 +26,15 @@ class WriteFile:
         self._together = Together(partial(self._shelf.written, writer))
 
     async def run(self, item: ProcessingItem, note: Note) -> ProcessingItem:
-        """Writes the note of an item; its own file is written anew, any other is left alone.
+        """Writes the note of an item; its own file is written anew, wherever in the vault it is, any other left alone.
 
-        Where a model has made the one that is there, and none has made this one, that stays and is the item's.
+        Where a model has made the one that is there, and none has made this one, that stays and is the item's. So does
+        one of the same conversation that somebody has edited, unless this one was asked for again.
         """
         stem = str(item.metadata.get("chunk_filename", "")).removesuffix(".md") or safe(note.title)
         origin = {name: item.metadata[name] for name in ORIGIN if name in item.metadata}
-        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session)
+        again = bool(item.metadata.get("again"))
+        sheet = Sheet(stem, item.item_id, origin, note, self._created, self._session, again=again)
         if item.is_chunk or item.is_parent:
             whole = str(item.metadata["parent_item_id"] if item.is_chunk else item.item_id)
             sheet = sheet._replace(whole=whole, pieces=int(item.metadata.get("total_chunks", 0)))

@@ -70,6 +70,13 @@ def test_from_the_first_connection_to_the_statistics(
     expect(page.get_by_role("button", name="山田 純")).to_have_attribute("aria-pressed", "true")
 
 
+def test_every_tab_leads_to_its_page(opened: Open, own_scene: Callable[..., Scene]) -> None:
+    window = opened(own_scene(workers=0).url)
+    window.go("/apps/commits/sources")
+    window.page.get_by_role("link", name="Bulk run").click()
+    window.sees(".blank-title", "No bulk run yet")
+
+
 def test_it_speaks_japanese(opened: Open, own_scene: Callable[..., Scene]) -> None:
     window = opened(own_scene(workers=0).url, locale="ja-JP")
     window.go("/apps/commits")

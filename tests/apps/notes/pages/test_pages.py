@@ -135,6 +135,7 @@ def test_a_long_title_hides_no_column(opened: Open, own_scene: Callable[..., Sce
         "all => all.map(each => each.scrollWidth - each.clientWidth)"
     )
     assert widths == [0, 0, 0]
+    window.sees(".notice", "1 conversations got no note")
     cut = window.page.get_by_role("button", name="Cut the long ones")
     assert cut.evaluate("button => button.offsetLeft - button.closest('.card').offsetLeft") > 8, (
         "it does not touch the edge"
@@ -229,6 +230,14 @@ def test_equal_exports_are_told_apart_and_a_preview_fills_its_drawer(
     with window.page.expect_download() as downloaded:
         window.page.get_by_role("button", name="Download the notes").click()
     assert downloaded.value.suggested_filename == "conversations-notes.zip"
+
+
+def test_the_link_above_a_session_leads_to_all_sessions(opened: Open, own_scene: Callable[..., Scene]) -> None:
+    window = opened(own_scene(workers=0, TSUZUKI_LLM_PROVIDER="offline").url)
+    window.expected.append("404")
+    window.go("/apps/notes/sessions/20260101_000000")
+    window.find("main a", "Notes").first.click()
+    window.sees(".blank-title", "No session yet")
 
 
 def test_notes_are_searched_by_title(opened: Open, own_scene: Callable[..., Scene], tmp_path: Path) -> None:

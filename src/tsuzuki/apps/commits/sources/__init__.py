@@ -31,6 +31,10 @@ class Source(Protocol):
         """Gives the commits of a span, page by page; raises HeadGone where `span.after` is unknown."""
         ...
 
+    async def left_behind(self, project: str, span: Span) -> list[str]:
+        """Lists the commits that `span.after` reaches and `span.head` does not: there are some after a force push."""
+        ...
+
     async def whole(self, project: str) -> bool:
         """Tells whether the history of a project is all there: a shallow clone has only its newest part."""
         ...

@@ -1,6 +1,6 @@
 """Asks an HTTP API politely: waits as it says, tries again what passes, and gives up within bounds.
 
-Waits are plain sleeps of the event loop: a run that is cancelled leaves them at once.
+Waits are plain sleeps of the event loop: a run that is cancelled, or to stop, leaves them at once.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from tsuzuki import current
 from tsuzuki.apps.commits.refusals import SourceFailure
 from tsuzuki.apps.commits.times import CLOCK
 from tsuzuki.clock import Clock
@@ -24,6 +25,8 @@ _TOO_MANY: Final = 429
 _OK: Final = 200
 MAX_ANSWER_BYTES: Final = 16 << 20
 """A page of a hundred commits has a tenth of it. Packed answers are refused: they may be a thousand times as large."""
+LOOK_INTERVAL_S: Final = 0.2
+"""How often a wait looks whether its run is to stop."""
 _TIMEOUTS_PER_ANSWER: Final = 10
 """An answer that comes byte by byte is given up after so many timeouts."""
 
@@ -132,7 +135,7 @@ class Asking:
     async def _wait(self, seconds: float, failure: SourceFailure) -> None:
         if seconds > self._patience.longest:
             raise SourceFailure(failure.cause, f"it asks to wait {seconds:.0f} s")
-        await self._patience.clock.sleep(seconds)
+        await _rest(self._patience.clock, seconds)
 
     async def _wait_for_the_quota(self) -> None:
         left = self._not_before - self._patience.clock.now()
@@ -157,6 +160,19 @@ class Asking:
     def _reset(self, headers: Mapping[str, str]) -> float:
         reset = headers.get("ratelimit-reset", "").strip()
         return float(reset) if reset.isdigit() else _date(headers.get("ratelimit-resettime", ""))
+
+
+async def _rest(clock: Clock, seconds: float) -> None:
+    """Wait; a run that is to stop is left at once, since nothing is lost by that."""
+    resting = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        while not resting.done():
+            if current().cancelled:
+                raise asyncio.CancelledError
+            await asyncio.wait([resting], timeout=LOOK_INTERVAL_S)
+        resting.result()
+    finally:
+        resting.cancel()
 
 
 def _failure(answer: _Answer) -> SourceFailure:

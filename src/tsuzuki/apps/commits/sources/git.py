@@ -44,7 +44,13 @@ _SETTINGS: Final = tuple(
         "i18n.logOutputEncoding=UTF-8",
         "log.showSignature=false",
         "log.showRoot=true",
+        "core.bigFileThreshold=512m",
+        "diff.context=3",
         "diff.ignoreSubmodules=none",
+        "diff.indentHeuristic=true",
+        "diff.interHunkContext=0",
+        "diff.orderFile=/dev/null",
+        "diff.renameLimit=0",
         "diff.relative=false",
     )
     for word in ("-c", setting)
@@ -113,7 +119,7 @@ class GitSource:
         dates = [f"--since-as-filter={span.since}"] if span.since else []
         dates += [f"--until={span.until}"] if span.until else []
         log = ("log", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--no-show-signature")
-        arguments = (*log, f"--format={_FORMAT}", *dates, revisions, "--")
+        arguments = (*log, "--diff-algorithm=myers", f"--format={_FORMAT}", *dates, revisions, "--")
         edge = await self._edge()
         async with self._started(*arguments) as process:
             assert process.stdout is not None  # noqa: S101 - it was asked for
@@ -125,6 +131,11 @@ class GitSource:
                     batch = []
             await self._checked(process)
             yield batch + reader.end()
+
+    async def left_behind(self, project: str, span: Span) -> list[str]:
+        """Lists what only the older head reaches."""
+        del project
+        return (await self._said("rev-list", f"{span.head}..{span.after}", "--")).split()
 
     async def whole(self, project: str) -> bool:
         """A shallow clone has not all of it."""

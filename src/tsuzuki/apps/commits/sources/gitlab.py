@@ -23,13 +23,22 @@ class GitLabSource:
     def __init__(self, address: str, token: str | None, patience: Patience | None = None) -> None:
         self._asking = Asking(f"{address.rstrip('/')}/api/v4", token, patience or Patience())
 
+    async def check(self) -> None:
+        """Raise where the server does not answer as a GitLab does, or refuses the token."""
+        async for _ in self._projects():
+            return
+
     async def projects(self) -> list[FoundProject]:
         """Lists the projects that the token's owner is a member of; without a token, those that are public."""
+        return [_project(found) async for page in self._projects() for found in page]
+
+    async def _projects(self) -> AsyncIterator[list[dict[str, Any]]]:
         asked = {"simple": "true", "order_by": "id", "sort": "asc"} | (
             {"membership": "true"} if self._asking.known else {}
         )
         try:
-            return [_project(found) async for page in self._pages("/projects", asked) for found in page]
+            async for page in self._pages("/projects", asked):
+                yield page
         except SourceFailure as failure:
             if (
                 failure.cause == "not_found"
@@ -49,8 +58,15 @@ class GitLabSource:
 
     async def head(self, project: str, branch: str) -> str:
         """Gives the commit that a branch points to."""
-        path = f"/projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}"
-        found, _ = await self._asking.get(path)
+        place = f"/projects/{quote(project, safe='')}"
+        try:
+            found, _ = await self._asking.get(f"{place}/repository/branches/{quote(branch, safe='')}")
+        except SourceFailure as failure:
+            if failure.cause != "not_found":
+                raise
+            known, _ = await self._asking.get(place)  # it raises where the project itself is not there
+            empty = isinstance(known, dict) and known.get("empty_repo") is True
+            raise SourceFailure("empty" if empty else "no_branch", "" if empty else f"{branch}, HTTP 404") from None
         return _branch(found).head_sha
 
     async def commits(self, project: str, span: Span) -> AsyncIterator[list[Commit]]:
@@ -70,6 +86,12 @@ class GitLabSource:
             raise
         if span.after is not None and not seen:  # the head has moved, so there should be some: the old one is unknown
             raise HeadGone(span.after)
+
+    async def left_behind(self, project: str, span: Span) -> list[str]:
+        """Lists what only the older head reaches."""
+        asked = {"ref_name": f"{span.head}..{span.after}"}
+        pages = self._pages(f"/projects/{quote(project, safe='')}/repository/commits", asked)
+        return [_commit(found).sha async for page in pages for found in page]
 
     async def whole(self, project: str) -> bool:
         """A server has all of it."""

@@ -89,6 +89,7 @@ function Standing({ session }) {
       ${session.run_number && html`<${Fact} name=${t("notes.run")}><${RunLink} run=${session.run_number} /><//>`}
     </dl>
     ${session.error && html`<p class="notice tone-bad" role="alert">${half(session.error)}</p>`}
+    ${session.skipped_reasons.too_large > 0 && html`<p class="notice tone-warn" role="alert">${t("notes.tooLong", { n: number(session.skipped_reasons.too_large) })}</p>`}
     ${session.export_unreadable && html`<p>${t("notes.newExport")}</p>`}
   <//>`;
 }
@@ -134,16 +135,16 @@ function Failed({ at, session }) {
 
 /** Conversations that were passed over, and why; long ones can be cut. @param {{at: string, session: any, doing: Doing}} props */
 function Skipped({ at, session, doing }) {
-  const may = session.skipped_count && !session.active && !session.owed_batches.length;
-  const long = useAsked(may ? `${at}/items` : null, { query: { state: "skipped", reason: "too_large", limit: 1 }, when: session.skipped_count });
   if (!session.skipped_count) return null;
+  const long = session.skipped_reasons.too_large ?? 0;
+  const may = !session.active && !session.owed_batches.length;
   const columns = [
     { name: "title", title: t("notes.conversation"), cell: (/** @type {any} */ row) => html`<span class="wordy">${row.title || row.item_id}</span>` },
     item(),
     { name: "reason", title: t("notes.reason"), cell: (/** @type {any} */ row) => t(`notes.skip.${row.reason}`) },
   ];
   return html`<${Items} at=${at} session=${session} state="skipped" count=${session.skipped_count} title=${t("notes.skippedTitle")} columns=${columns}>
-    ${may && long.value?.total > 0 && html`<p class="toolbar"><button class="button" disabled=${doing.busy} onClick=${doing.send("resume", { chunk: true })}>${t("notes.cut")} (${number(long.value.total)})</button></p>`}
+    ${may && long > 0 && html`<p class="toolbar"><button class="button" disabled=${doing.busy} onClick=${doing.send("resume", { chunk: true })}>${t("notes.cut")} (${number(long)})</button></p>`}
   <//>`;
 }
 

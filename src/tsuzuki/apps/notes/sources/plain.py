@@ -31,7 +31,10 @@ LARGEST: Final = 16 * 1024 * 1024
 """How large a text file, or a line of JSONL, may be (bytes)."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _FIELD: Final = re.compile(r"^(title|date|created)[ \t]*+:([^\n]*+)", re.MULTILINE)
-_OWN: Final = (re.compile(r"^item_id: ", re.MULTILINE), re.compile(r"^content_hash: [0-9a-f]{16}$", re.MULTILINE))
+_OWN: Final = (
+    re.compile(r"^item_id: ", re.MULTILINE),
+    re.compile(r"^content_hash: ['\"]?[0-9a-f]{16}['\"]?$", re.MULTILINE),
+)
 """What the front matter of a note has that an import has written: a vault may lie in the folder that is read."""
 _HEADING: Final = re.compile(r"^#[ \t]++([^\n]++)", re.MULTILINE)
 _BLANK: Final = b" \t\r\n" + codecs.BOM_UTF8

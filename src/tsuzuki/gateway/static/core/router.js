@@ -4,10 +4,13 @@ import { computed, signal } from "./view.js";
 /** @typedef {{path: string, query: Record<string, string>}} Place */
 /** @typedef {{pattern: string[], view: any, title: string}} Route */
 
+/** One place has one address, with or without a slash at its end. @param {string} path */
+const plain = (path) => path.replace(/(.)\/+$/, "$1");
+
 /** @returns {Place} */
 function here() {
   const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
-  return { path: path === "" || path === "/" ? "/runs" : path, query: Object.fromEntries(new URLSearchParams(query)) };
+  return { path: path === "" || path === "/" ? "/runs" : plain(path), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** Where a person is. */
@@ -44,7 +47,7 @@ function leave() {
 export function link(path, query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
-  return `#${path}${text ? `?${text}` : ""}`;
+  return `#${plain(path)}${text ? `?${text}` : ""}`;
 }
 
 /** Goes to a place. @param {string} path @param {Record<string, unknown>} [query] @param {{replace?: boolean}} [how] */

@@ -235,7 +235,7 @@ def test_a_second_start_keeps_tls_the_password_and_the_settings_of_the_first(ser
     other = TEAM | {"TSUZUKI_NATS_PASSWORD": "another-one"}
     assert "nats up --auth password" in server.nats("up", code=1, **other), "nothing changes unless it is said"
     assert "use a number of bytes" in server.nats("up", "--max-file-store", "much", code=1)
-    server.again("--auth", "password", "--settings", os.devnull, **other)
+    server.again("--auth", "password", "--settings", os.devnull, "--allow-less-tls", **other)
     assert server.monitor().get("tls_required") is None, "an empty file replaces the settings"
     known = f"nats://team:another-one@{server.url.partition('//')[2]}"
     server.said("list", "--backend", known)
@@ -245,6 +245,139 @@ def test_a_second_start_keeps_tls_the_password_and_the_settings_of_the_first(ser
     server.nats("down", "--confirm")
     server.again()
     assert not server.monitor().get("auth_required"), "what was dropped stays dropped"
+
+
+def _refused_with(server: Server, settings: str, *, kept: bool = True) -> str:
+    """Start the server with other settings, which it has to refuse without changing its folder."""
+    files = {path: path.read_bytes() for path in server.dir.iterdir() if path.suffix in (".conf", ".json")}
+    told = server.nats("up", "--settings", server.settings(settings), code=1)
+    assert not kept or files == {path: path.read_bytes() for path in files}, "a unit of systemd starts what is there"
+    assert not (server.dir / "nats-server.pid").exists()
+    return told
+
+
+def test_a_server_that_had_tls_refuses_to_start_with_less(server: Server, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path / "tls")
+    strict, lax = certificates.settings(verify=True), certificates.settings()
+    server.up("--settings", server.settings(strict))
+    server.nats("down", "--confirm")
+
+    for text in ("max_payload: 2MB", "", "# tls { verify: true }", f"{strict}\nallow_non_tls: true"):
+        told = _refused_with(server, text)
+        assert "TLS" in told
+        assert "--allow-less-tls" in told
+    for text in (lax, lax.replace(", verify: false", ""), strict.replace("true", "off")):
+        assert "certificates of clients" in _refused_with(server, text)
+    told = _refused_with(server, "off_here: false\n" + strict.replace("true", "$off_here"), kept=False)
+    assert "certificates of clients" in told, "what the text does not tell, the server does"
+
+    server.again("--settings", server.settings(f"max_connections: 9\n{strict.replace('verify:', 'verify_and_map:')}"))
+    assert server.monitor()["tls_verify"], "another file with as much is welcome"
+    server.nats("down", "--confirm")
+    server.again("--allow-less-tls", "--settings", server.settings(lax))
+    assert not server.monitor().get("tls_verify")
+    server.nats("down", "--confirm")
+    server.again()
+    server.nats("down", "--confirm")
+    assert "TLS" in _refused_with(server, "max_payload: 2MB"), "it had TLS all the same"
+    server.again("--allow-less-tls", "--settings", server.settings("max_payload: 2MB"))
+    assert not server.monitor().get("tls_required")
+    server.nats("down", "--confirm")
+    server.again()
+    assert server.monitor()["max_payload"] == 2 << 20, "what was dropped on purpose stays dropped"
+
+
+def test_a_folder_that_lost_files_does_not_start_with_less(server: Server, tmp_path: Path) -> None:
+    tls = Certificates(tmp_path / "tls").settings(verify=True)
+    server.up("--settings", server.settings(tls), **TEAM)
+    server.nats("down", "--confirm")
+    settings, record, client = (server.dir / name for name in ("settings.conf", "server.json", "client.json"))
+
+    settings.unlink()
+    assert "settings.conf is missing" in server.nats("up", code=1)
+    settings.write_text(tls)
+    kept = record.read_bytes()
+    record.unlink()
+    assert "had TLS" in server.nats("up", *server.port_words, "--settings", os.devnull, code=1)
+    settings.unlink()
+    told = server.nats("up", *server.port_words, code=1)
+    assert "server.json and settings.conf are missing" in told
+    assert "--allow-less-tls" in told
+    settings.write_text(tls)
+    server.up()
+    seen = server.monitor()
+    assert (seen.get("auth_required"), seen.get("tls_required"), seen.get("tls_verify")) == (True, True, True)
+    server.nats("down", "--confirm")
+
+    record.write_bytes(kept)
+    client.unlink()
+    told = server.nats("up", code=1)
+    assert "client.json is missing" in told
+    assert "--auth password" in told
+
+
+def test_a_cluster_that_lost_its_password_does_not_start_with_a_known_one(server: Server) -> None:
+    server.up("--cluster", "team", **TEAM)
+    server.nats("down", "--confirm")
+    (server.dir / "client.json").unlink()
+    assert "client.json is missing" in server.nats("up", code=1)
+    server.again("--auth", "password", **TEAM)
+
+
+PUBLIC = ("--host", "0.0.0.0")  # noqa: S104 - it is refused, or wanted
+
+
+def test_other_machines_are_let_in_without_a_password_only_if_that_is_said_by_name(server: Server) -> None:
+    assert "say --allow-unauthenticated" in server.nats("up", *server.port_words, *PUBLIC, "--auth", "none", code=1)
+    assert not server.dir.exists(), "nothing was written"
+    server.up("--auth", "none")
+    server.nats("down", "--confirm")
+    assert "say --allow-unauthenticated" in server.nats("up", *PUBLIC, code=1)
+    assert "say --allow-unauthenticated" in server.nats("up", *PUBLIC, "--auth", "none", code=1)
+    server.again(*PUBLIC, "--allow-unauthenticated")
+    server.nats("down", "--confirm")
+    server.again()
+    server.nats("down", "--confirm")
+    server.again("--auth", "password", **TEAM)
+    server.nats("down", "--confirm")
+    assert "say --allow-unauthenticated" in server.nats("up", "--auth", "none", code=1), (
+        "it was said of the time before"
+    )
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "websocket { port: PORT, no_tls: true }",
+        "ws { port: PORT, no_tls: true }",
+        "mqtt { port: PORT }",
+        "leafnodes { port: PORT }",
+        "leaf { port: PORT }",
+        "gateway { name: a, port: PORT }",
+    ],
+)
+def test_settings_that_open_another_door_without_a_password_are_refused(server: Server, block: str) -> None:
+    file = server.settings(block.replace("PORT", str(free_port())))
+    told = server.nats("up", *server.port_words, "--settings", file, code=1)
+    assert f"{block.partition(' ')[0]} opens" in told
+    assert "say --allow-unauthenticated" in told
+    assert not server.dir.exists(), "nothing was written"
+
+
+def test_a_door_beside_the_first_one_may_be_opened_with_a_password_or_by_name(server: Server) -> None:
+    door = server.settings(f"websocket {{ port: {free_port()}, no_tls: true }}")
+    server.up("--settings", door, "--allow-unauthenticated")
+    server.nats("down", "--confirm")
+    server.again()
+    server.nats("down", "--confirm")
+    server.again("--auth", "password", **TEAM)
+    assert server.monitor()["websocket"]["no_tls"]
+    server.nats("down", "--confirm")
+    for text in (
+        f"websocket {{ port: {free_port()}, no_tls: true, no_auth_user: team }}",
+        f"gateway {{ name: a, port: {free_port()} }}",
+    ):
+        assert "without asking for a password" in _refused_with(server, text)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def _server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--cluster-tls-ca", type=_FILE, help="The authority that has signed the certificates of all of them.")
     @click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(1), help="How long it may take.")
     @click.option("--allow-unauthenticated", is_flag=True, help="Let other machines in without a password.")
+    @click.option("--allow-less-tls", is_flag=True, help="Start also with less TLS than it had before.")
     @PLACE
     @debug_option
     @functools.wraps(command)
@@ -121,6 +122,7 @@ def _started(
     auth: str | None,
     timeout: float,
     allow_unauthenticated: bool,
+    allow_less_tls: bool,
     **given: Any,
 ) -> int:
     before = place.told()
@@ -135,15 +137,14 @@ def _started(
         click.echo(f"{known.called} runs already: {known.url} (process {pid}, {place.folder})")
         return 0
     decided, identity = place.authentication(auth, _identity())
-    told = replace(told, auth=decided or ("none" if allow_unauthenticated else ""))
+    decided = decided or ("none" if allow_unauthenticated else "")
+    allowed = allow_unauthenticated or (told.allow_unauthenticated and decided == told.auth)
+    told = replace(told, auth=decided, allow_unauthenticated=allowed)
+    if allow_less_tls:
+        told = replace(told, tls_required=False, tls_verified=False)
     _refuse_halves(told)
-    if told.public and (not told.auth or (told.auth == "settings" and told.cluster and not identity.user)):
-        raise BadUsage(
-            f"on {told.host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and "
-            "where it is used, or say --allow-unauthenticated"
-        )
     process.refuse_taken(told)
-    place.furnish(told, identity, text)
+    place.furnish(told, identity, text, allow_less_tls=allow_less_tls)
     pid = process.start(place, told, timeout)
     click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
     for line in next_steps(told, place):

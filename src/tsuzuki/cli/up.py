@@ -315,9 +315,9 @@ def _furnished(parts: Parts, told: Told) -> Place:
             "TSUZUKI_NATS_PASSWORD, or drop them with `tsuzuki nats up --auth none`"
         )
     before = place.told() or told
+    allowed = parts.allow_unauthenticated or (before.allow_unauthenticated and auth == before.auth)
     told = replace(before, host=told.host, port=told.port, http_port=told.http_port, cluster="", routes=(), auth=auth)
-    if told.public and not told.auth and not parts.allow_unauthenticated:
-        raise BadUsage(f"on {told.host} other machines reach NATS: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD")
+    told = replace(told, allow_unauthenticated=allowed)
     bound(told.host, told.port, "--nats-port", host_option="--nats-listen-host").close()
     bound("127.0.0.1", told.http_port, "--nats-http-port").close()
     place.furnish(told, identity)

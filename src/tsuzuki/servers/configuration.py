@@ -8,6 +8,7 @@ What the running server reports is compared with what was meant (`differences`).
 import json
 import platform
 import re
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -48,6 +49,10 @@ _AUTHENTICATION: Final = frozenset(
     )
 )
 """Top-level names that decide who may connect."""
+_LISTENERS: Final = frozenset(("websocket", "ws", "mqtt", "leafnodes", "leaf", "gateway"))
+"""Top-level names of blocks that open another port."""
+_TRUE: Final = ("true", "yes", "on")
+_FALSE: Final = ("false", "no", "off")
 
 _GAP: Final = re.compile(r"(?:[\s,;]|#[^\r\n]*|//[^\r\n]*)*")
 _KEY: Final = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s=:]*))\s*[=:]?[ \t]*""")
@@ -73,6 +78,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     cluster_tls_cert: str = ""
     cluster_tls_key: str = ""
     cluster_tls_ca: str = ""
+    tls_required: bool = False
+    """Whether the server insisted on TLS when it last ran; the next start may not have less."""
+    tls_verified: bool = False
+    """Whether it also asked clients for their certificates."""
+    allow_unauthenticated: bool = False
+    """Whether the operator allowed other machines to connect without a password."""
 
     @property
     def syncs(self) -> bool:
@@ -128,13 +139,14 @@ class Identity(msgspec.Struct, frozen=True):
         return identity
 
 
-def top_level_names(text: str) -> set[str]:
-    """Return the top-level names of a NATS configuration, in lower case as the server compares them.
+def top_level_values(text: str) -> dict[str, str]:
+    """Return the top-level names of a NATS configuration, in lower case as the server compares them, with their text.
 
-    This only finds where values end; `nats-server -t` checks the syntax.
+    This only finds where values end; `nats-server -t` checks the syntax. A block can be read in the same way.
     """
-    names: set[str] = set()
+    values: dict[str, str] = {}
     brackets: list[str] = []
+    name, start = "", 0
     position, after_key = _after(_GAP, text, 0), False
     while position < len(text):
         sign = text[position]
@@ -151,13 +163,16 @@ def top_level_names(text: str) -> set[str]:
             position += 1
         else:
             key = _KEY.match(text, position)
-            if key and not brackets:
-                names.add((key[1] or key[2] or key[3] or "").lower())
             position, after_key = _after(_KEY, text, position), True
+            if key and not brackets:
+                name, start = (key[1] or key[2] or key[3] or "").lower(), position
+                values[name] = ""
             continue  # a comment cannot stand between a key and its value
         after_key = False
+        if name and not brackets:
+            values[name], name = text[start:position], ""
         position = _after(_GAP, text, position)
-    return names
+    return values
 
 
 def _after(pattern: "re.Pattern[str]", text: str, position: int) -> int:
@@ -167,7 +182,7 @@ def _after(pattern: "re.Pattern[str]", text: str, position: int) -> int:
 
 def refuse_reserved(text: str, told: Told) -> None:
     """Refuse settings that would replace what we write, or decide who may connect without being asked to."""
-    names = top_level_names(text)
+    names = top_level_values(text).keys()
     wrong = [f"{name} ({RESERVED[name]})" for name in sorted(names & RESERVED.keys())]
     if told.auth != "settings":
         wrong += [f"{name} (use --auth settings if the file has the users)" for name in sorted(names & _AUTHENTICATION)]
@@ -180,9 +195,58 @@ def refuse_reserved(text: str, told: Told) -> None:
         raise BadUsage(f"the settings file must not have {', '.join(wrong)}")
 
 
+def refuse_unauthenticated(told: Told, identity: Identity, settings: str) -> None:
+    """Refuse to let other machines in without a password, unless the operator allowed it."""
+    if told.allow_unauthenticated:
+        return
+    open_routes = told.auth == "settings" and told.cluster and not identity.user
+    if told.public and (told.auth in ("", "none") or open_routes):
+        raise BadUsage(
+            f"on {told.host} other machines can reach it: set TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD here and "
+            "where it is used, or say --allow-unauthenticated"
+        )
+    values = top_level_values(settings)
+    for name in sorted(values.keys() & _LISTENERS):
+        if _is_open(told, name, top_level_values(values[name])):
+            raise BadUsage(
+                f"{name} opens another port without asking for a password. Set TSUZUKI_NATS_USER and "
+                "TSUZUKI_NATS_PASSWORD and leave no_auth_user out (a gateway needs an authorization block of its own), "
+                "or say --allow-unauthenticated"
+            )
+
+
+def _is_open(told: Told, name: str, block: dict[str, str]) -> bool:
+    if told.auth == "settings":
+        return False
+    if name == "gateway":  # the users of the server do not apply to it
+        return "authorization" not in block
+    return told.auth != "password" or "no_auth_user" in block
+
+
+def missing_tls(told: Told, settings: str) -> str:
+    """Name what the settings lack of the TLS that the server had; empty if nothing."""
+    required, verified = tls_of(settings)
+    if told.tls_required and not required:
+        return "TLS"
+    return "TLS that asks for the certificates of clients" if told.tls_verified and not verified else ""
+
+
+def tls_of(settings: str) -> tuple[bool, bool]:
+    """Return whether settings make a server insist on TLS, and ask clients for their certificates.
+
+    A variable or a nested file may say anything: it counts as yes here, and `differences` asks the running server.
+    """
+    values = top_level_values(settings)
+    block = values.get("tls", "")
+    names = top_level_values(block)
+    required = "tls" in values and values.get("allow_non_tls", "").lower() not in _TRUE
+    certificates = any(names.get(name, "off").lower() not in _FALSE for name in ("verify", "verify_and_map"))
+    return required, certificates or "include" in names or block.startswith("$")
+
+
 def compose(folder: Path, told: Told, identity: Identity, system_password: str, settings: str) -> str:
     """Return the text of nats.conf. What comes before `include` are defaults that the settings may change."""
-    names = top_level_names(settings)
+    names = top_level_values(settings).keys()
     jetstream: dict[str, Any] = {"store_dir": str(folder)}
     if told.syncs:
         jetstream["sync_interval"] = "always"
@@ -228,7 +292,7 @@ def _cluster(told: Told, identity: Identity) -> dict[str, Any]:
     return lines
 
 
-def _accounts(told: Told, identity: Identity, system_password: str, names: set[str]) -> dict[str, Any]:
+def _accounts(told: Told, identity: Identity, system_password: str, names: AbstractSet[str]) -> dict[str, Any]:
     """Return the accounts of a cluster; the system account is the one by which servers are removed from it."""
     system = {_SYSTEM: {"users": [{"user": SYSTEM_USER, "password": system_password}]}}
     if told.auth == "settings":  # users of a plain authorization block are in the global account
@@ -241,15 +305,16 @@ def _accounts(told: Told, identity: Identity, system_password: str, names: set[s
 
 def differences(folder: Path, told: Told, settings: str, varz: dict[str, Any]) -> list[str]:
     """Compare what a running server reports with what it was told; return what differs, as sentences."""
-    names = top_level_names(settings)
     jetstream = (varz.get("jetstream") or {}).get("config") or {}
     cluster = varz.get("cluster") or {}
     store = str(folder / "jetstream")
-    encrypted = "tls" in names and "allow_non_tls" not in names
+    names = top_level_values(settings).keys()
+    encrypted = told.tls_required or ("tls" in names and "allow_non_tls" not in names)
     found = {
         f"it stores its streams in {jetstream.get('store_dir')}, not in {store}": jetstream.get("store_dir") == store,
         "it asks no client who it is": told.auth not in ("password", "settings") or varz.get("auth_required"),
         "it does not insist on TLS": not encrypted or varz.get("tls_required"),
+        "it does not ask for the certificates of clients": not told.tls_verified or varz.get("tls_verify"),
         f"it is not in the cluster {told.cluster!r}": cluster.get("name", "") == told.cluster,
         "its routes are not encrypted": not told.route_tls or cluster.get("tls_required"),
         "it does not sync every write": not told.syncs or jetstream.get("sync_always"),

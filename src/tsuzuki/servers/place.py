@@ -52,11 +52,16 @@ class Place:
             raise BadUsage(f"there is no server in {self.folder}; start one with `tsuzuki nats up`, or say --dir")
         return told
 
-    def furnish(self, told: Told, identity: Identity, settings: str | None = None) -> None:
+    def furnish(
+        self, told: Told, identity: Identity, settings: str | None = None, *, allow_less_tls: bool = False
+    ) -> None:
         """Write the configuration; only this user may read it. Without `settings` those of the last start stay."""
         self._refuse_another_kind(told)
+        if not allow_less_tls:
+            self._refuse_less_tls(told, settings)
         settings = self.settings() if settings is None else settings
         configuration.refuse_reserved(settings, told)
+        configuration.refuse_unauthenticated(told, identity, settings)
         privacy.make_folder(self.folder)
         if told.cluster and not self._password.exists():
             _write_private(self._password, secrets.token_urlsafe(24))
@@ -65,8 +70,17 @@ class Place:
         self._refuse_bad_syntax(text, settings)
         _write_private(self._settings, settings)
         _write_private(self._identity, msgspec.json.encode(identity).decode())
-        _write_private(self._told, json.dumps(msgspec.to_builtins(told), indent=1) + "\n")
+        self._record(told)
         _write_private(self.config, text)
+
+    def record_tls(self, told: Told, varz: dict[str, Any]) -> None:
+        """Record the TLS of the running server, which the next start has to have too."""
+        required, verified = bool(varz.get("tls_required")), bool(varz.get("tls_verify"))
+        if (required, verified) != (told.tls_required, told.tls_verified):
+            self._record(msgspec.structs.replace(told, tls_required=required, tls_verified=verified))
+
+    def _record(self, told: Told) -> None:
+        _write_private(self._told, json.dumps(msgspec.to_builtins(told), indent=1) + "\n")
 
     def settings(self) -> str:
         """Return the settings that the operator gave this server; empty if there are none."""
@@ -87,17 +101,23 @@ class Place:
         A password that was set once is neither dropped nor changed unless `said` asks for it.
         """
         before, kept = self.told(), self.identity()
-        auth = said or (before.auth if before else "")
+        lost = "password" if kept.user else ""  # server.json is missing, and the password is still here
+        auth = said or (before.auth if before else lost)
         if said == "none" or (auth == "none" and not given.user):
             return "none", Identity()
         if said == "password" and not (given.user or kept.user):
             raise BadUsage("--auth password needs TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD; set both")
         if said:
             return said, given if given.user else kept
-        if auth == "password" and given.user and given != kept:
+        if auth == "password" and kept.user and given.user and given != kept:
             raise BadUsage(
                 f"the server in {self.folder} was told another user or password than TSUZUKI_NATS_USER and "
                 "TSUZUKI_NATS_PASSWORD name now; unset them to keep it, or say tsuzuki nats up --auth password"
+            )
+        if auth == "password" and not kept.user:
+            raise BadUsage(
+                f"{self._identity} is missing, and the server has a user and a password. Restore the file, or set "
+                "TSUZUKI_NATS_USER and TSUZUKI_NATS_PASSWORD and say --auth password"
             )
         if auth in ("password", "settings"):
             return auth, kept
@@ -120,6 +140,25 @@ class Place:
                     (result.stderr or result.stdout).strip().replace(f"{beside}/", "").removeprefix("nats-server: ")
                 )
                 raise BadUsage(f"nats-server refuses the settings ({reason}); correct the file of --settings")
+
+    def _refuse_less_tls(self, told: Told, settings: str | None) -> None:
+        """Refuse to start with less TLS than before, also where a file that says so was lost."""
+        drop = "or drop it on purpose with --allow-less-tls"
+        kept = self._settings.exists()
+        if self.told() is None and self._identity.exists():
+            if not kept:
+                raise BadUsage(
+                    f"server.json and settings.conf are missing in {self.folder}: whether the server had TLS is not "
+                    f"known. Restore them, {drop}"
+                )
+            required, verified = configuration.tls_of(self.settings())
+            told = msgspec.structs.replace(told, tls_required=required, tls_verified=verified)
+        if missing := configuration.missing_tls(told, self.settings() if settings is None else settings):
+            lost = "" if kept else f" ({self._settings} is missing)"
+            raise BadUsage(
+                f"the server in {self.folder} had {missing}, and its settings have it no more{lost}. "
+                f"Add it to the file of --settings, {drop}"
+            )
 
     def _refuse_another_kind(self, told: Told) -> None:
         """A lone server that joins a cluster forgets its streams: the cluster does not know them."""

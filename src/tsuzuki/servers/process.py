@@ -73,14 +73,17 @@ def start(place: Place, told: Told, seconds: float) -> int:
     except BaseException:
         process.terminate()
         process.wait()
+        place.pid_file.unlink(missing_ok=True)
         raise
     return process.pid
 
 
 def refuse_differences(place: Place, told: Told) -> None:
-    """Refuse a server that is not what it was told to be, whatever the reason."""
-    if different := place.differences(told, monitor(told, "varz")):
+    """Refuse a server that is not what it was told to be, whatever the reason; record the TLS of one that is."""
+    varz = monitor(told, "varz")
+    if different := place.differences(told, varz):
         raise BadUsage(f"the server was ended again: {'; '.join(different)}; correct its settings (--settings FILE)")
+    place.record_tls(told, varz)
 
 
 def refuse_taken(told: Told) -> None:

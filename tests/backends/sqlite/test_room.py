@@ -130,8 +130,18 @@ async def test_a_purge_leaves_the_room_that_a_new_file_begins_with(backend: Sqli
     assert size(path) == pytest.approx(before, abs=0.1)
 
 
-def test_a_store_on_a_disk_that_is_full_to_its_last_byte_is_opened_and_purged(tmp_path: Path) -> None:
-    command = [*ANOTHER_HOST, sys.executable, "-m", "tests.backends.sqlite.full_disk", str(tmp_path)]
+@pytest.mark.parametrize(("items", "size"), [(0, 20_000), (0, 1_500_000), (300, 2000), (8, 200_000)])
+def test_a_store_on_a_disk_that_is_full_to_its_last_byte_is_opened_and_purged(
+    tmp_path: Path, items: int, size: int
+) -> None:
+    arguments = [str(tmp_path), str(items), str(size)]
+    command = [*ANOTHER_HOST, sys.executable, "-m", "tests.backends.sqlite.full_disk", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert process.stdout.splitlines() == ["free 0", "deleted 1", "purged 119"]
+    assert process.stdout.splitlines() == [
+        "free 0",
+        "killed True",
+        "gone True True",
+        "deleted 1 True",
+        "purged True True",
+    ]

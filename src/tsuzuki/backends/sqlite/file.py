@@ -41,7 +41,7 @@ def prepare(path: Path) -> Opened:
     try:
         opened = _open(path)
     except StoreUnavailable:
-        if not _use_reserve(path):
+        if not use_reserve(path):
             raise
         return _open(path)
     refill_reserve(path)
@@ -71,8 +71,8 @@ def _open(path: Path) -> Opened:
     return Opened(path, turnstile, writing, reading)
 
 
-def _use_reserve(path: Path) -> bool:
-    """Free the reserved space where the disk is full: to open the file SQLite needs some beside it."""
+def use_reserve(path: Path) -> bool:
+    """Free the reserved space where the disk is full: to open the file or to purge it SQLite needs some beside it."""
     if not hasattr(os, "statvfs"):
         return False
     try:

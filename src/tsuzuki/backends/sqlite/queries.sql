@@ -454,6 +454,30 @@ UPDATE limit_places SET taken = taken - 1 WHERE name = ? AND worker = ? AND take
 -- purge: Removes an ended run, and by a trigger all that belongs to it.
 DELETE FROM runs WHERE id = ? AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING id;
 
+-- set_apart: Moves an ended run away from all that belongs to it, so that the trigger finds nothing of it.
+UPDATE runs SET number = -number WHERE id = ? AND status IN ('COMPLETED', 'FAILED', 'CANCELLED') RETURNING -number;
+
+-- note_leftovers: Notes that facts, log lines, params and labels of a run that is gone are still to be removed.
+INSERT INTO meta (name, value) VALUES ('purging ' || ?1, ?1);
+
+-- leftovers: Finds runs that are gone while some of what belonged to them is still there.
+SELECT value FROM meta WHERE name > 'purging ' AND name < 'purging!' LIMIT 1;
+
+-- forget_leftovers: Notes that nothing is left of a run.
+DELETE FROM meta WHERE name = 'purging ' || ?;
+
+-- purge_facts: Removes some facts of a run.
+DELETE FROM facts WHERE run = ?1 AND position IN (SELECT position FROM facts WHERE run = ?1 LIMIT ?2);
+
+-- purge_logs: Removes some log lines of a run.
+DELETE FROM logs WHERE run = ?1 AND number IN (SELECT number FROM logs WHERE run = ?1 LIMIT ?2);
+
+-- purge_labels: Removes some labels of a run.
+DELETE FROM labels WHERE run = ?1 AND label IN (SELECT label FROM labels WHERE run = ?1 LIMIT ?2);
+
+-- purge_params: Removes the params of a run.
+DELETE FROM params WHERE run = ?1 AND ?2 > 0;
+
 -- known_runs: Tells which of the ids in a JSON list are runs.
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?));
 

@@ -30,7 +30,7 @@ from tsuzuki.backends.sqlite import bell, journal, lists, queue, room
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.examine import examine
 from tsuzuki.backends.sqlite.faults import fault
-from tsuzuki.backends.sqlite.file import Opened, prepare, refill_reserve
+from tsuzuki.backends.sqlite.file import Opened, prepare, refill_reserve, use_reserve
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line_from, numbers, run_from, text
 from tsuzuki.backends.sqlite.wheels import SqliteWheels
@@ -74,7 +74,10 @@ class SqliteBackend:
     @classmethod
     async def open(cls, path: str | PathLike[str], *, clock: Clock | None = None) -> "SqliteBackend":
         """Opens the store in a file, which is made when it is not there."""
-        return cls(await asyncio.to_thread(prepare, Path(path)), clock or SystemClock())
+        store = cls(await asyncio.to_thread(prepare, Path(path)), clock or SystemClock())
+        with contextlib.suppress(StoreError):  # the next purge tries again
+            await store._remove_leftovers()
+        return store
 
     @property
     def one_machine(self) -> bool:
@@ -277,29 +280,52 @@ class SqliteBackend:
 
     async def purge(self, run_ids: Sequence[str]) -> int:
         try:
-            return await self._purge(run_ids)
+            return await self._purge(run_ids, room.remove)
         except StoreUnavailable:
-            if len(run_ids) <= 1:
+            if not run_ids:
                 raise
-        # On a full disk the log has no room for all of them at once, and a little for each.
-        return sum([await self._purge([run_id]) for run_id in run_ids])
+            await asyncio.to_thread(use_reserve, self._path)
+        # On a full disk the log has no room for all of them at once, and perhaps not even for one.
+        purged = 0
+        for run_id in run_ids:
+            await asyncio.to_thread(room.merge, self._path, 0)
+            purged += await self._purge([run_id], room.remove_rows)
+        return purged
 
-    async def _purge(self, run_ids: Sequence[str]) -> int:
-        def remove(transaction: Transaction) -> list[str]:
-            transaction.flush()
-            transaction.execute(SQL["keep_clock"], (transaction.stamp(),))
-            gone = [transaction.execute(SQL["purge"], (run_id,)).fetchall() for run_id in run_ids]
-            return [rows[0][0] for rows in gone if rows]
-
-        purged = await self._write(remove, heavy=True)
+    async def _purge(self, run_ids: Sequence[str], remove: Callable[[Transaction, Sequence[str]], list[str]]) -> int:
+        purged = await self._write(lambda transaction: remove(transaction, run_ids), heavy=True)
         # A crash here leaves folders of unknown runs, which `examine` sweeps.
         await asyncio.to_thread(self._blobs.remove, purged)
+        with contextlib.suppress(StoreUnavailable):  # a full disk: the next purge does what is left to do
+            await self._remove_leftovers()
+            if purged:
+                await self._in_turns(room.give_back)
         if purged:
-            with contextlib.suppress(StoreUnavailable):  # a full disk: what is left is given back by the next purge
-                while await self._write(room.give_back, heavy=True):
-                    pass
             await asyncio.to_thread(room.merge, self._path)
         return len(purged)
+
+    async def _remove_leftovers(self) -> None:
+        """Remove what is left of runs whose rows are gone, also those of a purge that was killed."""
+        if self._rows("leftovers"):
+            await self._in_turns(room.remove_leftovers)
+
+    async def _in_turns(self, work: Callable[[Transaction, int], bool]) -> None:
+        """Repeat some work until there is no more, with less in each transaction where a full disk has no room."""
+        at_once, full = room.AT_ONCE, False
+
+        def some(transaction: Transaction) -> bool:
+            return work(transaction, at_once)
+
+        while True:
+            if full:
+                await asyncio.to_thread(room.merge, self._path, 0)
+            try:
+                if not await self._write(some, heavy=True):
+                    return
+            except StoreUnavailable:
+                if at_once == 1:
+                    raise
+                at_once, full = at_once // 2, True
 
     async def compact(self) -> Check:
         return await asyncio.to_thread(room.compact, self._path)

@@ -5,16 +5,20 @@ from typing import Generic, TypeVar, overload
 
 import msgspec
 
+from tsuzuki.facts import Spent
+
 R = TypeVar("R")
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """An item that failed for good: its key, its error, and how often it was tried."""
 
     key: str
     error: str
     error_type: str
     attempts: int
+    spent: tuple[Spent, ...] = ()
+    """What it used that is paid for."""
 
 
 class Collected(Sequence[R | Failure], Generic[R]):

@@ -195,13 +195,13 @@ def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, t
         async with Runs.open(data_dir=str(store)) as runs:
             row = await runs.submit(waiting, {"count": 2, "also_busy": False})
             [claim] = await runs.backend.claim("nobody", run_id=row.id)
-            submitted = f.StepDone(
-                at=1.0, step="s", name="llm.submit", key="meant", parent="b", result=json_of("batch_x")
-            )
+            submitted = f.StepDone(at=1.0, step="s", name="llm.submit", key="meant", result=json_of("batch_x"))
+            intent = {"process_id": "process", "at": 1.0}
             journal: list[Any] = [
                 f.StepDone(at=1.0, step="p", name="llm.plan", result=json_of(plan(double))),
                 f.StepStarted(at=1.0, step="b", name="llm.batch", key="process"),
-                f.StepDone(at=1.0, step="i", name="llm.intent", key="meant", parent="b", result=json_of(1.0)),
+                f.StepDone(at=1.0, step="i", name="llm.intent", key="meant", result=json_of(intent)),
+                f.StepDone(at=1.0, step="p0", name="llm.send", key="meant/0", result=json_of(1.0)),
                 *([submitted] if known else ()),
                 f.Released(at=1.0, reason="waits", not_before=4e9),
             ]

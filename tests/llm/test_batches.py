@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 import uuid
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -153,6 +154,14 @@ async def test_more_than_fits_goes_into_several_batches(
     assert await queue.counts(mine) == {"COMPLETED": 10}
 
 
+async def each(lines: list[bytes]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+async def nothing() -> None: ...
+
+
 async def until_over(work: BatchWork, process_id: str) -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -247,9 +256,10 @@ async def test_a_batch_is_found_again_and_those_of_others_are_not(double: Double
     lines = [batches.line(job, Question("q"), None) for job in jobs]
     mine, other = (Intent(str(uuid.uuid4()), process(), time.time(), jobs) for _ in range(2))
     others = tuple(str(uuid.uuid4()) for _ in range(3))
-    await batches.create(replace(other, jobs=others), [batches.line(job, Question("q"), None) for job in others])
+    theirs = [batches.line(job, Question("q"), None) for job in others]
+    await batches.create(replace(other, jobs=others), each(theirs), nothing)
     assert (await batches.find(mine, frozenset())).id is None
-    created = await batches.create(mine, lines)
+    created = await batches.create(mine, each(lines), nothing)
     assert (await batches.find(mine, frozenset())).id == created
     await provider.close()
 
@@ -260,7 +270,7 @@ async def test_what_may_be_ours_is_waited_for(double: Double) -> None:
     batches: Any = provider.batches
     jobs = (str(uuid.uuid4()),)
     intent = Intent(str(uuid.uuid4()), process(), time.time(), jobs)
-    created = await batches.create(intent, [batches.line(jobs[0], Question("q"), None)])
+    created = await batches.create(intent, each([batches.line(jobs[0], Question("q"), None)]), nothing)
     assert (await batches.find(intent, frozenset())).perhaps == (created,)
     assert (await batches.find(intent, frozenset({created}))).perhaps == ()
     clock = FakeClock(autoadvance=True)

@@ -56,6 +56,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
     monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.5")
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "2")
 
 
 async def enqueued(file: Path, count: int) -> str:

@@ -31,6 +31,7 @@ class Machine:
             "TSUZUKI_LLM_BASE_URL": f"{double.url}/v1",
             "TSUZUKI_LLM_POLL_SEC": "0.2",
             "TSUZUKI_LLM_SETTLE_SEC": "0.5",
+            "TSUZUKI_LLM_TIMEOUT_SEC": "2",
             "TSUZUKI_LEASE_SECONDS": "2",
         }
         with (folder / "log").open("w") as log:

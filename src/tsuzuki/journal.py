@@ -42,7 +42,7 @@ class Replay:
 
     def __init__(self, expected: int = 0) -> None:
         self._index = KeyIndex(expected)
-        self._tried: dict[tuple[str, str], int] = {}
+        self.tried: dict[tuple[str, str], int] = {}
         """Where the last failed try stands of each step and item that has no outcome yet."""
         self._retried_before = 0
         self._read_to = 0
@@ -68,13 +68,13 @@ class Replay:
             for position, kind, step, key in map(msgspec.structs.astuple, marks):
                 if kind == "ResumeAsked":
                     self._retried_before = position
-                    self._tried.clear()  # a person let it go on: all tries may be made again
+                    self.tried.clear()  # a person let it go on: all tries may be made again
                 elif kind == "TryFailed":
-                    self._tried[step, key] = position
+                    self.tried[step, key] = position
                 elif not items_only or kind in ("ItemDone", "ItemSkipped"):
                     self._index.put(step, key, position * 2 + (kind in FAILURES))
-                    if self._tried:
-                        self._tried.pop((step, key), None)
+                    if self.tried:
+                        self.tried.pop((step, key), None)
             self._read_to = marks[-1].position
             await asyncio.sleep(0)  # other runs of this worker have their turn
 
@@ -88,7 +88,7 @@ class Replay:
 
     def last_try(self, step: str, key: str, since: int) -> int:
         """Return where the last failed try of a call without an outcome stands, after a position; 0 without one."""
-        position = self._tried.get((step, key), 0) if self._tried else 0
+        position = self.tried.get((step, key), 0)
         return position if position > since else 0
 
     def answer(self, step: str, key: str, since: int) -> tuple[str, Recorded | None]:

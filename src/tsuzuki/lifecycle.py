@@ -206,7 +206,6 @@ def fold(run: Run, fact: f.Fact | f.Unknown) -> Run:
                 run,
                 holder=None,
                 attempt=run.attempt + 1,
-                heartbeat_at=_last_heartbeat(run, fact),
                 not_before=fact.not_before,
                 wait=fact.wait,
                 waiting_reason=fact.reason if fact.not_before else "",
@@ -245,9 +244,8 @@ def as_submitted(run: Run) -> Run:
 
 
 def refold(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
-    """Gives the row that all facts of a run make; its progress, its heartbeat, and when it changed, stay as shown."""
-    shown = {"progress": run.progress, "updated_at": run.updated_at, "heartbeat_at": run.heartbeat_at}
-    return msgspec.structs.replace(fold_all(as_submitted(run), facts), **shown)
+    """Gives the row that all facts of a run make; what is shown of its progress, and when it changed, stay."""
+    return msgspec.structs.replace(fold_all(as_submitted(run), facts), progress=run.progress, updated_at=run.updated_at)
 
 
 def fold_all(run: Run, facts: Iterable[f.Fact | f.Unknown]) -> Run:
@@ -311,15 +309,12 @@ def _resumed(run: Run, fact: f.ResumeAsked) -> Run:
 
 
 def _ended(run: Run, fact: f.Fact) -> Run:
-    heartbeat_at = run.heartbeat_at if run.holder is None else _last_heartbeat(run, fact)
-    return msgspec.structs.replace(
-        run, holder=None, finished_at=stamp(fact.at), heartbeat_at=heartbeat_at, progress=msgspec.Raw(b"[]")
-    )
+    return msgspec.structs.replace(run, holder=None, finished_at=stamp(fact.at), progress=msgspec.Raw(b"[]"))
 
 
-def _last_heartbeat(run: Run, fact: f.Fact) -> float:
-    """Return when the holder was last heard of: that it ends is a sign of life too."""
-    return max(run.heartbeat_at or 0.0, fact.at)
+def last_heartbeat(run: Run) -> float:
+    """Return when a run was last heard of: by its holder's heartbeat, or by its own last change when it has none."""
+    return run.updated_at if run.holder is None or run.heartbeat_at is None else run.heartbeat_at
 
 
 # What is appended when somebody claims, cancels or resumes: decided here, once, for every backend.

@@ -1,11 +1,13 @@
 """What is wrong with an option: which one, what was given, and what is allowed; the same words everywhere."""
 
+import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Integral, Real
 from string import Formatter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tsuzuki.errors import BadTag, BadUsage
 
@@ -25,6 +27,126 @@ def wrong(option: str, allowed: str, given: object) -> BadUsage:
         shown = f"a {type(given).__name__}"
     shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
     return BadUsage(f"{option} is {allowed}, not {shown}")
+
+
+_TRIES: Final = ("retries", "max_retries", "attempts", "max_attempts", "max_tries", "tries")
+HABITS: Final[Mapping[str, Mapping[str, str]]] = {
+    "@task": {
+        **dict.fromkeys(_TRIES, "retry=Retry(attempts=…)"),
+        **dict.fromkeys(("backoff", "retry_delay_seconds", "retry_backoff"), "retry=Retry(backoff=…)"),
+        **dict.fromkeys(("timeout_seconds", "time_limit", "timeout_s"), "timeout=…"),
+        **dict.fromkeys(("rate_limit", "rate_limits"), 'rate="10/s"'),
+    },
+    "@flow": {
+        **dict.fromkeys((*_TRIES, "retry"), "@task(retry=Retry(attempts=…))"),
+        **dict.fromkeys(("timeout", "timeout_seconds"), "@task(timeout=…)"),
+        **dict.fromkeys(("concurrency", "max_concurrency"), "map(concurrency=…)"),
+        "queue": "tag=…",
+    },
+    "Retry": {
+        **dict.fromkeys(("retries", "max_retries", "tries", "max_tries"), "attempts=…"),
+        **dict.fromkeys(("max_delay", "max_backoff", "max_wait"), "most=…"),
+        **dict.fromkeys(("exceptions", "retry_on"), "on=…"),
+        **dict.fromkeys(("delay", "wait", "initial"), "backoff=…"),
+    },
+    "map": {
+        **dict.fromkeys(("max_workers", "workers", "n_jobs", "parallelism"), "concurrency=…"),
+        "return_exceptions": 'on_error="collect"',
+    },
+}
+"""What people write who know another framework, and what it is called here."""
+_NEAR: Final = 0.75
+
+
+def _meant(name: str, known: Iterable[str], habits: Mapping[str, str], otherwise: str) -> str:
+    """Say what somebody who wrote an unknown name probably meant."""
+    if name in habits:
+        return f"Use {habits[name]}."
+    near = get_close_matches(name, known, 1, _NEAR)
+    return f"Did you mean {near[0]!r}?" if near else f"It takes {otherwise}."
+
+
+def known(what: str, given: Iterable[str], names: Collection[str]) -> None:
+    """Refuse an option whose name is none of these."""
+    for name in given:
+        if name not in names:
+            *most, last = names
+            advice = _meant(name, names, HABITS.get(what, {}), f"{', '.join(most)} and {last}")
+            raise BadUsage(f"{what} has no option {name!r}. {advice}")
+
+
+class Parameters:
+    """The parameters of a task's function: arguments that do not fit them are refused before anything is recorded.
+
+    Those of a decorated function are what its decorator takes: that may pass on something else.
+    """
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self._task = task
+        try:
+            self._signature = inspect.signature(function, follow_wrapped=False)
+        except (TypeError, ValueError):  # some functions written in C do not tell
+            self._signature = inspect.signature(_anything)
+        every = self._signature.parameters.values()
+        kinds = {p.kind for p in every}
+        single = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self._required = [p.name for p in single if p.default is p.empty]
+        self._least = len(self._required)
+        places = [p for p in single if p.kind is not p.KEYWORD_ONLY]
+        self._most = math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else len(places)
+        self._any_name = inspect.Parameter.VAR_KEYWORD in kinds
+        self._names = frozenset(p.name for p in single if p.kind is not p.POSITIONAL_ONLY)
+        self._item = places[0].name if places else ""
+
+    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Refuse arguments that do not fit; the first lines are for all calls that do, and cost little."""
+        places = len(args)
+        if not kwargs and self._least <= places <= self._most:
+            return
+        if places <= self._most and places + len(kwargs) >= self._least and self._takes(kwargs):
+            return
+        for name in kwargs:
+            if not self._takes((name,)):
+                advice = _meant(name, self._names, {}, f"{self._task}{self._signature}")
+                raise BadUsage(f"{self._task} has no parameter {name!r}. {advice}")
+        self._bind(args, kwargs)
+
+    def check_map(
+        self, how: str, chosen: Iterable[str], names_of_options: Collection[str], shared: Mapping[str, Any]
+    ) -> None:
+        """Refuse what a map shares where it does not fit; `chosen` are the options of the map that were given."""
+        call = f"{self._task}.{how}"
+        free = [name for name in self._required if name != self._item and name not in shared]
+        for name in [*chosen, *free]:
+            if name in names_of_options and name in self._names and name != self._item:
+                told = f"{name!r} is both an option of {how} and a parameter of {self._task}"
+                raise BadUsage(f"{call}: {told}. Rename the parameter, or make its value a part of each item.")
+        for name in shared:
+            if not self._takes((name,)):
+                known = [*names_of_options, *self._names]
+                advice = _meant(name, known, HABITS["map"], f"{self._task}{self._signature}")
+                raise BadUsage(
+                    f"{call}: {name!r} is neither an option of {how} nor a parameter of {self._task}. {advice}"
+                )
+            if name == self._item and name in self._names:
+                raise BadUsage(f"{call}: the parameter {name!r} of {self._task} is the item. Do not pass it by name.")
+        if free:
+            told = f"the parameter {free[0]!r} of {self._task} is missing"
+            raise BadUsage(f"{call}: {told}. Pass it to {how} by name, for all items.")
+        self._bind((None,), shared)
+
+    def _takes(self, names: Iterable[str]) -> bool:
+        return self._any_name or self._names.issuperset(names)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadUsage(f"{self._task}{self._signature} cannot be called so: {error}.") from None
+
+
+def _anything(*args: Any, **kwargs: Any) -> None:
+    """Takes what a function may take that does not tell."""
 
 
 def _is_a(kind: type, given: object) -> bool:

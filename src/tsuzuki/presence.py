@@ -21,7 +21,6 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from time import sleep
-from time import time as wall_time
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote
@@ -29,7 +28,7 @@ from urllib.parse import quote
 import msgspec
 
 from tsuzuki.backends import Backend, WorkerRecord, WorkerState
-from tsuzuki.clock import Clock, until_tick
+from tsuzuki.clock import Clock, SystemClock, until_tick
 from tsuzuki.errors import Conflict, StoreError
 from tsuzuki.forks import keep_from_children
 from tsuzuki.lifecycle import Run
@@ -108,18 +107,20 @@ class Presence:
                 self._sign()
 
     def let_go(self) -> None:
-        """Closes the lock in a child, which may live longer than we do."""
+        """Closes the lock; a child does so, since it may live longer than we do."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def close(self) -> None:
-        """Leaves; the file goes first, so that nobody can mistake a new one for it."""
-        if self._file is not None:
+    def close(self, *, told: bool = True) -> None:
+        """Leaves; the file goes first, so that nobody can mistake a new one for it.
+
+        Where the store was not told of it, the file stays: its lock is free, which tells others at once.
+        """
+        if told and self._file is not None:
             with contextlib.suppress(OSError):
                 Path(self.path).unlink()
-            self._file.close()
-            self._file = None
+        self.let_go()
 
 
 def _is_ours(folder: Path) -> bool:
@@ -146,7 +147,7 @@ def _locked(path: Path, locks: ModuleType) -> Any:
 
 def _sweep(folder: Path, locks: ModuleType) -> None:
     """Remove the files of workers that were killed long ago."""
-    now = wall_time()
+    now = SystemClock().now()
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
             if not entry.name.endswith(".alive") or now - entry.stat(follow_symlinks=False).st_mtime < STALE_S:

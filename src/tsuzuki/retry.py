@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from tsuzuki import options
 
@@ -46,6 +47,14 @@ class Retry:
     most: float = 60.0
     jitter: float = 0.25
     on: tuple[type[Exception], ...] = (Exception,)
+
+    if not TYPE_CHECKING:  # a type checker knows the fields
+
+        def __new__(cls, *args: Any, **fields: Any) -> Self:
+            """Refuse a misspelt field by name."""
+            del args
+            options.known("Retry", fields, cls.__match_args__)
+            return object.__new__(cls)
 
     def __post_init__(self) -> None:
         options.whole("Retry(attempts=…)", self.attempts, 1)

@@ -116,7 +116,7 @@ class Runs:
             tenant=tenant,
             private=private,
             source=source,
-            continues=None if continues is None else (await self.get(continues)).id,
+            continues=None if continues is None else await self._continued(continues, name),
             not_before=0.0 if not_before is None else moment(not_before, "not_before"),
             workflow=hashlib.sha256(workflow.encode()).hexdigest() if workflow else "",
             workflow_bytes=len(workflow.encode()),
@@ -124,6 +124,14 @@ class Runs:
         )
         fact = f.Submitted(at=now, flow=name, params=msgspec.Raw(data), tag=tag, workflow=workflow)
         return await self._accepted(row, fact, _claimed(flow, claimed_by, now))
+
+    async def _continued(self, reference: str, flow: str) -> str:
+        """Return the id of the run to continue; one of another flow is refused, since its items are other items."""
+        row = await self.get(reference)
+        if row.flow != flow:
+            told = f"run {row.number} is a run of {row.flow}, which a run of {flow} cannot continue"
+            raise BadUsage(f"{told}. Name a run of {flow}.")
+        return row.id
 
     async def _accepted(self, row: Run, fact: f.Submitted, claimed: f.Claimed | None) -> Run:
         try:
@@ -320,10 +328,12 @@ class Runs:
         """Removes the runs that ended before a time, with all they left."""
         limit = stamp(moment(older_than, "older_than"))
         count = 0
-        while rows := await self.backend.search(
-            Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500, params=False)
-        ):
-            count += await self.backend.purge([row.id for row in rows])
+        query = Query(status=tuple(sorted(TERMINAL)), finished_before=limit, limit=500, params=False)
+        while rows := await self.backend.search(query):
+            removed = await self.backend.purge([row.id for row in rows])
+            count += removed
+            if not removed:  # what is listed cannot be removed, perhaps since it was resumed: older runs may be
+                query = replace(query, before=(rows[-1].updated_at, rows[-1].id))
         return count
 
     async def rebuild(self) -> int:

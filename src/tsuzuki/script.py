@@ -11,7 +11,8 @@ from tsuzuki import options as checks
 from tsuzuki.backends import Claim, Query
 from tsuzuki.clock import Clock
 from tsuzuki.codec import params_digest
-from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped
+from tsuzuki.errors import RunFailure, RunHeld, RunInterrupted, RunStopped, TsuzukiError
+from tsuzuki.excepthook import show_plainly
 from tsuzuki.facts import Problem
 from tsuzuki.flow import Flow
 from tsuzuki.holders import waits
@@ -130,11 +131,16 @@ class ScriptFlow(Flow[P, R]):
                 async with Runs.open(backend, data_dir=data_dir) as runs:
                     return await run_here(runs, self, params, options)
 
-            ended: EndedRun[R] = run_blocking(start)
             try:
+                ended: EndedRun[R] = run_blocking(start)
                 return checked(ended)
             except RunInterrupted as stopped:  # the interpreter knows only the class itself by its exit code, 130
-                raise KeyboardInterrupt(str(stopped)) from None
+                interrupt = KeyboardInterrupt(str(stopped))
+                show_plainly(interrupt)
+                raise interrupt from None
+            except (TsuzukiError, KeyboardInterrupt) as error:
+                show_plainly(error)
+                raise
 
         return run
 
@@ -157,6 +163,7 @@ class FlowDecorator:
     """Makes flows with options."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
+        checks.known("@flow", options, ("name", "key", "tag"))
         self._options = options
 
     @overload

@@ -38,6 +38,8 @@ _OPTIONS: Final = {
 }
 """The options of the gateway, and the settings that say them."""
 
+_NATS_SECRETS: Final = tuple(f"TSUZUKI_NATS_{name}" for name in ("PASSWORD", "TOKEN", "CREDS", "NKEY"))
+
 _flags: Final[dict[str, str]] = {}
 """What the flags of this process say, by the name of the setting."""
 
@@ -154,6 +156,36 @@ def _text(name: str) -> tuple[str, str]:
     return found.get(name, "").strip(), file
 
 
+def describe_dotenv() -> str:
+    """Name the settings that the `.env` file decides, without their values; empty if there are none."""
+    names = [found.setting.name for found in effective() if found.origin == _dotenv()[1]]
+    return f"settings from {_dotenv()[1]}: {', '.join(names)}" if names else ""
+
+
+def refuse_mixed_origins(address: str, *secrets: str, given: str | None = None) -> None:
+    """Raise BadUsage if the `.env` file of the current folder names an address, and a secret is from elsewhere.
+
+    Otherwise a folder that somebody else made could have the secrets of the environment sent to its own server. A file
+    that TSUZUKI_ENV_FILE names was chosen by the user, and is trusted. `given` is a secret that an argument says.
+    """
+    if os.environ.get("TSUZUKI_ENV_FILE", "").strip() or not _is_from_dotenv(address):
+        return
+    elsewhere = [name for name in secrets if is_set(name) and not _is_from_dotenv(name)]
+    if given or elsewhere:
+        secret = f"{secrets[0]} (or the argument for it)" if given else elsewhere[0]
+        origin = "an argument" if given else f"the {_text(elsewhere[0])[1]}"
+        raise BadUsage(
+            f"{address} comes from .env in the current folder and {secret} from {origin}, so the secret is not sent "
+            f"there; put both into that .env, set {address} in the environment, or trust the file with "
+            "TSUZUKI_ENV_FILE=.env"
+        )
+
+
+def _is_from_dotenv(name: str) -> bool:
+    text, origin = _text(name)
+    return bool(text) and origin not in ("flag", "environment")
+
+
 def _dotenv() -> tuple[Mapping[str, str], str]:
     """Gives what the `.env` file says, and its name."""
     named = os.environ.get("TSUZUKI_ENV_FILE", "").strip()
@@ -199,8 +231,18 @@ def backend_url(given: str | None = None, directory: str | os.PathLike[str] | No
     """Gives the address of the store: as given, as set, or the SQLite file in the data directory."""
     url = given or (None if directory else _backend())
     if url == "nats":
-        return str(value("TSUZUKI_NATS_URL"))
+        return _with_credentials("TSUZUKI_NATS_URL")
+    if url and not given and not url.startswith("sqlite:"):
+        return _with_credentials("TSUZUKI_BACKEND")
     return url or f"sqlite:{data_dir(directory) / 'tsuzuki.db'}"
+
+
+def _with_credentials(name: str) -> str:
+    """Return an address that is set; one that names its own user is not shown what proves who we are."""
+    url = str(value(name))
+    if "@" not in url:
+        refuse_mixed_origins(name, *_NATS_SECRETS)
+    return url
 
 
 def _backend() -> str | None:
@@ -323,8 +365,10 @@ def server_is_set() -> bool:
     return is_set("TSUZUKI_SERVER")
 
 
-def api_key(given: str | None = None) -> str | None:
-    """Gives the API key to show the gateway."""
+def api_key(given: str | None = None, server: str | None = None) -> str | None:
+    """Gives the API key to show the gateway; without a server that is given, to the one that is set."""
+    if server is None:
+        refuse_mixed_origins("TSUZUKI_SERVER", "TSUZUKI_API_KEY", given=given)
     return given or value("TSUZUKI_API_KEY")
 
 
@@ -333,7 +377,12 @@ def colourless() -> bool:
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
-def provider_key(provider: str) -> str | None:
+def provider_key(provider: str, base_url: str = "") -> str | None:
     """Gives the key of a provider of language models; None where there is none, or it needs none."""
     name = f"{provider.upper()}_API_KEY"
-    return value(name) if name in SETTINGS else None
+    if name not in SETTINGS:
+        return None
+    if base_url == str(value("TSUZUKI_LLM_BASE_URL") or "").rstrip("/"):
+        refuse_mixed_origins("TSUZUKI_LLM_BASE_URL", name)
+    key: str | None = value(name)
+    return key

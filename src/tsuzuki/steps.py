@@ -153,7 +153,7 @@ def failure(task: str, key: str, kept: f.Problem, tries: int, spent: tuple[f.Spe
 async def perform(run: Execution, task: Task[..., Any], work: Call) -> Done:
     """Calls the function, again where its `Retry` says so; raises `Failed` when that is used up."""
     clock, tries = run.clock, 0
-    if run.replay.last_try(work.frame.step, work.frame.key, work.frame.since):
+    if run.replay.tried:
         tries = await _count_on(run, work)
     run.active += 1
     try:
@@ -221,6 +221,8 @@ async def _count_on(run: Execution, work: Call) -> int:
     """Continue with the tries of an earlier holder: return how many failed, and find what they called."""
     frame = work.frame
     position = run.replay.last_try(frame.step, frame.key, frame.since)
+    if not position:
+        return 0
     [entry] = await run.journal.fetch([position])
     tries = entry.fact.tries if isinstance(entry.fact, f.TryFailed) else 0
     frame.begin(tries + 1, position)

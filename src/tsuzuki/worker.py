@@ -157,6 +157,7 @@ class Worker:
 
     async def __aexit__(self, *raised: object) -> None:
         self._stopping.set()
+        told = False
         try:
             await self._held.hand_back()
             for loop in self._loops:
@@ -164,13 +165,14 @@ class Worker:
             await asyncio.gather(*self._loops, return_exceptions=True)
             with contextlib.suppress(StoreError):
                 await self._beat(stopped="stopped in order")
+                told = True
         finally:
-            self._close()
+            self._close(told=told)
 
-    def _close(self) -> None:
+    def _close(self, *, told: bool = False) -> None:
         CAPTURE.remove()
         self._threads.close()
-        self._presence.close()
+        self._presence.close(told=told)
         self.stock.close()
 
     def stop(self) -> None:

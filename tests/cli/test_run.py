@@ -6,6 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -226,8 +228,22 @@ def test_ctrl_c_lets_what_is_under_way_finish_and_begins_nothing_more(terminal: 
     assert sorted(map(int, terminal.calls())) == list(range(20)), "none was done twice"
 
 
+@contextmanager
+def lost_terminals(handler: signal.Handlers) -> Iterator[None]:
+    """Starts children that hear of a lost terminal, or do not: a child begins as its parent is.
+
+    The tests themselves may have been started by `nohup`.
+    """
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_terminal_that_is_closed_stops_a_run_as_ctrl_c_does_though_it_is_told_twice(terminal: Terminal) -> None:
-    first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
+    with lost_terminals(signal.SIG_DFL):
+        first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
     terminal.until_held(recorded=10, calls=14)
     first.send_signal(signal.SIGHUP)
     assert first.stderr is not None
@@ -242,11 +258,8 @@ def test_a_terminal_that_is_closed_stops_a_run_as_ctrl_c_does_though_it_is_told_
 
 def test_who_is_told_not_to_hear_of_its_terminal_goes_on(terminal: Terminal) -> None:
     """As `nohup` does."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child begins as its parent is
-    try:
+    with lost_terminals(signal.SIG_IGN):
         first = terminal.start("run", "flows.py:gated", "-p", "hold=10")
-    finally:
-        signal.signal(signal.SIGHUP, before)
     terminal.until_held(recorded=10, calls=14)
     first.send_signal(signal.SIGHUP)
     terminal.open_gate()
@@ -442,3 +455,69 @@ def test_whatever_starts_a_script_again_makes_no_call_twice(terminal: Terminal) 
     assert terminal.tsuzuki("resume", "1").stdout == "done\n"
     assert terminal.calls() == calls
     assert terminal.row().attempt == 4
+
+
+_INTERRUPTS_ITSELF = """
+import importlib.abc, os, signal, sys
+
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == os.environ["INTERRUPT_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+"""
+
+
+def interrupt_at(terminal: Terminal, module: str) -> None:
+    """Have every Python that starts in the folder send itself SIGINT when it begins to import a module."""
+    (terminal.folder / "sitecustomize.py").write_text(_INTERRUPTS_ITSELF)
+    terminal.environment |= {"INTERRUPT_AT": module, "PYTHONPATH": str(terminal.folder)}
+
+
+@pytest.mark.parametrize("module", ["tsuzuki.context", "pydantic", "click", "tsuzuki.cli.workers", "sqlite3"])
+def test_ctrl_c_while_the_command_is_still_being_loaded_shows_no_traceback(terminal: Terminal, module: str) -> None:
+    interrupt_at(terminal, module)
+    process = terminal.start("run", "flows.py:nothing")
+    told = process.communicate(timeout=60)[1]
+    assert process.returncode in (130, -signal.SIGINT), "in a shell both are 130"
+    assert told == "interrupted\n"
+
+
+@pytest.mark.parametrize("module", ["pydantic", "sqlite3"])
+def test_ctrl_c_while_a_script_still_loads_tsuzuki_or_its_store_shows_no_traceback(
+    terminal: Terminal, module: str
+) -> None:
+    interrupt_at(terminal, module)
+    (terminal.folder / "script.py").write_text("import flows\nflows.nothing.run()\n")
+    told = terminal.interpreter("script.py", code=-signal.SIGINT).stderr
+    assert told == "interrupted\n"
+
+
+def test_a_script_shows_its_own_lines_of_a_failure_and_none_of_ours(terminal: Terminal) -> None:
+    script = "import flows\n\ndef start():\n    flows.{}\n\nstart()\n"
+    terminal.bad("b")
+    for call, told in (
+        ("strict.run(names=['b'])", "tsuzuki.errors.RunFailure: run 1 of strict failed: "),
+        ("strict.run(name='b')", "tsuzuki.errors.BadParams: flow strict"),
+    ):
+        (terminal.folder / "script.py").write_text(script.format(call))
+        err = terminal.interpreter("script.py", code=1).stderr
+        shown, _, rest = err.partition("tsuzuki.errors.")
+        assert [line.strip() for line in shown.splitlines() if "File" in line] == [
+            f'File "{terminal.folder}/script.py", line 6, in <module>',
+            f'File "{terminal.folder}/script.py", line 4, in start',
+        ]
+        assert f"tsuzuki.errors.{rest}".startswith(told)
+        assert "tsuzuki/script.py" not in err
+
+
+def test_a_script_that_catches_a_failure_and_then_fails_itself_shows_that(terminal: Terminal) -> None:
+    (terminal.folder / "script.py").write_text(
+        "import flows, tsuzuki\n"
+        "try:\n    flows.strict.run(name='b')\n"
+        "except tsuzuki.TsuzukiError as error:\n    raise KeyError('mine') from error\n"
+    )
+    err = terminal.interpreter("script.py", code=1).stderr
+    assert "The above exception was the direct cause" in err
+    assert err.endswith("KeyError: 'mine'\n")

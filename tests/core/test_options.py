@@ -1,11 +1,13 @@
 """Whatever nonsense an option is given: the error names the option, what was given and what is allowed."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tsuzuki import Retry, Runs, Worker, flow, task
+from tsuzuki import Retry, Runs, Status, Worker, flow, llm, task
 from tsuzuki.errors import BadUsage
+from tsuzuki.script import StartOptions, run_here
 from tsuzuki.testing import MemoryBackend
 
 NAN = float("nan")
@@ -219,3 +221,213 @@ async def test_a_store_is_opened_by_texts(option: str, given: Any) -> None:
     with pytest.raises(BadUsage, match=r"Runs\.open\(.*, not 5"):
         async with Runs.open(**{option: given}):
             pass
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("retries", "Use retry=Retry(attempts=…)."),
+        ("max_retries", "Use retry=Retry(attempts=…)."),
+        ("attempts", "Use retry=Retry(attempts=…)."),
+        ("backoff", "Use retry=Retry(backoff=…)."),
+        ("timeout_seconds", "Use timeout=…."),
+        ("max_concurrency", "Did you mean 'concurrency'?"),
+        ("tiemout", "Did you mean 'timeout'?"),
+        ("xyz", "It takes name, retry, timeout, rate, concurrency and limit."),
+    ],
+)
+def test_a_task_refuses_an_option_that_it_does_not_have(option: str, advice: str) -> None:
+    decorate: Any = task
+    with pytest.raises(BadUsage) as refused:
+        decorate(**{option: 3})(plain.function)
+    assert str(refused.value) == f"@task has no option {option!r}. {advice}"
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("max_attempts", "Did you mean 'attempts'?"),
+        ("retries", "Use attempts=…."),
+        ("max_delay", "Use most=…."),
+        ("exceptions", "Use on=…."),
+    ],
+)
+def test_retry_refuses_an_option_that_it_does_not_have(option: str, advice: str) -> None:
+    with pytest.raises(BadUsage) as refused:
+        Retry(**{option: 3})  # type: ignore[arg-type] # that is the mistake
+    assert str(refused.value) == f"Retry has no option {option!r}. {advice}"
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("tags", "Did you mean 'tag'?"),
+        ("retries", "Use @task(retry=Retry(attempts=…))."),
+        ("timeout", "Use @task(timeout=…)."),
+        ("xyz", "It takes name, key and tag."),
+    ],
+)
+def test_a_flow_refuses_an_option_that_it_does_not_have(option: str, advice: str) -> None:
+    decorate: Any = flow
+    with pytest.raises(BadUsage) as refused:
+        decorate(**{option: 3})(plain.function)
+    assert str(refused.value) == f"@flow has no option {option!r}. {advice}"
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("modle", "Did you mean 'model'?"),
+        ("temprature", "Did you mean 'temperature'?"),
+        ("seed", "It takes system, provider, base_url, model, temperature, max_tokens and cache."),
+    ],
+)
+def test_a_question_refuses_an_option_that_it_does_not_have(option: str, advice: str) -> None:
+    with pytest.raises(BadUsage) as refused:
+        llm.ask(str, "Who?", **{option: 3})  # type: ignore[call-overload] # that is the mistake
+    assert str(refused.value) == f"llm.ask has no option {option!r}. {advice}"
+
+
+@pytest.mark.parametrize("name", ["submit", "delay", "apply_async", "remote"])
+def test_the_habits_of_other_frameworks_are_answered(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"plain\(…\) calls it.*plain\.map\(…\)"):
+        getattr(plain, name)
+    with pytest.raises(AttributeError, match=r"going\.run\(…\) runs it here.*`tsuzuki submit going`"):
+        getattr(going, name)
+    assert not hasattr(plain, name)
+
+
+@flow
+async def going() -> None:
+    """Is never run."""
+
+
+called: list[str] = []
+
+
+@task(retry=3)
+async def load(url: str, language: str, *, depth: int = 1) -> str:
+    called.append(url)
+    return url
+
+
+@task
+async def anything(url: str, **more: Any) -> str:
+    return f"{url} {more}"
+
+
+@task
+async def named(item: str, name: str = "", key: str = "") -> str:
+    return f"{item} {name} {key}"
+
+
+@task
+async def needs_a_name(item: str, name: str) -> str:
+    return f"{item} {name}"
+
+
+_BOTH = "Rename the parameter, or make its value a part of each item."
+_SIGNATURE = "load(url: str, language: str, *, depth: int = 1) -> str"
+_MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "misspelt option": (
+        lambda: load.map(["a"], language="en", concurency=3),
+        "load.map: 'concurency' is neither an option of map nor a parameter of load. Did you mean 'concurrency'?",
+    ),
+    "another's option": (
+        lambda: load.map(["a"], language="en", max_concurrency=3),
+        "load.map: 'max_concurrency' is neither an option of map nor a parameter of load. Did you mean 'concurrency'?",
+    ),
+    "misspelt argument": (
+        lambda: load.stream(["a"], langauge="en"),
+        "load.stream: 'langauge' is neither an option of stream nor a parameter of load. Did you mean 'language'?",
+    ),
+    "option of the other": (
+        lambda: load.map(["a"], language="en", ordered=False),
+        f"load.map: 'ordered' is neither an option of map nor a parameter of load. It takes {_SIGNATURE}.",
+    ),
+    "missing": (
+        lambda: load.map(["a"]),
+        "load.map: the parameter 'language' of load is missing. Pass it to map by name, for all items.",
+    ),
+    "the item by name": (
+        lambda: load.map(["a"], url="b", language="en"),
+        "load.map: the parameter 'url' of load is the item. Do not pass it by name.",
+    ),
+    "both": (
+        lambda: named.map(["a"], name="n"),
+        f"named.map: 'name' is both an option of map and a parameter of named. {_BOTH}",
+    ),
+    "both, a function": (
+        lambda: named.map(["a"], key=str.lower),
+        f"named.map: 'key' is both an option of map and a parameter of named. {_BOTH}",
+    ),
+    "both, and missing": (
+        lambda: needs_a_name.map(["a"]),
+        f"needs_a_name.map: 'name' is both an option of map and a parameter of needs_a_name. {_BOTH}",
+    ),
+    "a direct call": (
+        lambda: load("a", langauge="en"),  # type: ignore[call-arg] # that is the mistake
+        "load has no parameter 'langauge'. Did you mean 'language'?",
+    ),
+    "a direct call that misses something": (
+        lambda: load.keyed("k")("a"),  # type: ignore[call-arg] # that is the mistake
+        f"{_SIGNATURE} cannot be called so: missing a required argument: 'language'.",
+    ),
+    "a direct call with too much": (
+        lambda: load("a", "b", 3),  # type: ignore[call-arg] # that is the mistake
+        f"{_SIGNATURE} cannot be called so: too many positional arguments.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", _MISTAKES)
+async def test_arguments_that_do_not_fit_the_task_are_refused_at_the_call(mistake: str) -> None:
+    make, told = _MISTAKES[mistake]
+
+    @flow
+    async def mistaken() -> None:
+        with pytest.raises(BadUsage) as refused:
+            make()
+        raise ValueError(str(refused.value))
+
+    ended = await run_here(Runs(MemoryBackend()), mistaken, {}, signals=False)
+    assert ended.status is Status.FAILED
+    assert ended.error is not None
+    assert ended.error.message == told
+    assert called == []
+
+
+async def test_arguments_that_fit_are_taken_in_every_form() -> None:
+    @flow
+    async def fine() -> list[str]:
+        return [
+            *await load.map(["a"], language="en", depth=2, key=lambda url: url, name="first"),
+            *await anything.map(["b"], concurency=3),
+            *await named.map(["c"], concurrency=2),
+            await load("d", language="en"),
+            await load(url="e", language="en", depth=2),
+            await anything("f", more=1),
+            await named("g", name="n"),
+        ]
+
+    ended = await run_here(Runs(MemoryBackend()), fine, {}, signals=False)
+    assert ended.result == ["a", "b {'concurency': 3}", "c  ", "d", "e", "f {'more': 1}", "g n "]
+    called.clear()
+
+
+async def test_a_run_continues_only_a_run_of_its_own_flow() -> None:
+    runs = Runs(MemoryBackend())
+    other = await runs.submit(going)
+
+    @flow
+    async def mapping() -> list[str]:
+        return await named.map(["a"])
+
+    told = "run 1 is a run of going, which a run of mapping cannot continue. Name a run of mapping."
+    with pytest.raises(BadUsage, match=told):
+        await run_here(runs, mapping, {}, StartOptions(continues=other.id), signals=False)
+    with pytest.raises(BadUsage, match=told):
+        await runs.submit("mapping", {}, continues=other.id)
+    assert len(await runs.list()) == 1
+    first = await run_here(runs, mapping, {}, signals=False)
+    assert (await run_here(runs, mapping, {}, StartOptions(continues=first.id), signals=False)).skipped == 1

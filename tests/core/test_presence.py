@@ -38,7 +38,7 @@ def test_a_worker_whose_file_was_cleaned_away_is_not_taken_for_dead_and_makes_it
     there.renew()
     assert Path(there.path).exists()
     assert not is_gone(record, one_machine=True, now=NOW + 90)
-    there.let_go()
+    there.close(told=False)
     assert is_gone(record, one_machine=True), "its lock is free"
 
 

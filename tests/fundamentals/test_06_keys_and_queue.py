@@ -2,7 +2,9 @@
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,11 @@ import pytest
 from tests.fundamentals.conftest import RunFlow
 from tsuzuki import Runs, Status, Worker, flow, task
 from tsuzuki.backends import Query, WorkerRecord, WorkerState
+from tsuzuki.backends.memory import MemoryBackend
 from tsuzuki.errors import BadParams, BadUsage, KeyHeld, RunNotFound
 from tsuzuki.lifecycle import MAX_CLAIMS_ALONE
 from tsuzuki.presence import this_host
+from tsuzuki.testing import builders
 from tsuzuki.testing.stopwatch import Stopwatch
 
 
@@ -38,13 +42,14 @@ async def test_a_key_is_free_again_when_its_run_has_ended(runs: Runs, run: RunFl
     assert (await runs.submit(failing)).status is Status.PENDING
 
 
-async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs) -> None:
+async def test_a_key_held_by_a_dead_run_names_the_two_ways_out(runs: Runs, tmp_path: Path) -> None:
     @flow(key="only")
     async def dying() -> int:
         return 1
 
     row = await runs.submit(dying)
-    await runs.backend.beat(WorkerRecord(id="w", host=this_host(), presence="no such file"))
+    (lock := tmp_path / "w.alive").touch()  # that nobody locks: the worker was killed
+    await runs.backend.beat(WorkerRecord(id="w", host=this_host(), presence=str(lock)))
     await runs.backend.claim("w", run_id=row.id)
     with pytest.raises(KeyHeld, match=rf"tsuzuki resume {row.number}\) or .*tsuzuki cancel {row.number}"):
         await runs.submit(dying)
@@ -239,6 +244,20 @@ async def test_ended_runs_are_purged_by_age(runs: Runs, run: RunFlow) -> None:
     assert [row.id for row in await runs.list(Query())] == [waiting.id]
     with pytest.raises(ValueError, match="older_than"):
         await runs.purge(older_than=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+
+
+async def test_a_purge_passes_runs_that_cannot_be_removed() -> None:
+    """On NATS a run may be listed as ended for a moment after somebody has resumed it."""
+
+    class Listed(MemoryBackend):
+        async def purge(self, run_ids: Sequence[str]) -> int:
+            return await super().purge([run_id for run_id in run_ids if run_id != kept.id])
+
+    backend = Listed()
+    old, kept = [await builders.ended(backend, Status.COMPLETED) for _ in range(2)]
+    assert await Runs(backend).purge(older_than=datetime.now(UTC) + timedelta(seconds=5)) == 1
+    assert await backend.get(old.id) is None
+    assert await backend.get(kept.id) is not None
 
 
 @pytest.mark.parametrize("tag", ["", "a.b", "a b", "*", "é"])

@@ -195,7 +195,7 @@ async def test_tries_made_before_a_run_was_released_count_after_it(run: RunFlow,
     ended = await run(crawl)
     assert (ended.status, ended.row.attempt) == (Status.FAILED, 2), "the run was released once"
     assert failed == 4
-    assert "failed after 4 tries" in ended.error.message
+    assert "failed after 4 tries" in str(ended.error)
     failed = 0
     plan[:] = ["fail"] * 9
     ended = await run(crawl)

@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, product
 from pathlib import Path
-from re import _constants as kinds  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final, NamedTuple
 
 import tsuzuki
 
+kinds: Any = importlib.import_module("re._constants")
+parser: Any = importlib.import_module("re._parser")
 SOURCES: Final = Path(tsuzuki.__file__).parent
 _SIGNS: Final = "a0 \t\n-_./:#'\"`*<[({|,=@あ漢ア。「\\\ue202\ud83d"
 METHODS: Final = frozenset({"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"})

@@ -60,7 +60,7 @@ def wheel_name(data: bytes) -> None:
         naming.parse_name(said(data))
     with refused():
         naming.parse_tags([said(data)])
-    naming._takes(said(data), "3.11.2")  # noqa: SLF001 - what a wheel says that it requires, as a worker reads it
+    naming.accepts_python(said(data), "3.11.2")  # what a wheel says that it requires, as a worker reads it
     with refused():
         resolving.missing([said(data)], [])
 

@@ -7,7 +7,7 @@ import pytest
 from tests.gateway.conftest import House, Serve
 from tsuzuki import Status, flow, task
 from tsuzuki.errors import StoreUnavailable
-from tsuzuki.gateway import history, panel
+from tsuzuki.gateway import history, panel, snapshots
 from tsuzuki.gateway.options import Options
 from tsuzuki.keyring import Keyring
 from tsuzuki.testing import builders as b
@@ -154,6 +154,16 @@ async def test_a_tenant_counts_only_its_own(serve: Serve) -> None:
         glance = (await house.client.get("/overview", headers={"X-API-Key": keys[tenant]})).json()
         assert (glance["runs"]["PENDING"], glance["tenant"], glance["at_least"]) == (count, tenant, False)
     assert (await house.client.get("/config")).status_code == 401
+
+
+async def test_what_is_kept_of_runs_that_were_looked_at_is_bounded(
+    small: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MOST_WEIGHT", 1)
+    kept = small.app.state.gateway.snapshots
+    for run in [await b.ended(small.runs.backend, Status.COMPLETED) for _ in range(3)]:
+        await small.get(f"/runs/{run.id}")
+        assert [*kept._folds] == [run.id]  # noqa: SLF001 - what it keeps is not seen from outside
 
 
 async def test_only_the_count_of_a_status_with_more_runs_is_a_lower_bound(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.gateway.conftest import House
 from tsuzuki import Worker, task
-from tsuzuki.yamlflow import Callables, compiler
+from tsuzuki.yamlflow import Callables, Compiler
 
 TEXT = """
 flow:
@@ -37,7 +37,7 @@ def join(first: int, word: int) -> str:
     return f"{first} {word}"
 
 
-WORKFLOWS = compiler(Callables(registered={"double": double, "breaks": breaks, "join": join}))
+WORKFLOWS = Compiler(Callables(registered={"double": double, "breaks": breaks, "join": join}))
 
 
 async def send(house: House, text: bytes | str, code: int = 200, **fields: str) -> Any:

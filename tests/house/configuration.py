@@ -17,6 +17,14 @@ default. `tsuzuki config` shows what holds and where it came from, secrets maske
 told of in a warning with the default that holds instead; `--strict-config` of `config`, `up`,
 `serve` and `worker` makes it an error.
 
+Commands name on standard error the settings that the `.env` file decides, without their values. **An address in the
+`.env` file of the current folder gets no secret from elsewhere**: a folder that somebody else made could otherwise have
+`OPENAI_API_KEY` or `TSUZUKI_API_KEY` of your environment sent to its own server. Such a command is refused. The rule
+holds for `TSUZUKI_SERVER` with `TSUZUKI_API_KEY`, `TSUZUKI_LLM_BASE_URL` with the key of the provider,
+`TSUZUKI_GITLAB_URL` with `TSUZUKI_GITLAB_TOKEN`, and `TSUZUKI_BACKEND` and `TSUZUKI_NATS_URL` with the password, token,
+credentials or nkey for NATS. Put the secret into the same file, set the address in the environment, or name the file
+with `TSUZUKI_ENV_FILE=.env`: a file that you name is trusted.
+
 The `.env` file has lines of `NAME=VALUE`, with comments, quotes and an optional `export`. Only the settings below are
 read from it, and nothing of it is put into the environment of your flows: what they need there, put there yourself.
 """

@@ -74,7 +74,7 @@ WRITER = "src/tsuzuki/backends/sqlite/writer.py"
             {MODULE: "def f():\n" + "    a()\n" * 59},
             {MODULE: "async def f():\n" + "    a()\n" * 60},
         ),
-        (rules.long_files, {MODULE: "MOVES = {\n" + "    1: 2,\n" * 500 + "}"}, {MODULE: "a()\n" * 401}),
+        (rules.long_files, {MODULE: "MOVES = {\n" + "    1: 2,\n" * 700 + "}"}, {MODULE: "a()\n" * 601}),
         (rules.places_of_one_machine, {"a.md": "~/work/ and a/work/b"}, {"a.md": "see " + "/work" + "/main"}),
         (rules.places_of_one_machine, {"a.md": "the package index"}, {"b.toml": "https://" + "pypi" + ".org/simple"}),
         (

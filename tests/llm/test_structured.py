@@ -208,4 +208,4 @@ def test_a_pattern_of_a_schema_is_asked_in_linear_time() -> None:
     """A schema may come from elsewhere, and so does the answer: together they must not hang a worker."""
     for pattern, fits in (("(a+)+$", False), ("(a|aa)+x", False), ("^a+!", True), ("(?=a)looked ahead", True)):
         schema = {"type": "string", "pattern": pattern}
-        assert not list(flaws_of("a" * 5000 + "!", schema, schema, "")) is fits
+        assert (list(flaws_of("a" * 5000 + "!", schema, schema, "")) == []) is fits

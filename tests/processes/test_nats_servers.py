@@ -108,6 +108,12 @@ def test_a_server_is_started_looked_at_written_down_for_systemd_and_ended(server
     assert f"is up: {server.url} (process " in server.up()
     pid = server.pid
     assert f"runs already: {server.url} (process {pid}" in server.nats("up"), "it knows what it was told"
+    for change in (
+        ("--max-file-store", "1GB"),
+        ("--auth", "none"),
+        ("--settings", server.settings("max_connections: 9")),
+    ):
+        assert "end it first" in server.nats("up", *change, code=1), "what is said to a running server has no effect"
     server.said("list", "--backend", server.url)
     seen = json.loads(server.nats("status", "--json"))
     assert [each["leads"] for each in seen["servers"]] == [True]

@@ -1,9 +1,10 @@
 """`tsuzuki worker` as a process: finds its flows, executes, logs, and leaves as it is told to."""
 
 import signal
+from functools import partial
 
 from tests.rooms import Room
-from tsuzuki import Status
+from tsuzuki import Runs, Status
 from tsuzuki.backends import WorkerState
 
 FORKING = """
@@ -134,6 +135,45 @@ tasks:
     room.worker("--allow-callables", "mypkg*", PYTHONPATH=str(room.folder))
     run = room.asked(lambda runs: runs.submit("mine", {"name": "a"}, workflow=text))
     assert room.end_of(run).status is Status.COMPLETED
+
+
+def test_a_yaml_flow_reads_only_the_variables_that_the_worker_exposes(room: Room) -> None:
+    (room.folder / "mypkg.py").write_text("def shout(text):\n    return text.upper()\n")
+    text = """
+flow: {graph: shout}
+tasks:
+  shout: {callable: "mypkg:shout", inputs: {text: $env.GREETING}}
+runtime: {expose_env: [GREETING]}
+"""
+    start = partial(room.worker, PYTHONPATH=str(room.folder), GREETING="hello from the worker")
+    refused = start("--allow-callables", "mypkg")
+    row = room.end_of(room.asked(lambda runs: runs.submit("mine", workflow=text)))
+    assert row.status is Status.FAILED
+    assert row.error is not None
+    assert "does not expose $env.GREETING" in row.error.message
+    assert "--expose-env GREETING" in row.error.message
+    assert "hello from" not in str(row)
+    refused.send(signal.SIGTERM)
+    assert refused.ended() == 0
+    start("--allow-callables", "mypkg", "--expose-env", "GREETING,OTHER")
+    run = room.asked(lambda runs: runs.submit("mine", workflow=text))
+    assert room.end_of(run).status is Status.COMPLETED
+
+
+def test_a_yaml_flow_cannot_call_the_tasks_of_applications(room: Room) -> None:
+    text = """
+flow: {graph: a}
+tasks: {a: {callable: plan, inputs: {session_id: $env.DATABASE_URL}}}
+runtime: {expose_env: [DATABASE_URL]}
+"""
+    room.worker("--expose-env", "DATABASE_URL", DATABASE_URL="env-secret-value-4711")
+    for name in ("plan", "tsuzuki.apps.notes.flows:plan"):
+        workflow = text.replace("plan", name)
+        row = room.end_of(room.asked(partial(Runs.submit, flow="x", workflow=workflow)))
+        assert row.status is Status.FAILED
+        assert row.error is not None
+        assert "registered task" in row.error.message
+        assert "4711" not in str(row)
 
 
 def test_bad_arguments_are_told_in_one_line(room: Room) -> None:

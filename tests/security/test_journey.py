@@ -101,8 +101,7 @@ def journey(open_handed: None, tmp_path_factory: pytest.TempPathFactory) -> Jour
     try:
         started = made.start("serve", "--port", "0").stderr
         assert started is not None
-        served = re.search(r"at (http://\S+)", started.readline())
-        assert served is not None
+        served = next(found for line in started if (found := re.search(r"at (http://\S+)", line)))
         made.start("worker", "--flows", "flows.py")
         with httpx2.Client(base_url=served[1], headers={"X-API-Key": key}, timeout=PATIENCE) as client:
             walk(made, client)

@@ -44,7 +44,7 @@ def python_as_it_was() -> Iterator[None]:
 
 def load() -> tuple[Goods, Sequence[str]]:
     loaded = load_flows([], tolerant=True)
-    return Goods(FlowSet(loaded.flows), compiler(loaded, [])), loaded.refused
+    return Goods(FlowSet(loaded.flows), compiler(loaded, [], [])), loaded.refused
 
 
 async def upload(backend: Backend, path: Path, *tags: str) -> Wheel:

@@ -9,7 +9,7 @@ from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status, Worker, task
 from tsuzuki.backends import Backend
 from tsuzuki.backends.address import open_backend
-from tsuzuki.yamlflow import Callables, compiler
+from tsuzuki.yamlflow import Callables, Compiler
 
 TEXT = """
 flow:
@@ -26,7 +26,7 @@ def double(n: int) -> int:
     return 2 * n
 
 
-WORKFLOWS = compiler(Callables(registered={"double": double}))
+WORKFLOWS = Compiler(Callables(registered={"double": double}))
 
 
 @pytest.fixture(params=["memory", "sqlite", "nats"])
@@ -54,7 +54,7 @@ async def ended(backend: Backend, worker: Worker, text: str) -> tuple[Status, ob
 
 
 async def test_a_workflow_finds_the_worker_that_allows_what_it_calls(backend: Backend) -> None:
-    runs, stingy = Runs(backend), compiler(Callables())
+    runs, stingy = Runs(backend), Compiler(Callables())
     async with Worker(backend, workflows=stingy) as first, Worker(backend, workflows=WORKFLOWS) as second:
         working = [asyncio.create_task(worker.run()) for worker in (first, second)]
         submitted = [await runs.submit("theirs", {"n": 20}, workflow=TEXT) for _ in range(4)]

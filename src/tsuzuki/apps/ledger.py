@@ -76,6 +76,7 @@ class Ledger:
         connection = sqlite3.connect(self.file, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = FULL")
             self._migrate(connection)
         except sqlite3.DatabaseError as error:
             connection.close()

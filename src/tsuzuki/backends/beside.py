@@ -49,7 +49,7 @@ class Beside:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(backup / piece.name, target)
                 wholefile.sync_file(target)
-            part.replace(self.folder / name)
+            wholefile.name(part, self.folder / name)
         return left
 
 

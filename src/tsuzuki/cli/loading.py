@@ -213,20 +213,22 @@ def _load_entry(loaded: Loaded, entry: metadata.EntryPoint) -> None:
 
 
 def _load_application(loaded: Loaded, name: str, found: application.Application | Exception) -> None:
-    """Loads the flows of an application; one that cannot be used is told of, and the worker does the rest."""
+    """Loads the flows of an application; one that cannot be used is told of, and the worker does the rest.
+
+    Its tasks are its own: they are called by its flows, with what those have checked, and by no YAML flow.
+    """
     try:
         if isinstance(found, Exception):
             raise found  # noqa: TRY301 - told of below, as what goes wrong a line later is
         flows = list(found.flows())
-        modules = [sys.modules[flow.function.__module__] for flow in flows]
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a package of somebody else: it must not stop the rest
         why = error if isinstance(error, Exception) else ImportError(f"it leaves while it is loaded ({error})")
         click.echo(f"warning: {application.told(name, why)}", err=True)
         return
     taken = {flow.name: flow for flow in loaded.flows}
-    for flow, module in zip(flows, modules, strict=True):
+    for flow in flows:
         if taken.setdefault(flow.name, flow) is flow:
-            loaded.add(module, [flow])
+            loaded.flows.append(flow)
         else:
             click.echo(f"warning: flow {flow.name} of the application {name} is left out: the name is taken", err=True)
 

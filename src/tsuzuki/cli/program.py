@@ -170,6 +170,8 @@ def main(ctx: click.Context, *, end_with_parent: bool = False, log_format: str |
     ctx.with_resource(settings.flagged(TSUZUKI_LOG_FORMAT=log_format))
     if end_with_parent:
         processes.end_with_parent()
+    elif line := settings.describe_dotenv():
+        click.echo(line, err=True)
 
 
 for _command in (

@@ -42,7 +42,7 @@ def spoken(client: "Client", command: str, *, store: bool = False) -> str:
 
 
 _SERVER: Final = "The gateway [default: TSUZUKI_SERVER, or on this machine]."
-_KEY: Final = "The API key [default: TSUZUKI_API_KEY]."
+_KEY: Final = "The API key [default: TSUZUKI_API_KEY, which unlike an option is in no list of processes]."
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:

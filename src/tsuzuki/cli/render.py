@@ -19,7 +19,7 @@ from tsuzuki import lifecycle, settings
 from tsuzuki.backends import Line, amount
 from tsuzuki.cli.narrow import columns, squeezed, width_of
 from tsuzuki.holders import interrupted
-from tsuzuki.lifecycle import Run, Status, is_waiting
+from tsuzuki.lifecycle import Run, Status, is_waiting, last_heartbeat
 from tsuzuki.runs import plain
 from tsuzuki.spending import told, usage
 
@@ -144,7 +144,7 @@ def status_text(status: str, failed: int) -> str:
 def record(run: Run, gone: frozenset[str], waited_for: frozenset[str]) -> dict[str, Any]:
     """Gives a row for programs."""
     fields = plain(run)
-    fields["usage"] = usage(run.spent)
+    fields |= {"usage": usage(run.spent), "heartbeat_at": last_heartbeat(run)}
     del fields["spent"]
     waits = {"waits_for": waits_for(run), "waiting_until": run.not_before if is_waiting(run) else None}
     return {**fields, "interrupted": interrupted(run, gone, waited_for), **waits}

@@ -125,8 +125,14 @@ def _started(
 ) -> int:
     before = place.told()
     told = replace(before or Told(), **{name: value for name, value in {**said, **given}.items() if value is not None})
+    text = more.read() if more else None
     if (pid := process.running(place)) is not None:
-        click.echo(f"{(before or told).called} runs already: {(before or told).url} (process {pid}, {place.folder})")
+        known = before or told
+        if told != known or auth not in (None, known.auth) or text not in (None, place.settings()):
+            raise BadUsage(
+                f"{known.called} runs already, otherwise than you say; end it first: tsuzuki nats down --confirm"
+            )
+        click.echo(f"{known.called} runs already: {known.url} (process {pid}, {place.folder})")
         return 0
     decided, identity = place.authentication(auth, _identity())
     told = replace(told, auth=decided or ("none" if allow_unauthenticated else ""))
@@ -137,7 +143,7 @@ def _started(
             "where it is used, or say --allow-unauthenticated"
         )
     process.refuse_taken(told)
-    place.furnish(told, identity, more.read() if more else None)
+    place.furnish(told, identity, text)
     pid = process.start(place, told, timeout)
     click.echo(f"{told.called} is up: {told.url} (process {pid}, {place.folder})")
     for line in next_steps(told, place):

@@ -68,6 +68,7 @@ def say(text: str) -> None:
 @click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where the flows are [default: a sample].")
 @click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
+@click.option("--expose-env", multiple=True, metavar="NAME", help="Variables that YAML flows may read with $env.NAME.")
 @click.option("--dashboard-lang", type=click.Choice(["auto", "ja", "en"]), help="The language of the page.")
 @click.option("--allow-unauthenticated", is_flag=True, help="Listen to the network although no API key is asked for.")
 @click.option(
@@ -115,6 +116,7 @@ class Parts:
     flows: tuple[str, ...]
     flow_resolver: str | None
     allow_callables: tuple[str, ...]
+    expose_env: tuple[str, ...]
     dashboard_lang: str | None
     allow_unauthenticated: bool
     wheels: Wheels
@@ -138,7 +140,12 @@ class Parts:
         """Gives the command of a worker."""
         arguments = ["worker", *self.store.flags, "--concurrency", f"{self.concurrency}"]
         flows = self.flows or (() if self.flow_resolver else (SAMPLE,))
-        for name, values in (("--tags", self.tags), ("--flows", flows), ("--allow-callables", self.allow_callables)):
+        for name, values in (
+            ("--tags", self.tags),
+            ("--flows", flows),
+            ("--allow-callables", self.allow_callables),
+            ("--expose-env", self.expose_env),
+        ):
             for value in words_of(values):
                 arguments += [name, value]
         arguments += ["--flow-resolver", self.flow_resolver] if self.flow_resolver else []

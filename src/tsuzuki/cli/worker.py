@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ def checked_tags(ctx: click.Context, parameter: click.Parameter, texts: tuple[st
 @click.option("--flows", multiple=True, metavar="FILE.py|PACKAGE", help="Where its flows are; may be repeated.")
 @click.option("--flow-resolver", metavar="MODULE:FUNCTION", help="A function that gives a flow by name, or a KeyError.")
 @click.option("--allow-callables", multiple=True, metavar="GLOB", help="Modules that YAML flows may call: 'mypkg.*'.")
+@click.option("--expose-env", multiple=True, metavar="NAME", help="Variables that YAML flows may read with $env.NAME.")
 @wheel_options
 @strict_option
 @served_store_options
@@ -61,6 +62,7 @@ def worker(
     flows: tuple[str, ...],
     flow_resolver: str | None,
     allow_callables: tuple[str, ...],
+    expose_env: tuple[str, ...],
 ) -> int:
     """Execute runs of the flows in these files and packages, and of YAML flows, until told to stop.
 
@@ -83,19 +85,19 @@ def worker(
                 "this worker knows nothing to execute; "
                 "say --flows FILE.py, --flow-resolver, --allow-callables or --wheel-sync"
             )
-        return Goods(known, compiler(loaded, words_of(allow_callables))), loaded.refused
+        return Goods(known, compiler(loaded, words_of(allow_callables), words_of(expose_env))), loaded.refused
 
     goods, _ = (Goods(FlowSet()), ()) if wheels.on else load()
     options = {"tags": words_of(tags) or None, "concurrency": concurrency, "name": worker_id}
     return int(run_to_the_end(_work(store, goods, partial(wheels.supply, load), options)))
 
 
-def compiler(loaded: Loaded, allowed: list[str]) -> Compile:
+def compiler(loaded: Loaded, allowed: list[str], exposed: Sequence[str] = ()) -> Compile:
     """Gives what compiles YAML flows here: they may call the tasks that were loaded, and what is allowed."""
     from tsuzuki import yamlflow  # noqa: PLC0415 - YAML is heavy, and other commands do not need it
     from tsuzuki.yamlflow.callables import registered_in  # noqa: PLC0415 - the same
 
-    return yamlflow.compiler(yamlflow.Callables(allowed, registered_in(loaded.modules)))
+    return yamlflow.Compiler(yamlflow.Callables(allowed, registered_in(loaded.modules)), exposed)
 
 
 async def _work(

@@ -41,7 +41,7 @@ class AsyncClient:
         self._patience = patience
         self.notice = notice
         """Is told when a stream has lost the gateway, and when it is connected again; None: it is logged."""
-        key = settings.api_key(api_key)
+        key = settings.api_key(api_key, server)
         headers = {api_key_header: key} if key else {}
         self._http = httpx2.AsyncClient(
             base_url=self.server,

@@ -44,7 +44,7 @@ class Client:
         self._patience = patience
         self.notice = notice
         """Is told when a stream has lost the gateway, and when it is connected again; None: it is logged."""
-        key = settings.api_key(api_key)
+        key = settings.api_key(api_key, server)
         headers = {api_key_header: key} if key else {}
         self._http = httpx2.Client(
             base_url=self.server,

@@ -16,7 +16,7 @@ from tsuzuki.backends import Entry
 from tsuzuki.errors import BadRequest
 from tsuzuki.gateway.fitting import fitted
 from tsuzuki.gateway.standing import Standings
-from tsuzuki.lifecycle import Run, Status, is_waiting
+from tsuzuki.lifecycle import Run, Status, is_waiting, last_heartbeat
 from tsuzuki.overview import Overview
 from tsuzuki.spending import usage
 from tsuzuki.taskfold import TaskFold
@@ -38,6 +38,8 @@ class _Kept:
     fold: TaskFold = field(default_factory=TaskFold)
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     behind: bool = False
+    weight: int = 0
+    """What it weighed when it was last read."""
 
 
 class Snapshots:
@@ -48,6 +50,7 @@ class Snapshots:
         self._standings = standings
         self._most_bytes = most_bytes
         self._folds: OrderedDict[str, _Kept] = OrderedDict()
+        self._weight = 0
 
     async def fold(self, row: Run) -> TaskFold:
         """Gives the tasks of a run, up to its row."""
@@ -55,7 +58,7 @@ class Snapshots:
         self._folds.move_to_end(row.id)
         async with kept.reading:
             kept.behind = await self._read_on(kept.fold, row)
-        self._let_go()
+        self._weigh(row.id, kept)
         return kept.fold
 
     async def _read_on(self, fold: TaskFold, row: Run) -> bool:
@@ -76,13 +79,18 @@ class Snapshots:
 
     def forget(self, run_id: str) -> None:
         """Lets go of a run that was removed."""
-        self._folds.pop(run_id, None)
+        if (kept := self._folds.pop(run_id, None)) is not None:
+            self._weight -= kept.weight
 
-    def _let_go(self) -> None:
-        weight = sum(kept.fold.weight for kept in self._folds.values()) if len(self._folds) % 64 == 0 else 0
-        while weight > MOST_WEIGHT and len(self._folds) > 1:
-            _, kept = self._folds.popitem(last=False)
-            weight -= kept.fold.weight
+    def _weigh(self, run_id: str, kept: _Kept) -> None:
+        """Count what a fold weighs now, and let go of those that were looked at longest ago."""
+        if self._folds.get(run_id) is not kept:  # let go meanwhile
+            return
+        weight = kept.fold.weight
+        self._weight, kept.weight = self._weight + weight - kept.weight, weight
+        while self._weight > MOST_WEIGHT and len(self._folds) > 1:
+            _, old = self._folds.popitem(last=False)
+            self._weight -= old.weight
 
     async def document(
         self, row: Run, *, records: bool = False, params: bool = False, most: int | None = None
@@ -169,7 +177,7 @@ def summary(row: Run) -> dict[str, Any]:
         "api_key_id": row.api_key or None,
         "status": row.status.value,
         "updated_at": row.updated_at,
-        "heartbeat_at": row.updated_at if row.heartbeat_at is None else row.heartbeat_at,
+        "heartbeat_at": last_heartbeat(row),
         "error": error_text(row),
         "worker_id": row.holder or row.worker or None,
         "created_at": row.created_at,

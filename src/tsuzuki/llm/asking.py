@@ -42,6 +42,7 @@ from tsuzuki.llm.steps import (
     read,
     spend,
 )
+from tsuzuki.options import known
 from tsuzuki.results import Failure
 from tsuzuki.retry import Later
 from tsuzuki.spending import dollars
@@ -75,6 +76,7 @@ def ask(schema: Any, prompt: str, **options: Unpack[Options]) -> Any:
     In a run the answer is a fact: it is asked for once. Awaited in async code; a sync flow gets the value itself.
     With `cache` the answer to an equal question may be an earlier one; unless it is set, it is not.
     """
+    known("llm.ask", options, Options.__annotations__)
     wanted = None if schema is str else schema
     at = asdict(Address(options.get("provider", ""), options.get("base_url", ""), options.get("model", "")))
     said = {name: options[name] for name in ("system", "model", "temperature", "max_tokens") if name in options}

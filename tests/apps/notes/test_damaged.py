@@ -2,21 +2,23 @@
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.apps.notes.conftest import Study, knowledge, lines, records
-from tests.apps.notes.exports import chatgpt, said, written
+from tests.apps.notes.exports import chatgpt, claude, said, written, zipped
 from tests.apps.notes.test_moved_batches import FOREVER, elsewhere, last, sizes, waiting
 from tests.apps.notes.test_sessions import agreed, asked, export
 from tests.llm.double import Plan
 from tsuzuki.apps.notes import CompletedItemsCache, StageType
 from tsuzuki.apps.notes.outputs import entries_of
-from tsuzuki.apps.notes.refusals import BatchesDamaged
-from tsuzuki.apps.notes.sessions import Session
+from tsuzuki.apps.notes.refusals import BatchesDamaged, InputChanged
+from tsuzuki.apps.notes.sessions import Session, Sessions
 
 
 def cut(path: Path) -> None:
@@ -33,6 +35,68 @@ def garbled(path: Path) -> None:
 def reworded(path: Path) -> None:
     """Says something else that makes as much sense and is as long, in items that are not done yet."""
     path.write_bytes(path.read_bytes().replace(b"Otters 7", b"Badgers7"))
+
+
+def texts(folder: Path) -> Path:
+    """Makes an export of several files, which are copied."""
+    for number in range(3):
+        (folder / "inner").mkdir(parents=True, exist_ok=True)
+        (folder / f"inner/{number}.md").write_text(f"# Note {number}\n\nOtters are mammals, and number {number}.\n")
+    return folder
+
+
+def line_of_json(path: Path) -> Path:
+    path.write_text(json.dumps({"id": "1", "title": "Otters", "text": "Otters are mammals."}) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "one of a folder"])
+async def test_an_export_that_a_power_cut_has_emptied_is_not_taken_for_one_without_notes(
+    study: Study, tmp_path: Path, kind: str
+) -> None:
+    export = line_of_json(tmp_path / "export.jsonl") if kind == "file" else texts(tmp_path / "export")
+    provider = "jsonl" if kind == "file" else "markdown"
+    options = {"provider": "offline", "chunk": False, "chunk_size": 25_000}
+    session = study.desk.sessions.create(export, provider, tmp_path / "vault", options)
+    copies = sorted(path for path in (session.phase / "extract/input").rglob("*") if path.is_file())
+    for copy in copies[:1] if kind == "one of a folder" else copies:
+        copy.write_bytes(b"")
+    with pytest.raises(InputChanged, match="lost by a power cut"):
+        await study.desk.resume(session)
+    assert (await study.desk.standing(session)).status != "COMPLETED"
+
+
+@pytest.mark.parametrize("name", ["export.jsonl", "export", "export.zip"])
+def test_an_export_is_on_the_disk_before_there_is_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What the system was asked to sync, and when the file got its name that makes a session of a folder."""
+    happened: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        sync(descriptor)
+        happened.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    def replaced(source: Path, target: Path, **more: Any) -> None:
+        replace(source, target, **more)
+        happened.append(f"named {Path(target).name}")
+
+    export = tmp_path / name
+    if name == "export":
+        texts(export)
+    elif name == "export.zip":
+        zipped(export, {"conversations.json": json.dumps([claude(1)])})
+    else:
+        line_of_json(export)
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    providers = {"export.jsonl": "jsonl", "export": "markdown", "export.zip": "claude"}
+    session = Sessions(data_dir=tmp_path / "data").create(export, providers[name], tmp_path / "vault", {})
+    before = set(happened[: happened.index("named session.json")])
+    place = session.phase / "extract/input"
+    wanted = {str(path) for path in place.rglob("*")} | {str(each) for each in (place, *list(place.parents)[:4])}
+    assert wanted <= before, wanted - before
 
 
 @pytest.mark.parametrize(

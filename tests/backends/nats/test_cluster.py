@@ -226,11 +226,17 @@ async def test_a_killed_server_is_told_once_and_the_others_can_be_looked_at_mean
     code, text = await asyncio.to_thread(examined, cluster, here, "status", "--backend", url)
     assert code == 0, text
     assert re.search(rf"^{lost} +offline", text, re.MULTILINE), text
-    for name in (here, other):
+
+    async def only_the_lost_one_is_told(name: str) -> bool:
         code, text = await asyncio.to_thread(examined, cluster, name, "doctor", "--backend", url)
+        assert "nats up on its machine" in text, text
         wrong = [line.split() for line in text.splitlines() if line.startswith("NOT OK")]
-        assert [(code, *line[2:]) for line in wrong] == [(1, "servers", *f"{lost} does not answer".split())], text
-        assert "nats up on its machine" in text
+        told = [(code, *line[2:]) for line in wrong if line[2] == "servers"]
+        assert told == [(1, "servers", *f"{lost} does not answer".split())], text
+        return len(wrong) == 1  # streams that the lost server led may lag for a moment
+
+    for name in (here, other):
+        await until(partial(only_the_lost_one_is_told, name), 60)
     seen = await looking.look(url, None)
     assert lost not in {server.name for server in seen.servers if server.state == "up" and server.silent is None}
 
@@ -247,7 +253,7 @@ async def test_a_store_of_single_copies_gets_more_when_it_is_opened_with_more(cl
         work.allow(50)
         await progressed(store, run, 30)
         code, text = await look()
-        assert (code, "9 streams are on one server only, though there are 3" in text) == (1, True), text
+        assert (code, "10 streams are on one server only, though there are 3" in text) == (1, True), text
         assert "'nats://HOST:4222?replicas=3&prefix=grows'" in text
 
         await opened(f"{url}?replicas=3", prefix="grows", timeout=2)

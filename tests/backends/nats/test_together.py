@@ -134,7 +134,8 @@ async def test_a_key_of_a_submitter_that_died_half_way_is_taken_over(stores: Two
     run = await b.submitted(two, key="k", idempotency_key="once")
     assert run.id != dead.id
     # It was not dead after all, and is fenced.
-    late = await one._parts.queue._make(dead, [f.Submitted(at=b.AT, flow=dead.flow)])
+    submitted = [f.Submitted(at=b.AT, flow=dead.flow)]
+    late = await one._parts.queue._make(dead, submitted, one.clock.monotonic() + 10)
     assert late.id == run.id
     with pytest.raises(KeyHeld):
         await b.submitted(one, key="k")

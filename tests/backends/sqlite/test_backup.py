@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
 import signal
 import sqlite3
@@ -280,3 +281,22 @@ async def test_a_second_restore_leaves_one_that_is_under_way_alone(
     assert refused
     async with Runs.open(there) as runs:
         assert await content_of(runs.backend, wheel) == CONTENT
+
+
+async def test_the_name_of_a_restored_store_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut after a restore has said that it is done must not take the file's name back."""
+    source, target = tmp_path / "a" / "store.db", tmp_path / "b" / "store.db"
+    async with Runs.open(f"sqlite:{source}") as runs:
+        await runs.submit("f")
+    await copying.backup(f"sqlite:{source}", tmp_path / "copy")
+    synced: list[bool] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        fsync(handle)
+        if Path(f"/proc/self/fd/{handle}").resolve() == target.parent:
+            synced.append(target.exists())
+
+    monkeypatch.setattr(os, "fsync", noted)
+    await copying.restore(tmp_path / "copy", f"sqlite:{target}")
+    assert synced[-1]

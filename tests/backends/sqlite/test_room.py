@@ -3,11 +3,13 @@
 import contextlib
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.acceptance.processes import ANOTHER_HOST
 from tests.backends.sqlite.conftest import Start
 from tsuzuki import facts as f
 from tsuzuki.backends.sqlite import SqliteBackend
@@ -126,3 +128,10 @@ async def test_a_purge_leaves_the_room_that_a_new_file_begins_with(backend: Sqli
     run = await b.ended(backend, Status.COMPLETED)
     assert await backend.purge([run.id]) == 1
     assert size(path) == pytest.approx(before, abs=0.1)
+
+
+def test_a_store_on_a_disk_that_is_full_to_its_last_byte_is_opened_and_purged(tmp_path: Path) -> None:
+    command = [*ANOTHER_HOST, sys.executable, "-m", "tests.backends.sqlite.full_disk", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines() == ["free 0", "deleted 1", "purged 119"]

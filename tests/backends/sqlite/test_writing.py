@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -441,3 +442,19 @@ async def test_runs_whose_numbers_are_far_apart_are_claimed_in_order_and_not_sta
     claims = await backend.claim("worker", tags=["default"], limit=10)
     assert [claim.run.id for claim in claims] == [first.id, second.id]
     assert claims[1].run.updated_at - claims[0].run.updated_at < 1
+
+
+@pytest.mark.parametrize(("times", "unclear"), [(1, False), (9, True)])
+async def test_what_was_refused_because_the_disk_cannot_sync_does_not_come_back_after_a_kill(
+    tmp_path: Path, times: int, unclear: bool
+) -> None:
+    """Its commit is in the log whole; SQLite would take it for one of a process that died."""
+    path = tmp_path / "store.db"
+    command = [sys.executable, "-m", "tests.backends.sqlite.failing_syncs", str(path), str(times)]
+    process = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    assert "the disk refused to read or write" in process.stdout
+    assert ("whether this was kept is unclear" in process.stdout) is unclear
+    store = await SqliteBackend.open(path)
+    assert [run.flow for run in await store.search(Query())] == ["first"]
+    await store.close()

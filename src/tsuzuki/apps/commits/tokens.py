@@ -71,6 +71,7 @@ class Tokens:
         """Gives the operator's token: to the operator's server, and to nobody who has a tenant."""
         if self._tenant or address.rstrip("/") != str(settings.value("TSUZUKI_GITLAB_URL")).rstrip("/"):
             return None
+        settings.refuse_mixed_origins("TSUZUKI_GITLAB_URL", "TSUZUKI_GITLAB_TOKEN")
         token: str | None = settings.value("TSUZUKI_GITLAB_TOKEN")
         return token
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tsuzuki import wholefile
 from tsuzuki.apps.notes import sources
 from tsuzuki.apps.notes.sources.archive import Folder
 from tsuzuki.apps.notes.sources.spelling import spelled
@@ -17,20 +18,25 @@ _PIECES: Final = 64
 
 
 def kept(export: Path, provider: str, place: Path) -> dict[str, Any]:
-    """Keeps an export in a folder, and says what it is: linked where nobody edits such files, else copied.
+    """Keeps an export in a folder, durably, and says what it is: linked where nobody edits such files, else copied.
 
     A file that is linked changes with the one it was linked to, which whoever writes over that means by no means: its
-    mark tells.
+    mark tells. What is lost of copies in a folder, of which there may be thousands, is told by their size.
     """
-    told = {"kind": "folder" if export.is_dir() else "file", "name": spelled(export.name)}
+    one = not export.is_dir()
+    told = {"kind": "file" if one else "folder", "name": spelled(export.name)}
     marks = {}
     for name, source, target in _files(export, provider):
         (place / target).parent.mkdir(parents=True, exist_ok=True)
-        if name == target and _linked(source, place / target):
-            marks[name] = _mark(place / target)
-        elif not (place / target).exists():  # also where its name is no text, by which a mark could be kept
+        linked = name == target and _linked(source, place / target)
+        if not (place / target).exists():  # also where its name is no text, by which a mark could be kept
             shutil.copyfile(source, place / target)
-    return {**told, "bytes": size_of(export, provider), "marks": marks}
+        wholefile.sync_file(place / target)  # a link too: its file may have been sent or written a moment ago
+        if linked or one:
+            marks[name] = _mark(place / target)
+    for folder in {path.parent for path in place.rglob("*")} | {place}:
+        wholefile.sync_folder(folder)
+    return {**told, "bytes": size_of(export, provider), "kept": _size(place), "marks": marks}
 
 
 def _files(export: Path, provider: str) -> Iterator[tuple[str, Path, str]]:
@@ -49,18 +55,22 @@ def size_of(export: Path, provider: str) -> int:
 
 
 def changed(place: Path, told: Mapping[str, Any]) -> Path | None:
-    """Gives a file of a kept export that is not what was kept; None where all are, or are gone."""
+    """Gives a file or folder of a kept export that is not what was kept; None where all are, or files are gone."""
     marks: dict[str, str] = told.get("marks", {})
     for path, mark in ((place / name, mark) for name, mark in marks.items()):
         if path.is_file() and _mark(path) != mark:
             return path
-    return None
+    return place if _size(place) < told.get("kept", 0) else None
 
 
 def marked_anew(place: Path, told: Mapping[str, Any]) -> dict[str, Any]:
     """Says what a kept export is whose files are others now."""
     marks = {name: _mark(place / name) for name in told.get("marks", {}) if (place / name).is_file()}
-    return {**told, "marks": marks}
+    return {**told, "kept": _size(place), "marks": marks}
+
+
+def _size(place: Path) -> int:
+    return sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
 
 
 def _mark(path: Path) -> str:

@@ -69,9 +69,9 @@ class InputChanged(BadExport):
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path} は取り込んだときのファイルではありません（元のファイルが上書きされました）。元のエクスポートを同じ"
-            "場所に戻すか、新しいエクスポートとして取り込んでください / "
-            f"{path} is not what was imported (the file that it was linked to was written over): put the old export "
+            f"{path} は取り込んだときの内容ではありません（上書きされたか、停電などで失われました）。元のエクスポートを"
+            "同じ場所に戻すか、新しいエクスポートとして取り込んでください / "
+            f"{path} is not what was imported (it was written over, or lost by a power cut): put the old export "
             "back there, or import the new one as such"
         )
 

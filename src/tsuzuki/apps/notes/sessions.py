@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from tsuzuki import privacy, settings
+from tsuzuki import privacy, settings, wholefile
 from tsuzuki.apps.notes import keeping
 from tsuzuki.apps.notes.outputs import COMPLETE, INDEX, ITEMS
 from tsuzuki.apps.notes.phases import PhaseStatistics, PhaseStatus
@@ -309,6 +309,7 @@ class Sessions:
                 if folder is not None and not place.exists():
                     with link.open("x", encoding="utf-8") as file:
                         file.write(str(folder.resolve()))
+                    wholefile.sync_file(link)
                     folder.mkdir(parents=True, exist_ok=True)
                     return session_id, folder.resolve()
             except FileExistsError:
@@ -372,6 +373,8 @@ def _filled(session: Session, export: Path, about: dict[str, Any]) -> Session:
     for part in ("extract/input", "extract/output", "transform/output", "load/output"):
         (session.phase / part).mkdir(parents=True, exist_ok=True)
     told = keeping.kept(export, about["provider"], session.phase / "extract/input")
+    for folder in (session.phase / "extract", session.phase, session.folder, session.folder.parent):
+        wholefile.sync_folder(folder)
     privacy.make_file(session.phase / "begin.lock")
     write(session.phase / "phase.json", {"phase": "import", "status": PhaseStatus.PENDING.value})
     write(session.folder / "session.json", {**about, "input": told})

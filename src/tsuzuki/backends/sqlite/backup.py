@@ -185,7 +185,8 @@ def _put(folder: Path, path: Path, made: Manifest) -> None:
         transact(connection, lambda: connection.execute(SQL["disown_workers"]))
     for beside in list(_beside(part)):
         beside.replace(path.parent / f"{path.name}{beside.name.removeprefix(part.name)}")
-    part.replace(path)  # the file comes last: before this line there is no store
+    wholefile.sync_folder(path.parent)
+    wholefile.name(part, path)  # the file comes last: before this line there is no store
 
 
 @contextlib.contextmanager

@@ -19,6 +19,22 @@ _UNAVAILABLE: Final = {
 }
 
 
+_UNCLEAR: Final = (
+    "whether this was kept is unclear until the next write: look at the run, or ask again with the same idempotency key"
+)
+
+
+class UnclearCommit(sqlite3.OperationalError):
+    """A commit failed, and what it left in the log could not be written over: a crash may bring it back."""
+
+    sqlite_errorcode = sqlite3.SQLITE_IOERR
+
+
+def refused_io(error: sqlite3.Error) -> bool:
+    """Return whether the disk refused to read or write."""
+    return _code(error) == sqlite3.SQLITE_IOERR
+
+
 def busy(error: sqlite3.Error) -> bool:
     """Tells whether somebody else is writing just now."""
     return _code(error) in _BUSY
@@ -37,7 +53,8 @@ def fault(error: sqlite3.Error, path: Path, holder: str = "") -> StoreError:
         what, advice = "is damaged or not a Tsuzuki store", "restore a copy, or choose another file"
         return NotAStore(f"{path} {what} ({error}); {advice}", f"it {what}; {advice}")
     if code in _UNAVAILABLE:
-        return StoreUnavailable(f"{path}: {_UNAVAILABLE[code]} ({error})", _UNAVAILABLE[code])
+        advice = f"{_UNAVAILABLE[code]}; {_UNCLEAR}" if isinstance(error, UnclearCommit) else _UNAVAILABLE[code]
+        return StoreUnavailable(f"{path}: {advice} ({error})", advice)
     return StoreError(f"{path}: SQLite says: {error}")
 
 

@@ -18,6 +18,8 @@ PATIENCE: Final = 5.0
 """How long reading waits for a lock, in seconds; it hardly ever has to."""
 LARGEST_LOG: Final = 8 * 1024 * 1024
 """How many bytes of its log SQLite keeps once it was merged; one large write would make it large for good."""
+RESERVE_BYTES: Final = 1024 * 1024
+"""So much space is reserved beside the file, for its log and its locks while a full disk is purged."""
 _HEADER: Final = b"SQLite format 3\0"
 
 
@@ -31,9 +33,23 @@ class Opened(NamedTuple):
 
 
 def prepare(path: Path) -> Opened:
-    """Opens the store at `path`; blocks, for a thread to call."""
+    """Opens the store at `path`, also on a full disk, so that it can be purged; blocks, for a thread to call."""
     try:
         path = path.expanduser().resolve()
+    except OSError as error:
+        raise file_fault(error, path) from error
+    try:
+        opened = _open(path)
+    except StoreUnavailable:
+        if not _use_reserve(path):
+            raise
+        return _open(path)
+    refill_reserve(path)
+    return opened
+
+
+def _open(path: Path) -> Opened:
+    try:
         privacy.make_file(path)
         inspect(path)
         turnstile = Turnstile(path)
@@ -53,6 +69,39 @@ def prepare(path: Path) -> Opened:
             raise fault(error, path, turnstile.holder()) from error
         opened.pop_all()
     return Opened(path, turnstile, writing, reading)
+
+
+def _use_reserve(path: Path) -> bool:
+    """Free the reserved space where the disk is full: to open the file SQLite needs some beside it."""
+    if not hasattr(os, "statvfs"):
+        return False
+    try:
+        room, place = os.statvfs(path.parent), _reserve_of(path)
+        if room.f_bavail * room.f_frsize >= RESERVE_BYTES or not place.stat().st_size:
+            return False
+        os.truncate(place, 0)
+    except OSError:
+        return False
+    return True
+
+
+def refill_reserve(path: Path) -> None:
+    """Reserve space for opening the file on a full disk, where there is some."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with contextlib.suppress(OSError):
+        if (place := _reserve_of(path)).stat().st_size:
+            return
+        with place.open("r+b") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+            except OSError:
+                file.truncate(0)
+
+
+def _reserve_of(path: Path) -> Path:
+    """Return the file that holds the reserved space: one of the turnstile, whose content nobody reads."""
+    return path.with_name(f"{path.name}-main")
 
 
 _MARK_AT: Final = 68

@@ -215,7 +215,6 @@ def _complete_alike(transaction: Transaction, batches: Sequence[Append], end: di
     lowest, highest = min(facts), max(facts)
     first = transaction.stamps(highest - lowest + 1)
     end |= {"first": first, "lowest": lowest, "results": text(results), "facts": text(facts)}
-    end["heartbeat_at"] = max(batch.facts[0].at for batch in batches)
     if transaction.execute(SQL["complete_runs"], end).rowcount != len(batches):
         raise NotAsClaimed
     transaction.execute(SQL["insert_completed"], end)

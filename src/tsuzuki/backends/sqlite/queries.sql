@@ -25,6 +25,9 @@ INSERT INTO meta (name, value) VALUES ('room', zeroblob(4100000));
 -- give_room: Gives the space in the file back, to be used by runs.
 DELETE FROM meta WHERE name = 'room';
 
+-- write_over: Changes next to nothing, to be written to the log over what a failed commit left there.
+UPDATE meta SET value = value + 1e-6 WHERE name = 'clock';
+
 -- latest: Finds the last `updated_at` that was given out; `clock` remembers those of purged runs.
 SELECT max(
     (SELECT value FROM meta WHERE name = 'clock'),
@@ -117,7 +120,7 @@ WHERE number IN (SELECT value FROM json_each(:numbers));
 -- complete_runs: The fold of `RunCompleted` in rows that are still as their holder claimed them; their results, by number.
 UPDATE runs NOT INDEXED SET
     status = 'COMPLETED', holder = NULL, position = :position, finished_at = :finished_at, progress = '[]', error = NULL,
-    heartbeat_at = max(heartbeat_at, :heartbeat_at), result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
+    result = ended.value, blob = '', updated_at = :first + 1e-6 * (number - :lowest)
 FROM json_each(:results) AS ended
 WHERE number = CAST(ended.key AS INTEGER) AND holder = :holder AND attempt = :attempt AND position = :position - 1;
 
@@ -376,7 +379,7 @@ WITH places AS (
     SELECT number FROM shelves WHERE (?3 IS NULL OR flow = ?3) AND (?4 IS NULL OR tag = ?4) AND (?5 IS NULL OR tenant = ?5)
 )
 SELECT status, count(*) FROM places CROSS JOIN runs INDEXED BY runs_on_shelves ON runs.shelf = places.number
-WHERE holder IS NULL AND status IN ('PENDING', 'COMPLETED', 'FAILED', 'CANCELLED') AND updated_at > ?1 AND updated_at <= ?2
+WHERE holder IS NULL AND status IN (SELECT value FROM json_each(?6)) AND updated_at > ?1 AND updated_at <= ?2
 GROUP BY status
 UNION ALL
 SELECT status, count(*) FROM runs INDEXED BY runs_held

@@ -30,14 +30,14 @@ from tsuzuki.backends.sqlite import bell, journal, lists, queue, room
 from tsuzuki.backends.sqlite.blobs import Blobs
 from tsuzuki.backends.sqlite.examine import examine
 from tsuzuki.backends.sqlite.faults import fault
-from tsuzuki.backends.sqlite.file import Opened, prepare
+from tsuzuki.backends.sqlite.file import Opened, prepare, refill_reserve
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.rows import Columns, entry_from, line_columns, line_from, numbers, run_from, text
 from tsuzuki.backends.sqlite.wheels import SqliteWheels
 from tsuzuki.backends.sqlite.writer import Transaction, Writer
 from tsuzuki.clock import Clock, SystemClock
 from tsuzuki.errors import StoreClosed, StoreError, StoreUnavailable
-from tsuzuki.lifecycle import Run, RunUpdateResult
+from tsuzuki.lifecycle import Run, RunUpdateResult, Status
 from tsuzuki.tallies import Histogram
 
 Answer = TypeVar("Answer")
@@ -200,7 +200,7 @@ class SqliteBackend:
         if flow is tag is tenant is None:
             rows = self._rows("counts", updated_after, updated_by)
         else:
-            rows = self._rows("counts_on_shelves", updated_after, updated_by, flow, tag, tenant)
+            rows = self._rows("counts_on_shelves", updated_after, updated_by, flow, tag, tenant, text(list(Status)))
         counts: dict[str, int] = {}
         for status, count in rows:
             counts[status] = counts.get(status, 0) + count
@@ -276,6 +276,15 @@ class SqliteBackend:
         return await self._write(partial(queue.rebuild, run_id=run_id), heavy=True)
 
     async def purge(self, run_ids: Sequence[str]) -> int:
+        try:
+            return await self._purge(run_ids)
+        except StoreUnavailable:
+            if len(run_ids) <= 1:
+                raise
+        # On a full disk the log has no room for all of them at once, and a little for each.
+        return sum([await self._purge([run_id]) for run_id in run_ids])
+
+    async def _purge(self, run_ids: Sequence[str]) -> int:
         def remove(transaction: Transaction) -> list[str]:
             transaction.flush()
             transaction.execute(SQL["keep_clock"], (transaction.stamp(),))
@@ -286,8 +295,9 @@ class SqliteBackend:
         # A crash here leaves folders of unknown runs, which `examine` sweeps.
         await asyncio.to_thread(self._blobs.remove, purged)
         if purged:
-            while await self._write(room.give_back, heavy=True):
-                pass
+            with contextlib.suppress(StoreUnavailable):  # a full disk: what is left is given back by the next purge
+                while await self._write(room.give_back, heavy=True):
+                    pass
             await asyncio.to_thread(room.merge, self._path)
         return len(purged)
 
@@ -307,6 +317,7 @@ class SqliteBackend:
         self._reading.close()
         self._writing.close()
         self._turnstile.close()
+        refill_reserve(self._path)
 
     # Reading and writing
 

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
 
 from tsuzuki.backends.sqlite import turnstile
-from tsuzuki.backends.sqlite.faults import busy, fault
+from tsuzuki.backends.sqlite.faults import UnclearCommit, busy, fault, refused_io
 from tsuzuki.backends.sqlite.queries import SQL
 from tsuzuki.backends.sqlite.turnstile import Turnstile
 from tsuzuki.clock import Clock, SystemClock
@@ -357,7 +357,7 @@ class Writer:
             settled = self._perform(transaction, jobs)
             transaction.flush()
             started = _seconds()
-            self._connection.execute("COMMIT")
+            commit(self._connection)
         except BaseException:
             roll_back(self._connection)
             raise
@@ -397,12 +397,34 @@ def roll_back(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
+def commit(connection: sqlite3.Connection) -> None:
+    """Commit; when the disk refuses, write over what that left in the log.
+
+    A commit whose sync fails is in the log whole. Nobody sees it there, but if all processes died before the next
+    write, SQLite would take it for a commit of theirs, and what was refused would happen.
+    """
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        roll_back(connection)
+        if not refused_io(error):
+            raise
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(SQL["write_over"])
+            connection.execute("COMMIT")
+        except sqlite3.Error as again:
+            roll_back(connection)
+            raise UnclearCommit(str(again)) from error
+        raise
+
+
 def transact(connection: sqlite3.Connection, work: Callable[[], Answer]) -> Answer:
     """Does something in one transaction, for those who hold the turn: the migrations."""
     begin(connection, patient=True)
     try:
         answer = work()
-        connection.execute("COMMIT")
+        commit(connection)
     except BaseException:
         roll_back(connection)
         raise

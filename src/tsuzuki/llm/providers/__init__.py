@@ -122,7 +122,7 @@ def _wire(at: Address, headers: Mapping[str, str], patience: Patience | None) ->
     if not _is_address(at.base_url):
         hint = "such as http://127.0.0.1:8000/v1 (TSUZUKI_LLM_BASE_URL, --base-url)"
         raise BadUsage(f"{bare(at.base_url)!r} is no address of {at.provider}: it takes one {hint}")
-    key = settings.provider_key(at.provider) or ""
+    key = settings.provider_key(at.provider, at.base_url) or ""
     if not key and at.provider not in LOCAL and at.base_url == _address(at.provider):
         raise BadUsage(f"{at.provider} needs a key: set {at.provider.upper()}_API_KEY in the environment")
     shown = {name: text.format(key) for name, text in headers.items() if key or "{}" not in text}

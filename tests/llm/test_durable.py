@@ -159,7 +159,7 @@ async def test_a_run_that_waits_for_a_batch_holds_no_worker_and_says_what_for(
 
 @crashing
 @pytest.mark.parametrize("lost", [False, True], ids=["same machine", "another machine"])
-@pytest.mark.parametrize("at", range(2, 8))
+@pytest.mark.parametrize("at", range(2, 10))
 async def test_a_crash_anywhere_creates_one_batch(
     double: Double, at: int, lost: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

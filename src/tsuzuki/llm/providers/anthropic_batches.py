@@ -4,6 +4,7 @@ A batch has no metadata here. One that may be ours is told by its results, which
 """
 
 from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 
@@ -68,8 +69,10 @@ class AnthropicBatches:
         return Found(perhaps=tuple(perhaps))
 
     async def _is_ours(self, state: BatchState, intent: Intent) -> bool:
-        async for job, _ in self.outcomes(state):
-            return job in set(intent.jobs)
+        async with aclosing(self.outcomes(state)) as outcomes:
+            async for job, reply in outcomes:
+                if reply is not None:
+                    return job in set(intent.jobs)
         return False
 
     async def _pages(self) -> AsyncIterator[dict[str, Any]]:

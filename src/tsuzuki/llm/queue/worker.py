@@ -11,7 +11,7 @@ from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers.interface import NoBatches, Provider
 from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.bulk import execute_bulk_sync
-from tsuzuki.llm.queue.cancelling import cancel, go_on
+from tsuzuki.llm.queue.cancelling import cancel, cancelled, go_on
 from tsuzuki.llm.queue.jobs import STRATEGY, JobQueue
 from tsuzuki.llm.queue.progress import ProgressEvent, ProgressNotifier, ProgressStatus, Telling
 from tsuzuki.llm.queue.submissions import NoLedger, Waiting
@@ -57,7 +57,7 @@ class QueueWorker:
                     await self._work(process_id, provider, chosen, telling)
                 counts = await queue.counts(process_id)
                 result.update(counts)
-            telling.tell(_last(process_id, counts))
+            telling.tell(_last(process_id, counts, stopped=await cancelled(queue, process_id)))
         return counts
 
     async def _work(self, process_id: str, provider: Provider, strategy: str, telling: Telling) -> None:
@@ -100,12 +100,16 @@ class QueueWorker:
             return await BatchWork(self._queue, provider, NoLedger()).cancel(process_id)
 
 
-def _last(process_id: str, counts: dict[str, int]) -> ProgressEvent:
+def _last(process_id: str, counts: dict[str, int], *, stopped: bool) -> ProgressEvent:
+    """Return the last event; one of a process with unfinished jobs says whether it was cancelled or others work on it."""
     done, failed = counts.get("COMPLETED", 0), counts.get("FAILED", 0)
+    text, left = f"{done} answered, {failed} failed", sum(counts.values()) - done - failed
     status: ProgressStatus = "FAILED" if failed and not done else "COMPLETED"
-    return ProgressEvent(
-        process_id, status, f"{done} answered, {failed} failed", sum(counts.values()), done + failed, failed
-    )
+    if left and stopped:
+        status, text = "FAILED", f"cancelled: {text}, {left} not asked"
+    elif left:
+        status, text = "IN_PROGRESS", f"{text}, {left} in progress in another worker"
+    return ProgressEvent(process_id, status, text, sum(counts.values()), done + failed, failed)
 
 
 def concurrency_of(provider: Provider) -> int:

@@ -289,8 +289,9 @@ class Map:
     async def _fail(self, number: int, key: str, step: str, failed: Failed, more: Mapping[str, Any]) -> None:
         kept, took = problem(failed.error), failed.took
         now, attempt = self._run.clock.now(), self._run.claim.attempt
-        named = {"at": now, "attempt": attempt, "step": step, "key": key}
-        fact = f.ItemFailed(**named, error=kept, took=took, tries=failed.tries, **more)
+        fact = f.ItemFailed(
+            at=now, attempt=attempt, step=step, key=key, error=kept, took=took, tries=failed.tries, **more
+        )
         await self._run.journal.record(fact)
         self._progress.seconds += failed.took
         self._progress.timed += 1

@@ -197,6 +197,38 @@ def test_a_run_that_is_killed_and_partly_fails_pays_for_no_answer_twice(
         assert len(double.seen) == sum(double.prompts.values()) + 2, "what failed was asked once more"
 
 
+LARGE = """
+from pathlib import Path
+from tsuzuki import flow, llm
+
+def held(name: str) -> int:
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
+    return int(line.split()[1]) * 1024
+
+@flow
+async def large(megabytes: int) -> float:
+    await llm.ask_all([llm.Request("warm")], strategy="batch")
+    before = held("VmRSS")
+    requests = [llm.Request(f"{n} " + "word " * 4000) for n in range(50 * megabytes)]
+    answers = await llm.ask_all(requests, strategy="batch")
+    assert all(answer.ok for answer in answers)
+    return (held("VmHWM") - before) / sum(len(request.prompt) for request in requests)
+"""
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_batch_takes_little_more_memory_than_its_text(
+    tmp_path: Path, double: Double, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", name)
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", double.url + PATHS[name])
+    double.answer = lambda prompt: prompt[:5]
+    (tmp_path / "flows.py").write_text(LARGE)
+    command = ["run", f"{tmp_path}/flows.py:large", "-p", "megabytes=20", "--data-dir", str(tmp_path)]
+    done = subprocess.run([sys.executable, "-m", "tsuzuki.cli", *command], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 2.5
+
+
 LEFT = """
 import asyncio, pathlib, sys
 from tsuzuki.llm.queue.jobs import JobQueue

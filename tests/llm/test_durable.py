@@ -202,6 +202,15 @@ async def test_local_and_offline_providers_fall_back_to_sync_and_say_so(monkeypa
     assert any("has no batches" in line for line in done.log)
 
 
+async def test_a_service_without_batches_is_asked_directly_with_one_warning(double: Double) -> None:
+    double.has_batches = False
+    store = MemoryBackend()
+    done = await run_flow(many, backend=store, count=3, strategy="batch")
+    assert done.result == [f"answer to q{n}" for n in range(3)]
+    assert sum("the questions are asked one by one" in line for line in done.log) == 1
+    assert double.prompts == {f"q{n}": 1 for n in range(3)}
+
+
 async def test_equal_questions_are_asked_each(double: Double) -> None:
     @flow
     async def twice() -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import asdict
-from itertools import count
 from operator import attrgetter
 from typing import Any, Final, TypedDict, TypeVar, overload
 
@@ -229,20 +228,8 @@ class Asking:
     async def _prepare(self, position_of: Callable[[str], int]) -> int:
         """Finds the round that is open, or begins one for what is left; returns how many are asked at once."""
         left = any(not position_of(item.key) for item in self._items)
-        asked = digest([[item.key for item in self._items], self._at, self._how])
-        for number in count():
-            key = f"{asked}/{number}"
-            since = FRAME.get().position_of(plan_step, key)
-            if not left and not since:
-                return 1
-            how = self._how
-            if number and self._process is not None:
-                how = how | {"process": f"{self._process.name}/{number}"}
-            plan: Plan = read(Plan, await plan_step.keyed(key)(self._at, how))
-            if not FRAME.get().position_of(delivered_step, plan.process_id):
-                break
-        self._plan = plan
-        if not left:
+        since, self._plan = await self._round(left=left)
+        if (plan := self._plan) is None or not left:
             return 1
         if plan.strategy == "batch":
             jobs = {
@@ -254,6 +241,22 @@ class Asking:
                 return AT_ONCE
         await self._keep_open(plan)
         return plan.concurrency
+
+    async def _round(self, *, left: bool) -> tuple[int, Plan | None]:
+        """Return the plan of the round that is open, and where the journal has it; None if nothing is to be done."""
+        asked = digest([[item.key for item in self._items], self._at, self._how])
+        number, how = 0, self._how
+        while True:
+            key = f"{asked}/{number}"
+            since = FRAME.get().position_of(plan_step, key)
+            if not left and not since:
+                return 0, None
+            plan: Plan = read(Plan, await plan_step.keyed(key)(self._at, how))
+            if not FRAME.get().position_of(delivered_step, plan.process_id):
+                return since, plan
+            number += 1
+            if self._process is not None:
+                how = how | {"process": f"{self._process.name}/{number}"}
 
     async def _keep_open(self, plan: Plan) -> JobQueue:
         with suppress(BadUsage):  # its key is missing: whoever has to ask says so
@@ -323,7 +326,7 @@ class Collected:
 
     def __init__(self, queue: JobQueue, process_id: str) -> None:
         self._queue, self._process_id = queue, process_id
-        self._results = queue.each_result(process_id)
+        self._after = 0
         self._read: dict[str, Reply] = {}
         self._tried: dict[str, Reply] | None = None
         self._turn = asyncio.Lock()
@@ -334,10 +337,10 @@ class Collected:
             if self._tried is None:
                 self._tried = await tries_of(self._queue, self._process_id)
             while job_id not in self._read:
-                job = await anext(self._results, None)
-                if job is None:
+                jobs, self._after = await self._queue.result_page(self._process_id, self._after)
+                if not jobs:
                     return Reply(error="there is no answer", finish="error")
-                self._read[job.id] = as_reply(job, self._tried)
+                self._read |= {job.id: as_reply(job, self._tried) for job in jobs}
         return self._read.pop(job_id)
 
 

@@ -3,7 +3,7 @@
 A batch has no metadata here. One that may be ours is told by its results, which name our jobs: see `find`.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
@@ -89,7 +89,7 @@ class AnthropicBatches:
         """Looks how far a batch is."""
         return _state(await self._wire.json("GET", f"{PLACE}/{batch}"))
 
-    async def outcomes(self, state: BatchState) -> AsyncIterator[tuple[str, Reply | None]]:
+    async def outcomes(self, state: BatchState) -> AsyncGenerator[tuple[str, Reply | None]]:
         """Reads the results, line by line."""
         for place in state.files:
             async with self._wire.lines("GET", place) as lines:

@@ -18,7 +18,7 @@ from tsuzuki.llm.answering import judged
 from tsuzuki.llm.providers.interface import Batches, BatchState, Found, Intent, NoBatches, Provider
 from tsuzuki.llm.questions import Question, Reply, after
 from tsuzuki.llm.queue.cancelling import cancel, cancelled
-from tsuzuki.llm.queue.jobs import PAGE, SQL, JobQueue
+from tsuzuki.llm.queue.jobs import SQL, JobQueue
 from tsuzuki.llm.queue.keeping import ask_again, keep
 from tsuzuki.llm.queue.submissions import (
     FIRST_LOOK,
@@ -44,6 +44,10 @@ LOOK_AGAIN: Final = 1.0
 GONE: Final = frozenset({400, 404, 410, 422})
 """What a provider answers of a batch that it does not know. A key or an account that it refuses says nothing of one."""
 TWICE: Final = "batch result came twice for request"
+PAGE: Final = 50
+"""How many questions of a batch are in memory at once: one may be long."""
+STORED: Final = 200
+"""How many outcomes of a batch are stored in one transaction."""
 READINGS: Final = 3
 """How often a file of outcomes is read that has unreadable lines: the end of it may have been lost on the way."""
 RESULTS_KEPT: Final = 2 * 24 * 3600.0
@@ -410,7 +414,7 @@ class BatchWork:
                 seen.add(job)
                 if job not in reading.stored:
                     group[job] = reply
-            if len(group) >= PAGE:
+            if len(group) >= STORED:
                 await self._keep(reading, group)
                 group = {}
         await self._keep(reading, group)

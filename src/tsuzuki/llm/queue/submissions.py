@@ -100,6 +100,7 @@ class NoLedger:
     async def last_sent(self, intent: Intent) -> float | None:
         """Return None: the queue knows."""
         del intent
+        return None
 
     async def sending(self, intent: Intent) -> None:
         """Has nothing to write."""

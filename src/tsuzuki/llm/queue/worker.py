@@ -101,7 +101,7 @@ class QueueWorker:
 
 
 def _last(process_id: str, counts: dict[str, int], *, stopped: bool) -> ProgressEvent:
-    """Return the last event; one of a process with unfinished jobs says whether it was cancelled or others work on it."""
+    """Return the last event; where jobs are unfinished it says whether that was cancelled or others work on them."""
     done, failed = counts.get("COMPLETED", 0), counts.get("FAILED", 0)
     text, left = f"{done} answered, {failed} failed", sum(counts.values()) - done - failed
     status: ProgressStatus = "FAILED" if failed and not done else "COMPLETED"

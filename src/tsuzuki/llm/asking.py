@@ -247,7 +247,7 @@ class Asking:
         asked = digest([[item.key for item in self._items], self._at, self._how])
         number, how = 0, self._how
         while True:
-            key = f"{asked}/{number}"
+            key = f"{asked[:16]}/{number}"
             since = FRAME.get().position_of(plan_step, key)
             if not left and not since:
                 return 0, None

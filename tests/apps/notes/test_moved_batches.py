@@ -26,6 +26,7 @@ FOREVER = 10_000
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
     monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "2")
     monkeypatch.setattr("tsuzuki.apps.notes.stages.GROUP", 4)
 
 

@@ -25,6 +25,7 @@ _LONG_KEY: Final = 120
 Duplicates: TypeAlias = Literal["error", "skip"]
 Given: TypeAlias = Iterable[Any] | AsyncIterator[Any]
 AsyncFunction: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
+Prepare: TypeAlias = Callable[[Callable[[str], int]], Awaitable[int]]
 
 
 class Callee(Protocol):
@@ -49,6 +50,11 @@ class MapOptions:
     duplicates: Duplicates = "error"
     name: str = ""
     ordered: bool = True
+    prepare: Prepare | None = None
+    """Awaited before the first item, with where the outcome of an item stands; returns how many are made at once.
+
+    A position of 0 means that the item is still to be made, and 1 that another run has made it.
+    """
 
     @property
     def chosen(self) -> list[str]:
@@ -124,6 +130,9 @@ class Frame(Protocol):
     def stream(self, task: Callee, items: Given, shared: Mapping[str, Any], how: MapOptions) -> Any: ...
     def later(self, name: str, function: AsyncFunction, *args: Any) -> Any: ...
     def then(self, call: Awaitable[Any], change: Callable[[Any], Any]) -> Any: ...
+    def wait_for(self, function: AsyncFunction, *args: Any) -> Any: ...
+    def position_of(self, task: Callee, key: str) -> int: ...
+    async def afresh(self) -> "Frame": ...
     def spend(self, spent: Spent) -> None: ...
     def staying(self) -> AbstractContextManager[None]: ...
     def resting(self) -> AbstractContextManager[None]: ...
@@ -193,6 +202,19 @@ class Loose:
     def then(self, call: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
         """Return a coroutine that awaits a call and changes its value."""
         return changed(call, change)
+
+    def wait_for(self, function: AsyncFunction, *args: Any) -> Any:
+        """Return the result of an async function in a sync flow, else its coroutine."""
+        return asyncio.run(function(*args)) if self._blocking else function(*args)
+
+    def position_of(self, task: Callee, key: str) -> int:
+        """Return 0: nothing is recorded."""
+        del task, key
+        return 0
+
+    async def afresh(self) -> "Loose":
+        """Return itself: it counts no calls."""
+        return self
 
     def spend(self, spent: Spent) -> None:
         """Has nobody to tell."""

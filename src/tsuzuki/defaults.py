@@ -369,7 +369,7 @@ LLM: Final = (
     Setting(
         "TSUZUKI_LLM_SETTLE_SEC",
         "30",
-        "how long a batch is looked for before it counts as never created (seconds)",
+        "how long a batch is looked for before it counts as never created (seconds); at least TSUZUKI_LLM_TIMEOUT_SEC",
         above_zero,
     ),
     Setting("TSUZUKI_LLM_CACHE", "0", "whether answers are kept and given again to equal questions", switch),

@@ -15,7 +15,7 @@ from tsuzuki import facts as f
 from tsuzuki.blocking import Bridge, Pumped
 from tsuzuki.cautions import warn_of_unsaid
 from tsuzuki.content import digest
-from tsuzuki.context import AsyncFunction, Callee, MapOptions, changed, in_async_code, sayable
+from tsuzuki.context import FRAME, AsyncFunction, Callee, MapOptions, changed, in_async_code, sayable
 from tsuzuki.errors import BadUsage
 from tsuzuki.execution import PASSING, Execution
 from tsuzuki.flow import Task
@@ -103,6 +103,29 @@ class RunFrame(msgspec.Struct, eq=False):
                 unawaited[named] = work
                 break
         return work
+
+    def wait_for(self, function: AsyncFunction, *args: Any) -> Any:
+        """Return the result of an async function, in a sync one; the calls it makes count as made here."""
+        if self._made is None:
+            self._made = {}
+
+        async def work() -> Any:
+            FRAME.set(msgspec.structs.replace(self, blocking=False, owner=asyncio.current_task(), unawaited=None))
+            return await function(*args)
+
+        return Bridge(self.run).wait(work())
+
+    def position_of(self, task: Callee, key: str) -> int:
+        """Return where the journal has the outcome of the next call under a key that is made here; 0 if it has none."""
+        content = _content_of_a_key(sayable(key))
+        step = step_id(self.id, task.name, content, (self._made or {}).get((task.name, content), 0))
+        _, recorded = self.run.replay.answer(step, sayable(key), self.since)
+        return 0 if recorded is None else recorded.position
+
+    async def afresh(self) -> "RunFrame":
+        """Return a frame whose calls count as made here, where none was made before: they find what is recorded."""
+        await self.run.catch_up()
+        return RunFrame(self.run, self.origin, self.step, self.key, self.name, False, self.since, self.item)
 
     def spend(self, spent: f.Spent) -> None:
         """Takes note of what the call has used that is paid for: it becomes a part of its outcome."""

@@ -73,6 +73,12 @@ class Map:
     async def work(self) -> None:
         """Runs the lanes until the input is used up; raises the first failure after the others have settled."""
         run, outer = self._run, self._outer
+        if self._how.prepare is not None:
+            try:
+                self._progress.lanes = self._lanes = await self._how.prepare(self._position_of)
+            except BaseException:
+                run.log.finished(self._step)
+                raise
         self._note(self._step)
         if not self._task.is_async:
             run.threads.at_least(self._lanes)
@@ -168,6 +174,13 @@ class Map:
             self._known.append((number, key, self._step if inherited else step, found, inherited))
         return ""
 
+    def _position_of(self, key: str) -> int:
+        """Return where the outcome of an item stands; 1 if another run has made it, 0 if it is still to be made."""
+        _, recorded = self._run.replay.answer(self._step, key, self._since)
+        if recorded is not None:
+            return recorded.position
+        return int(self._run.inherited is not None and self._run.inherited.find(self._step, key) is not None)
+
     async def _flush(self) -> None:
         """Gives what is known of items on, with the values that are fetched for them."""
         known, self._known = self._known, []
@@ -183,7 +196,7 @@ class Map:
                 await self._carry_over(number, key, carried[found.position])
             elif found.failed:
                 fact = failure_of(entries[found.position], step, key)
-                self._failed(number, key, fact.error, fact.tries, None)
+                self._failed(number, key, fact, None)
             else:
                 success = success_of(entries[found.position], step, key)
                 data = bytes(success.result)
@@ -275,17 +288,21 @@ class Map:
 
     async def _fail(self, number: int, key: str, step: str, failed: Failed, more: Mapping[str, Any]) -> None:
         kept, took = problem(failed.error), failed.took
-        fact = self._run.fact(f.ItemFailed, step=step, key=key, error=kept, took=took, tries=failed.tries, **more)
+        now, attempt = self._run.clock.now(), self._run.claim.attempt
+        fact = f.ItemFailed(
+            at=now, attempt=attempt, step=step, key=key, error=kept, took=took, tries=failed.tries, **more
+        )
         await self._run.journal.record(fact)
         self._progress.seconds += failed.took
         self._progress.timed += 1
         self._run.log.dirty = True
-        self._failed(number, key, kept, failed.tries, failed.error)
+        self._failed(number, key, fact, failed.error)
         leave_if_stopping(self._run)
 
-    def _failed(self, number: int, key: str, kept: f.Problem, tries: int, cause: BaseException | None) -> None:
+    def _failed(self, number: int, key: str, fact: f.StepFailed | f.ItemFailed, cause: BaseException | None) -> None:
+        kept, tries = fact.error, fact.tries
         self._progress.failed += 1
-        self._sink.put(number, Failure(key, kept.message, kept.type, tries, kept.detail))
+        self._sink.put(number, Failure(key, kept.message, kept.type, tries, kept.detail, fact.spent))
         if self._how.on_error == "fail":
             self._stop(items_failure(failure(self._task.name, key, kept, tries), cause))
 

@@ -5,10 +5,12 @@ from typing import Generic, TypeVar, overload
 
 import msgspec
 
+from tsuzuki.facts import Spent
+
 R = TypeVar("R")
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """An item that failed for good: its key, its error, and how often it was tried."""
 
     key: str
@@ -17,6 +19,8 @@ class Failure(msgspec.Struct, frozen=True):
     attempts: int
     detail: str = ""
     """What else is known of it, as JSON: of a question to a model, the last answer."""
+    spent: tuple[Spent, ...] = ()
+    """What it used that is paid for."""
 
 
 class Collected(Sequence[R | Failure], Generic[R]):

@@ -50,6 +50,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks often how far a batch is."""
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.02")
     monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "2")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from email.utils import formatdate
 from typing import Any
 
 import uvicorn
@@ -16,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from tests.llm.double_answers import KEY, Batch, Plan, message
 from tests.llm.double_batches import Batching
@@ -68,6 +69,9 @@ class Double(Batching):
 
     async def results(self, request: Request) -> Response:
         batch = self.batches[request.path_params["batch"]]
+        if self.lost_results:
+            self.lost_results -= 1
+            return JSONResponse({"error": {"message": "not found"}}, 404)
         lines = []
         for number, each in self.delivered(batch):
             if number in batch.plan.refuse:
@@ -79,7 +83,8 @@ class Double(Batching):
                 text = self.answer(str(each["params"]["messages"][-1]["content"]))
                 said = {} if number in batch.plan.hollow else message(each["params"], text, "end_turn", self.usage)
                 result = {"type": "succeeded", "message": said}
-            lines.append(json.dumps({"custom_id": each["custom_id"], "result": result}))
+            line = json.dumps({"custom_id": each["custom_id"], "result": result})
+            lines.append(line[: len(line) // 2] if number in batch.plan.garbled else line)
         lines += [json.dumps({"custom_id": job, "result": {"type": "canceled"}}) for job in self.left_out(batch)]
         return Response("\n".join(lines), media_type="application/x-jsonl")
 
@@ -121,15 +126,22 @@ class Stage:
     def __init__(self, url: str = "") -> None:
         self.url = url
         self._app = Starlette()
+        self._double = Double()
 
     def play(self, double: Double | None = None) -> Double:
         double = double or Double()
         double.url = self.url
-        self._app = double.app()
+        self._app, self._double = double.app(), double
         return double
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                date = formatdate(time.time() + self._double.ahead, usegmt=True)
+                message["headers"] = [*message["headers"], (b"date", date.encode())]
+            await send(message)
+
+        await self._app(scope, receive, dated)
 
 
 @contextmanager
@@ -143,7 +155,9 @@ def running() -> Iterator[Double]:
 def staged() -> Iterator[Stage]:
     """Runs a stage on a free port, in a thread."""
     stage = Stage()
-    server = uvicorn.Server(uvicorn.Config(stage, host="127.0.0.1", port=0, log_level="error", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(stage, host="127.0.0.1", port=0, log_level="error", lifespan="off", date_header=False)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -29,6 +29,8 @@ class Plan:
     """Questions that are said to be answered, without an answer."""
     missing: set[int] = field(default_factory=set)
     twice: set[int] = field(default_factory=set)
+    garbled: set[int] = field(default_factory=set)
+    """Questions whose line among the results cannot be read."""
     strangers: int = 0
     shuffled: bool = False
 
@@ -42,6 +44,8 @@ class Batch:
     created: float = field(default_factory=time.time)
     looked: int = 0
     cancelled: bool = False
+    errors: list[dict[str, str]] = field(default_factory=list)
+    """Why it fails as a whole, and is not billed."""
     outcomes: list[dict[str, Any]] | None = None
 
     @property
@@ -108,6 +112,15 @@ class Answering:
         self.poll_refusals: list[int] = []
         self.torn = 0
         """How many files of outcomes are sent by half."""
+        self.lost_results = 0
+        """How often the results of a batch are not found."""
+        self.unfound = 0
+        """How often a file that was uploaded is not found yet when a batch is created of it."""
+        self.most_enqueued: int | None = None
+        """How many questions may wait in batches that are not over."""
+        self.has_batches = True
+        self.ahead = 0.0
+        """By how much its clock is ahead (seconds)."""
         self.gone: set[str] = set()
         """Answers that are lost on the way: the thing is done, the client hears nothing."""
         self.url = ""

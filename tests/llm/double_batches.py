@@ -17,6 +17,9 @@ class Batching(Answering):
     """Takes files and batches, and plays what their plans say."""
 
     async def upload(self, request: Request) -> Response:
+        if not self.has_batches:
+            await request.body()
+            return JSONResponse({"error": {"message": "Not Found"}}, 404)
         async with request.form() as form:
             file: Any = form["file"]
             filename, content = str(file.filename), await file.read()
@@ -44,6 +47,9 @@ class Batching(Answering):
 
     async def content(self, request: Request) -> Response:
         content = self.files[request.path_params["file"]][1]
+        if self.lost_results:
+            self.lost_results -= 1
+            return JSONResponse({"error": {"message": "No such File object"}}, 404)
         if self.torn:
             self.torn -= 1
             content = content[: len(content) // 2]
@@ -52,6 +58,9 @@ class Batching(Answering):
     async def create(self, request: Request) -> Response:
         body = await request.json()
         await self._at("before batch")
+        if self.unfound:
+            self.unfound -= 1
+            return JSONResponse({"error": {"message": f"cannot find file {body['input_file_id']}"}}, 400)
         lines = self.files[body["input_file_id"]][1].splitlines()
         batch = self.made([json.loads(line) for line in lines], body.get("metadata") or {}, "batch_")
         await self._at("after batch")
@@ -62,11 +71,21 @@ class Batching(Answering):
 
     def made(self, requests: list[dict[str, Any]], metadata: dict[str, str], prefix: str) -> Batch:
         plan = self.plans.pop(0) if self.plans else self.plan
-        batch = Batch(f"{prefix}{uuid.uuid4().hex[:12]}", requests, metadata, plan)
+        batch = Batch(f"{prefix}{uuid.uuid4().hex[:12]}", requests, metadata, plan, created=time.time() + self.ahead)
+        batch.errors = self._refused(requests)
         self.batches[batch.id] = batch
-        for each in requests:
+        for each in requests if not batch.errors else ():
             self.billed[each["custom_id"]] += 1
         return batch
+
+    def _refused(self, requests: list[dict[str, Any]]) -> list[dict[str, str]]:
+        if len({each["body"]["model"] for each in requests if "body" in each}) > 1:
+            return [{"code": "mismatched_model", "message": "all requests of a batch take the same model"}]
+        waiting = sum(len(each.requests) for each in self.batches.values() if not each.over and not each.errors)
+        if self.most_enqueued is not None and waiting + len(requests) > self.most_enqueued:
+            said = "Enqueued token limit reached. Please try again once some in_progress batches have been completed."
+            return [{"code": "token_limit_exceeded", "message": said}]
+        return []
 
     async def list_batches(self, request: Request) -> Response:
         await self._at("before list")
@@ -97,6 +116,7 @@ class Batching(Answering):
         total = len(batch.requests)
         refused = len(batch.plan.refuse)
         status = ("cancelled" if batch.cancelled else batch.plan.ends) if batch.over else "in_progress"
+        status = "failed" if batch.errors else status
         done = total - refused if batch.over else total * batch.looked // (batch.plan.polls + 1)
         found: dict[str, Any] = {
             "id": batch.id,
@@ -109,6 +129,8 @@ class Batching(Answering):
             "metadata": batch.metadata,
             "request_counts": {"total": total, "completed": done, "failed": refused if batch.over else 0},
         }
+        if batch.errors:
+            found |= {"errors": {"object": "list", "data": batch.errors}}
         if batch.over and status != "failed":
             good, bad = f"out-{batch.id}", f"err-{batch.id}"
             if good not in self.files:
@@ -132,7 +154,8 @@ class Batching(Answering):
                 each["body"], self.answer(str(each["body"]["messages"][-1]["content"])), self.finish, self.usage
             )
             body = {"choices": []} if number in batch.plan.hollow else body
-            lines.append(json.dumps({**head, "response": {"status_code": 200, "body": body}, "error": None}))
+            line = json.dumps({**head, "response": {"status_code": 200, "body": body}, "error": None})
+            lines.append(line[: len(line) // 2] if number in batch.plan.garbled else line)
         ended = {"code": "batch_cancelled", "message": "This request was not executed: the batch was cancelled."}
         left_out = [{"custom_id": job, "response": None, "error": ended} for job in self.left_out(batch)]
         errors += [json.dumps(line) for line in left_out]

@@ -1,7 +1,9 @@
 """Answers of a batch that do not fit are asked for again in a batch that follows; a cancelled run ends its batch."""
 
 import asyncio
+import contextlib
 import json
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -195,13 +197,13 @@ def test_the_command_that_cancels_a_waiting_run_ends_its_batch(double: Double, t
         async with Runs.open(data_dir=str(store)) as runs:
             row = await runs.submit(waiting, {"count": 2, "also_busy": False})
             [claim] = await runs.backend.claim("nobody", run_id=row.id)
-            submitted = f.StepDone(
-                at=1.0, step="s", name="llm.submit", key="meant", parent="b", result=json_of("batch_x")
-            )
+            submitted = f.StepDone(at=1.0, step="s", name="llm.submit", key="meant", result=json_of("batch_x"))
+            intent = {"process_id": "process", "at": 1.0}
             journal: list[Any] = [
                 f.StepDone(at=1.0, step="p", name="llm.plan", result=json_of(plan(double))),
                 f.StepStarted(at=1.0, step="b", name="llm.batch", key="process"),
-                f.StepDone(at=1.0, step="i", name="llm.intent", key="meant", parent="b", result=json_of(1.0)),
+                f.StepDone(at=1.0, step="i", name="llm.intent", key="meant", result=json_of(intent)),
+                f.StepDone(at=1.0, step="p0", name="llm.send", key="meant/0", result=json_of(1.0)),
                 *([submitted] if known else ()),
                 f.Released(at=1.0, reason="waits", not_before=4e9),
             ]
@@ -234,3 +236,147 @@ async def test_a_batch_that_others_cancelled_fails_what_it_has_not_done(double: 
     assert batches(double) == [2]
     async with JobQueue() as queue:
         assert await queue.processes() == []
+
+
+FLOWS = """
+from tsuzuki import flow, llm
+
+@flow
+async def asks(count: int, strategy: str = "batch") -> int:
+    answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(count)], strategy=strategy)
+    return sum(answer.ok for answer in answers)
+
+@flow
+def plainly(count: int, strategy: str = "batch") -> int:
+    answers = llm.ask_all([llm.Request(f"q{n}") for n in range(count)], strategy=strategy)
+    return sum(answer.ok for answer in answers)
+
+@flow
+async def strict(count: int, strategy: str = "batch") -> int:
+    answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(count)], strategy=strategy)
+    if errors := [answer.error for answer in answers if not answer.ok]:
+        raise ValueError(f"no answer: {errors[0]}")
+    return len(answers)
+"""
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Callable[..., Any]:
+    """Types a command, and gives its exit code and what it said."""
+    (tmp_path / "flows.py").write_text(FLOWS)
+
+    def command(*words: str) -> tuple[int, str]:
+        found = CliRunner().invoke(main, [*words, "--data-dir", str(tmp_path)])
+        return found.exit_code, found.output
+
+    def started(name: str, *words: str) -> tuple[int, str]:
+        return command("run", f"{tmp_path}/flows.py:{name}", *words)
+
+    return lambda *words: command(*words[1:]) if words[0] == "" else started(*words)
+
+
+def prompts(double: Double) -> list[list[str]]:
+    """What each batch asked."""
+    bodies = [[each.get("body") or each["params"] for each in batch.requests] for batch in double.batches.values()]
+    return [[str(body["messages"][-1]["content"]) for body in batch] for batch in bodies]
+
+
+TROUBLES = {
+    "expired": (Plan(ends="expired"), ["q3", "q4", "q5"]),
+    "partly failed": (Plan(refuse={1, 3}), ["q1", "q3"]),
+    "without results": (Plan(missing={0, 5}), ["q0", "q5"]),
+    "without an answer": (Plan(hollow={2}), ["q2"]),
+    "failed": (Plan(ends="failed"), [f"q{n}" for n in range(6)]),
+    "cancelled by others": (Plan(ends="cancelled", missing={4}), ["q4"]),
+}
+"""What becomes of a batch of six, and which questions have no answer then."""
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("name", ["asks", "plainly"])
+def test_what_failed_in_a_batch_is_a_failed_item_and_alone_asked_again_by_resume(
+    double: Double, typed: Callable[..., Any], trouble: str, name: str
+) -> None:
+    plan, lost = TROUBLES[trouble]
+    double.plans = [plan]
+    code, _ = typed(name, "-p", "count=6")
+    assert code == 6, "some items failed"
+    code, told = typed("", "items", "1", "--failed", "--json")
+    shown = [json.loads(line)["inputs"]["item"]["question"] for line in told.splitlines() if line.startswith("{")]
+    assert (code, sorted(each["prompt"] for each in shown)) == (0, lost)
+    code, told = typed("", "resume", "1")
+    assert (code, told.split()[-1]) == (0, "6")
+    assert prompts(double) == [[f"q{n}" for n in range(6)], lost]
+    assert typed("", "resume", "1")[0] != 0, "nothing is left to resume"
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+def test_a_flow_that_raises_where_an_answer_failed_asks_the_failed_ones_again(
+    double: Double, typed: Callable[..., Any], strategy: str
+) -> None:
+    double.plans = [Plan(refuse={1, 2})]
+    double.refusals = [(400, {})] * 2
+    told = ("-p", "count=4", "-p", f"strategy={strategy}")
+    assert typed("strict", *told)[0] == 5
+    assert typed("", "resume", "1")[0] == 0
+    if strategy == "batch":
+        assert prompts(double) == [["q0", "q1", "q2", "q3"], ["q1", "q2"]]
+    else:
+        assert len(double.seen) == 4 + 2
+        assert set(double.prompts.values()) == {1}
+
+
+def test_what_failed_may_fail_again_and_is_asked_by_the_strategy_then_in_force(
+    double: Double, typed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    double.plans = [Plan(refuse={1, 2, 3}), Plan(refuse={0, 2})]
+    monkeypatch.setenv("TSUZUKI_LLM_STRATEGY", "batch")
+    (Path(os.environ["TSUZUKI_DATA_DIR"]) / "flows.py").write_text(
+        FLOWS.replace('strategy: str = "batch"', "strategy: str | None = None")
+    )
+    assert typed("asks", "-p", "count=4")[0] == 6
+    assert typed("", "resume", "1")[0] == 6
+    monkeypatch.setenv("TSUZUKI_LLM_STRATEGY", "sync")
+    code, told = typed("", "resume", "1")
+    assert (code, told.split()[-1]) == (0, "4")
+    assert prompts(double) == [["q0", "q1", "q2", "q3"], ["q1", "q2", "q3"]]
+    assert double.prompts == {"q1": 1, "q3": 1}
+
+
+@pytest.mark.parametrize("strategy", ["sync", "batch"])
+def test_a_run_that_continues_another_one_pays_only_for_what_is_new(
+    double: Double, typed: Callable[..., Any], strategy: str
+) -> None:
+    told = ("-p", f"strategy={strategy}")
+    assert typed("asks", "-p", "count=3", *told)[0] == 0
+    code, shown = typed("asks", "-p", "count=5", *told, "--continues", "1")
+    assert (code, shown.split()[-1]) == (0, "5")
+    assert typed("asks", "-p", "count=5", *told, "--continues", "2")[0] == 0
+    if strategy == "batch":
+        assert prompts(double) == [["q0", "q1", "q2"], ["q3", "q4"]]
+    else:
+        assert double.prompts == {f"q{n}": 1 for n in range(5)}
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["same machine", "another machine"])
+@pytest.mark.parametrize("at", range(1, 8))
+async def test_a_crash_while_failed_answers_are_asked_again_creates_no_batch_twice(
+    double: Double, at: int, elsewhere: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    double.plans = [Plan(refuse={1, 2})]
+    store = MemoryBackend()
+    first = await run_flow(waiting, backend=store, count=4, also_busy=False)
+    assert first.row.failed == 2
+    runs = Runs(store)
+    resumed = await runs.resume(first.id)
+    faulty = Runs(FaultyBackend(store, fail="append", crash=True, at=at))
+    with contextlib.suppress(Crash):
+        await carry_on(faulty, waiting, resumed)
+    if elsewhere:
+        monkeypatch.setenv("TSUZUKI_DATA_DIR", str(tmp_path / "elsewhere"))
+    row = await runs.get(first.id)
+    if row.status is not Status.COMPLETED:
+        row = (await carry_on(runs, waiting, row)).row
+    assert (row.status, row.failed) == (Status.COMPLETED, 0)
+    assert prompts(double) == [["q0", "q1", "q2", "q3"], ["q1", "q2"]]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 import uuid
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from tsuzuki.llm.capability import BatchLimits
 from tsuzuki.llm.providers import Address, opened
 from tsuzuki.llm.providers.interface import Intent, Provider
 from tsuzuki.llm.questions import Question
-from tsuzuki.llm.queue.batches import BatchWork, sought
+from tsuzuki.llm.queue.batches import RESULTS_KEPT, BatchWork, sought
 from tsuzuki.llm.queue.jobs import JobQueue
 from tsuzuki.llm.queue.submissions import NoLedger, Waiting, pause
 from tsuzuki.llm.queue.worker import QueueWorker
@@ -153,6 +154,151 @@ async def test_more_than_fits_goes_into_several_batches(
     assert await queue.counts(mine) == {"COMPLETED": 10}
 
 
+@BOTH
+async def test_a_line_that_cannot_be_read_costs_no_other_answer(queue: JobQueue, double: Double, name: str) -> None:
+    double.plan = Plan(garbled={1})
+    mine = process()
+    await queue.enqueue(mine, questions(3))
+    async with asyncio.timeout(20):  # it used to be looked at again and again
+        counts = await QueueWorker(queue, address(double, name)).process(mine, "batch")
+    assert counts == {"COMPLETED": 2, "FAILED": 1}
+    assert (await answers(queue, mine))[1] == "batch result missing for request"
+
+
+@BOTH
+async def test_results_that_are_not_found_at_once_are_looked_for_again(
+    queue: JobQueue, double: Double, name: str
+) -> None:
+    double.lost_results = 2
+    mine = process()
+    await queue.enqueue(mine, questions(3))
+    assert await QueueWorker(queue, address(double, name)).process(mine, "batch") == {"COMPLETED": 3}
+    assert (len(double.batches), double.lost_results) == (1, 0)
+
+
+async def test_results_that_are_gone_for_days_are_given_up(queue: JobQueue, double: Double) -> None:
+    double.plan = Plan(polls=2)
+    clock, provider = FakeClock(time.time()), opened(address(double))
+    mine = process()
+    await queue.enqueue(mine, questions(2))
+    queue.clock = clock
+    with pytest.raises(Waiting):
+        await BatchWork(queue, provider, NoLedger()).advance(mine)
+    double.lost_results = 10**9
+    with pytest.raises(Waiting, match="cannot be found yet"):
+        await BatchWork(queue, provider, NoLedger()).advance(mine)
+    clock.advance(RESULTS_KEPT + 1)
+    await BatchWork(queue, provider, NoLedger()).advance(mine)
+    assert await queue.counts(mine) == {"FAILED": 2}
+    await provider.close()
+
+
+async def test_a_file_that_is_not_found_right_after_its_upload_is_waited_for(queue: JobQueue, double: Double) -> None:
+    double.unfound = 2
+    mine = process()
+    await queue.enqueue(mine, questions(2))
+    assert await QueueWorker(queue, address(double)).process(mine, "batch") == {"COMPLETED": 2}
+    assert sum(name.startswith("file-") for name in double.files) == 1, "the questions were uploaded once"
+
+
+async def test_each_model_has_batches_of_its_own(queue: JobQueue, double: Double) -> None:
+    mine = process()
+    asked = [Question(f"q{n}", model=("m-1", "m-2", "")[n % 3]) for n in range(6)]  # m-1 is the one of the provider
+    await queue.enqueue(mine, asked)
+    assert await QueueWorker(queue, address(double)).process(mine, "batch") == {"COMPLETED": 6}
+    models = [{line["body"]["model"] for line in batch.requests} for batch in double.batches.values()]
+    assert models == [{"m-1"}, {"m-2"}]
+    assert await answers(queue, mine) == [f"answer to q{n}" for n in range(6)]
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+async def test_a_batch_that_is_too_large_goes_in_smaller_ones_one_after_the_other(
+    queue: JobQueue, double: Double, most: int
+) -> None:
+    double.most_enqueued = most
+    mine = process()
+    await queue.enqueue(mine, questions(10))
+    assert await QueueWorker(queue, address(double)).process(mine, "batch") == {"COMPLETED": 10}
+    taken = [batch for batch in double.batches.values() if not batch.errors]
+    assert max(len(batch.requests) for batch in taken) <= most
+    assert len(double.billed) == 10
+    assert set(double.billed.values()) == {1}
+
+
+async def test_a_batch_waits_for_those_of_others_that_hold_all_tokens(queue: JobQueue, double: Double) -> None:
+    double.most_enqueued = 3
+    theirs = double.made([{"custom_id": f"theirs {n}"} for n in range(3)], {}, "batch_")
+    mine, provider = process(), opened(address(double))
+    await queue.enqueue(mine, questions(2))
+    work = BatchWork(queue, provider, NoLedger())
+    for _ in range(4):
+        with pytest.raises(Waiting, match="takes no more tokens"):
+            await work.advance(mine)
+        await asyncio.sleep(0.02)
+    assert set(await queue.counts(mine)) == {"PENDING"}
+    theirs.cancelled = True
+    await until_over(work, mine)
+    assert await queue.counts(mine) == {"COMPLETED": 2}
+    await provider.close()
+
+
+@BOTH
+@pytest.mark.parametrize("ahead", [-900.0, 900.0])
+async def test_a_batch_is_found_although_our_clock_is_wrong(double: Double, name: str, ahead: float) -> None:
+    double.plans, double.ahead = [Plan(polls=0), Plan(polls=10**9)], ahead
+    provider: Any = opened(address(double, name))
+    jobs = (str(uuid.uuid4()),)
+    intent = Intent(str(uuid.uuid4()), process(), time.time(), jobs)
+    created = await provider.batches.create(
+        intent, each([provider.batches.line(jobs[0], Question("q"), None)]), nothing
+    )
+    double.made([{"custom_id": "another's"}] * 2, {}, "batch_")  # whoever looks goes on behind it
+    assert (await provider.batches.find(intent, frozenset())).id == created
+    await provider.close()
+
+
+async def test_a_batch_may_appear_as_long_as_the_request_may_take(
+    queue: JobQueue, double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "45")
+    clock, provider = FakeClock(time.time()), opened(address(double), patience=Patience(1))
+    queue.clock = clock
+    mine, work = process(), BatchWork(queue, provider, NoLedger())
+    await queue.enqueue(mine, questions(2))
+    double.gone = {"batch"}
+    with pytest.raises(Waiting, match="not known"):
+        await work.advance(mine)
+    [(name, slow)] = double.batches.items()
+    double.batches.clear()  # the provider takes long to create it
+    for _ in range(4):
+        with pytest.raises(Waiting, match="looked for once more"):
+            await work.advance(mine)
+        clock.advance(10)
+    double.batches[name] = slow
+    await until_over(work, mine)
+    assert list(double.batches) == [name]
+    await provider.close()
+
+
+async def test_a_service_without_batches_is_asked_directly(
+    queue: JobQueue, double: Double, caplog: pytest.LogCaptureFixture
+) -> None:
+    double.has_batches = False
+    mine = process()
+    await queue.enqueue(mine, questions(3))
+    assert await QueueWorker(queue, address(double)).process(mine, "batch") == {"COMPLETED": 3}
+    assert double.prompts == {f"q{n}": 1 for n in range(3)}
+    assert sum("there are no batches at this address" in line for line in caplog.messages) == 1
+
+
+async def each(lines: list[bytes]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+async def nothing() -> None: ...
+
+
 async def until_over(work: BatchWork, process_id: str) -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -247,9 +393,10 @@ async def test_a_batch_is_found_again_and_those_of_others_are_not(double: Double
     lines = [batches.line(job, Question("q"), None) for job in jobs]
     mine, other = (Intent(str(uuid.uuid4()), process(), time.time(), jobs) for _ in range(2))
     others = tuple(str(uuid.uuid4()) for _ in range(3))
-    await batches.create(replace(other, jobs=others), [batches.line(job, Question("q"), None) for job in others])
+    theirs = [batches.line(job, Question("q"), None) for job in others]
+    await batches.create(replace(other, jobs=others), each(theirs), nothing)
     assert (await batches.find(mine, frozenset())).id is None
-    created = await batches.create(mine, lines)
+    created = await batches.create(mine, each(lines), nothing)
     assert (await batches.find(mine, frozenset())).id == created
     await provider.close()
 
@@ -260,7 +407,7 @@ async def test_what_may_be_ours_is_waited_for(double: Double) -> None:
     batches: Any = provider.batches
     jobs = (str(uuid.uuid4()),)
     intent = Intent(str(uuid.uuid4()), process(), time.time(), jobs)
-    created = await batches.create(intent, [batches.line(jobs[0], Question("q"), None)])
+    created = await batches.create(intent, each([batches.line(jobs[0], Question("q"), None)]), nothing)
     assert (await batches.find(intent, frozenset())).perhaps == (created,)
     assert (await batches.find(intent, frozenset({created}))).perhaps == ()
     clock = FakeClock(autoadvance=True)

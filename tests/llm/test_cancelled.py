@@ -12,7 +12,7 @@ from tests.llm.double import Double, Plan
 from tests.llm.takeover_flows import held
 from tests.llm.test_batches import address, answers
 from tests.llm.test_crashes import Boundary, Victim, enqueued, wait_for
-from tests.llm.test_queue import process, questions
+from tests.llm.test_queue import Heard, process, questions
 from tests.llm.test_takeover import Machine, until
 from tsuzuki import Runs, Status
 from tsuzuki.llm.capability import BatchLimits
@@ -159,12 +159,15 @@ async def test_a_process_that_is_cancelled_asks_nothing_more_until_it_is_taken_u
     double.delay = 0.05
     mine = process()
     await queue.enqueue(mine, questions(12))
-    worker = QueueWorker(queue, address(double), concurrency=2)
+    heard = Heard()
+    worker = QueueWorker(queue, address(double), concurrency=2, notifier=heard)
     work = asyncio.create_task(worker.process(mine, "sync"))
     while sum(double.prompts.values()) < 4:
         await asyncio.sleep(0.005)
     assert await worker.cancel(mine) == 0
     counts = await work
+    assert heard.events[-1].status == "FAILED", "it is not complete"
+    assert "not asked" in heard.events[-1].message
     assert set(counts) == {"COMPLETED", "PENDING"}
     assert counts["COMPLETED"] == sum(double.prompts.values())
     assert await worker.process(mine, "sync") == {"COMPLETED": 12}

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.llm.double import Double, Plan
 from tests.llm.test_batches import PATHS
 from tests.llm.test_queue import process, questions
+from tsuzuki.cli import main
 from tsuzuki.llm.queue.jobs import JobQueue
 
 CONCURRENCY = 4
@@ -56,6 +58,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
     monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.5")
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "2")
 
 
 async def enqueued(file: Path, count: int) -> str:
@@ -147,6 +150,83 @@ async def test_the_same_where_batches_carry_no_metadata(tmp_path: Path, double: 
         assert await queue.counts(mine) == {"COMPLETED": 5}
     assert len(double.batches) == 1
     assert set(double.billed.values()) == {1}
+
+
+ASKS = """
+from tsuzuki import flow, llm
+
+@flow
+async def asks(strategy: str) -> int:
+    answers = await llm.ask_all([llm.Request(f"q{n}") for n in range(12)], strategy=strategy, concurrency=4)
+    return sum(answer.ok for answer in answers)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [("openai", "batch"), ("anthropic", "batch"), ("openai", "sync"), ("anthropic", "sync"), ("gemini", "sync")],
+)
+def test_a_run_that_is_killed_and_partly_fails_pays_for_no_answer_twice(
+    tmp_path: Path, double: Double, name: str, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed once while it asks. Then two answers fail, and a resume asks for those two alone."""
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", name)
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", double.url + {**PATHS, "gemini": "/v1beta"}[name])
+    double.delay = 0.05
+    double.plans = [Plan(refuse={3, 5}, polls=1 if name == "openai" else 0)]
+    at = Boundary(double, "after batch")
+    (tmp_path / "flows.py").write_text(ASKS)
+    command = ["run", f"{tmp_path}/flows.py:asks", "-p", f"strategy={strategy}", "--data-dir", str(tmp_path)]
+    victim = subprocess.Popen([sys.executable, "-m", "tsuzuki.cli", *command])
+    wait_for(lambda: at.reached if strategy == "batch" else sum(double.prompts.values()) > 4)
+    victim.kill()
+    victim.wait()
+    paid = sum(double.prompts.values())
+    double.refusals = [(400, {})] * 2 if strategy == "sync" else []
+    typed = CliRunner()
+    assert typed.invoke(main, command).exit_code == 6
+    again = typed.invoke(main, ["resume", "1", "--data-dir", str(tmp_path)])
+    assert (again.exit_code, again.output.split()[-1]) == (0, "12"), again.output
+    if strategy == "batch":
+        assert [len(batch.requests) for batch in double.batches.values()] == [12, 2]
+        assert set(double.billed.values()) == {1}
+        assert not double.prompts, "nothing was asked directly"
+    else:
+        assert len(double.prompts) == 12
+        assert sum(double.prompts.values()) <= 12 + min(paid, CONCURRENCY)
+        assert len(double.seen) == sum(double.prompts.values()) + 2, "what failed was asked once more"
+
+
+LARGE = """
+from pathlib import Path
+from tsuzuki import flow, llm
+
+def held(name: str) -> int:
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
+    return int(line.split()[1]) * 1024
+
+@flow
+async def large(megabytes: int) -> float:
+    await llm.ask_all([llm.Request("warm")], strategy="batch")
+    before = held("VmRSS")
+    requests = [llm.Request(f"{n} " + "word " * 4000) for n in range(50 * megabytes)]
+    answers = await llm.ask_all(requests, strategy="batch")
+    assert all(answer.ok for answer in answers)
+    return (held("VmHWM") - before) / sum(len(request.prompt) for request in requests)
+"""
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_batch_takes_little_more_memory_than_its_text(
+    tmp_path: Path, double: Double, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TSUZUKI_LLM_PROVIDER", name)
+    monkeypatch.setenv("TSUZUKI_LLM_BASE_URL", double.url + PATHS[name])
+    double.answer = lambda prompt: prompt[:5]
+    (tmp_path / "flows.py").write_text(LARGE)
+    command = ["run", f"{tmp_path}/flows.py:large", "-p", "megabytes=20", "--data-dir", str(tmp_path)]
+    done = subprocess.run([sys.executable, "-m", "tsuzuki.cli", *command], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 2.5
 
 
 LEFT = """

@@ -184,7 +184,7 @@ async def test_a_run_that_waits_for_a_batch_holds_no_worker_and_says_what_for(
 
 @crashing
 @pytest.mark.parametrize("lost", [False, True], ids=["same machine", "another machine"])
-@pytest.mark.parametrize("at", range(2, 8))
+@pytest.mark.parametrize("at", range(2, 10))
 async def test_a_crash_anywhere_creates_one_batch(
     double: Double, at: int, lost: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -225,6 +225,15 @@ async def test_local_and_offline_providers_fall_back_to_sync_and_say_so(monkeypa
         offline.unregister()
     assert done.result == ["Q0", "Q1", "Q2"]
     assert any("has no batches" in line for line in done.log)
+
+
+async def test_a_service_without_batches_is_asked_directly_with_one_warning(double: Double) -> None:
+    double.has_batches = False
+    store = MemoryBackend()
+    done = await run_flow(many, backend=store, count=3, strategy="batch")
+    assert done.result == [f"answer to q{n}" for n in range(3)]
+    assert sum("the questions are asked one by one" in line for line in done.log) == 1
+    assert double.prompts == {f"q{n}": 1 for n in range(3)}
 
 
 async def test_equal_questions_are_asked_each(double: Double) -> None:

@@ -71,7 +71,7 @@ async def test_the_table_is_the_one_of_the_requirement(queue: JobQueue) -> None:
     assert rows(queue, "PRAGMA journal_mode") == [("wal",)]
     asked = "EXPLAIN QUERY PLAN SELECT * FROM llm_jobs WHERE process_id = 'x'"
     assert "llm_jobs_process" in rows(queue, asked)[0][3]
-    assert rows(queue, "SELECT version FROM schema_version") == [(1,), (2,), (3,)]
+    assert rows(queue, "SELECT version FROM schema_version") == [(1,), (2,), (3,), (4,)]
     with pytest.raises(sqlite3.IntegrityError):
         rows(queue, "INSERT INTO llm_jobs VALUES ('a', 'b', '{}', 'DONE', NULL, NULL, NULL, '', '')")
     every = " ".join(row[0] or "" for row in rows(queue, "SELECT sql FROM sqlite_master")).lower()

@@ -15,6 +15,8 @@ from tests.llm.takeover_flows import takeover
 from tests.llm.test_crashes import Boundary
 from tests.nats_server import NatsServer
 from tsuzuki import Runs, Status
+from tsuzuki.errors import ClaimLost
+from tsuzuki.script import run_here
 
 FLOWS = Path(__file__).with_name("takeover_flows.py")
 
@@ -31,6 +33,7 @@ class Machine:
             "TSUZUKI_LLM_BASE_URL": f"{double.url}/v1",
             "TSUZUKI_LLM_POLL_SEC": "0.2",
             "TSUZUKI_LLM_SETTLE_SEC": "0.5",
+            "TSUZUKI_LLM_TIMEOUT_SEC": "2",
             "TSUZUKI_LEASE_SECONDS": "2",
         }
         with (folder / "log").open("w") as log:
@@ -76,3 +79,29 @@ async def test_another_machine_goes_on_without_a_second_batch(
             second.kill()
     assert len(double.batches) == 1
     assert set(double.billed.values()) == {1}
+
+
+@pytest.mark.parametrize("store", ["sqlite", "nats"])
+async def test_a_holder_whose_claim_is_taken_over_during_the_upload_creates_no_batch(
+    tmp_path: Path, double: Double, asked_there: None, nats_server: NatsServer, store: str
+) -> None:
+    sqlite = f"sqlite:{tmp_path / 'tsuzuki.db'}"
+    backend = sqlite if store == "sqlite" else f"{nats_server.url}?prefix={nats_server.fresh()}"
+    async with Runs.open(backend) as runs:
+        stolen = []
+
+        async def steal() -> None:
+            [row] = await runs.list()
+            stolen.extend(await runs.backend.claim("thief", run_id=row.id, dead=frozenset({row.holder or ""})))
+
+        loop = asyncio.get_running_loop()
+
+        async def pause(boundary: str) -> None:
+            if boundary == "after file" and not stolen:
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(steal(), loop))
+
+        double.pause = pause
+        with pytest.raises(ClaimLost):
+            await run_here(runs, takeover, {"count": 3}, signals=False)
+        assert len(stolen) == 1
+    assert double.batches == {}

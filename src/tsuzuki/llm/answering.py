@@ -35,11 +35,11 @@ async def _asked(provider: Provider, question: Question) -> Reply:
     except LLMError as error:
         if isinstance(error.reply, Reply):
             error.reply = with_cost(provider.name, error.reply)
-            error.journal_detail = _detail(failed(error))
+            error.journal_detail = detail_of(failed(error))
         raise
 
 
-def _detail(reply: Reply) -> str:
+def detail_of(reply: Reply) -> str:
     """Return a failed reply as it is kept with the failure: its text without secrets, and not too long."""
     text = redact(reply.text[:LONGEST_KEPT])
     return msgspec.json.encode(msgspec.structs.replace(reply, text=text, value=None)).decode()

@@ -4,41 +4,54 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
+from contextvars import ContextVar
 from dataclasses import asdict
-from typing import Any, TypedDict, TypeVar, overload
+from operator import attrgetter
+from typing import Any, Final, TypedDict, TypeVar, overload
 
 import msgspec
 from pydantic import BaseModel
 from typing_extensions import Unpack
 
-from tsuzuki.context import FRAME, current, in_async_code
-from tsuzuki.errors import BadUsage, ProviderDenied
+from tsuzuki.context import FRAME, MapOptions, current, in_async_code
+from tsuzuki.errors import BadUsage, LLMError, ProviderDenied
 from tsuzuki.flow import task
+from tsuzuki.llm.answering import detail_of
 from tsuzuki.llm.ending import end_here
 from tsuzuki.llm.providers import Address
 from tsuzuki.llm.providers import shared as shared_provider
-from tsuzuki.llm.questions import Answer, Question, Reply, Request, Usage, answer_of, digest
-from tsuzuki.llm.queue.keeping import as_reply, tries_of
-from tsuzuki.llm.queue.submissions import Process
+from tsuzuki.llm.providers.interface import NoBatches
+from tsuzuki.llm.questions import Answer, Question, Reply, Request, Usage, answer_of, digest, failed, raised
+from tsuzuki.llm.queue.batches import BatchWork
+from tsuzuki.llm.queue.jobs import JobQueue
+from tsuzuki.llm.queue.keeping import as_reply, keep, tries_of
+from tsuzuki.llm.queue.submissions import NoLedger, Process, Waiting
 from tsuzuki.llm.queue.worker import STRATEGIES, QueueWorker
 from tsuzuki.llm.sharing import shared_queue
 from tsuzuki.llm.steps import (
     Plan,
+    RunLedger,
     ask_step,
     batch_step,
     delivered_step,
+    job_of,
     keys_of,
+    paid,
     plain,
     plan_step,
     read,
-    request_step,
+    spend,
 )
 from tsuzuki.options import known
 from tsuzuki.results import Failure
+from tsuzuki.retry import Later
 from tsuzuki.spending import dollars
 
 Model = TypeVar("Model", bound=BaseModel)
 Given = TypeVar("Given")
+
+AT_ONCE: Final = 64
+"""How many answers of a batch are recorded at once."""
 
 
 class Options(TypedDict, total=False):
@@ -118,11 +131,11 @@ def ask_all(
     if process is not None:
         _check(process, asked)
         how |= {"process": process.name}
-    # A sync flow cannot await: there the whole is one step, which blocks. In an async flow answers are kept once only.
+    frame = FRAME.get()
     if in_async_code():
-        work = FRAME.get().later("llm.ask_all", _replies, questions, at, how, process)
+        work = frame.later("llm.ask_all", _replies, questions, at, how, process)
     else:
-        work = all_step(plain(questions), at, how)
+        work = frame.wait_for(_replies, questions, at, how, process)
     return _then(work, lambda replies: _answers(replies, asked))  # type: ignore[no-any-return] # awaited, or in a sync flow the value
 
 
@@ -139,12 +152,6 @@ def _answers(replies: Sequence[Any], asked: Sequence[Request]) -> list[Answer]:
     return [answer_of(read(Reply, reply), request.schema) for reply, request in pairs]
 
 
-@task(name="llm.ask_all")
-async def all_step(questions: list[dict[str, Any]], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:
-    """Asks many questions, in one step around all others."""
-    return await _replies([read(Question, each) for each in questions], at, how)
-
-
 async def _replies(
     questions: list[Question], at: dict[str, str], how: dict[str, Any], process: Process | None = None
 ) -> list[dict[str, Any]]:
@@ -152,57 +159,211 @@ async def _replies(
         return []
     if not current().run_id:
         return await _outside(questions, at, how)
-    keys = keys_of(questions) if process is None else list(process.keys)
-    plan = await plan_step(digest(questions) if process is None else process.name, at, how)
-    decided: Plan = read(Plan, plan)
-    if decided.strategy == "batch":
-        replies = await _in_batches(questions, keys, plan, process)
-    else:
-        replies = await _one_by_one(questions, keys, plan, decided)
-    await delivered_step.keyed(decided.process_id)(decided.process_id)
+    replies = await Asking(questions, at, how, process).replies()
     _tell(replies)
     _stop_if_denied(replies)
     return replies
 
 
-async def _in_batches(
-    questions: list[Question], keys: list[str], plan: dict[str, Any], process: Process | None
-) -> list[dict[str, Any]]:
-    decided: Plan = read(Plan, plan)
-    step = batch_step.keyed(decided.process_id)
-    with FRAME.get().staying():
-        try:
-            replies: list[dict[str, Any]] = await step(plain(questions), keys, plan, process)
-        except asyncio.CancelledError:
-            if current().for_good:
-                await asyncio.shield(end_here(decided.address, decided.process_id))
-            raise
-    return replies
+class Item(msgspec.Struct, frozen=True):
+    """One of many questions, and the key of its answer in the journal."""
+
+    key: str
+    question: Question
 
 
-async def _one_by_one(
-    questions: list[Question], keys: list[str], plan: dict[str, Any], decided: Plan
-) -> list[dict[str, Any]]:
-    items = [{"key": key, "question": plain(question)} for key, question in zip(keys, questions, strict=True)]
-    async with AsyncExitStack() as held:  # open for all of them, and so are the connections
+@task(name="llm.request")
+async def request_step(item: Item, provider: str = "", base_url: str = "", model: str = "") -> dict[str, Any]:
+    """Answers one of many questions; who is asked by name tells these answers from those of others."""
+    del provider, base_url, model
+    return dict(plain(await _ASKING.get().answered(item)))
+
+
+class Asking:
+    """The questions of one `ask_all` in a run: each answer is an item of a map, however it is asked for.
+
+    They are asked in rounds, each with a plan and a process of its own. A round is over when all its answers are
+    items and its jobs are deleted. One that follows has what failed before and is tried again.
+    """
+
+    def __init__(
+        self, questions: list[Question], at: dict[str, str], how: dict[str, Any], process: Process | None
+    ) -> None:
+        self._at, self._how, self._process = at, how, process
+        keys = keys_of(questions) if process is None else process.keys
+        self._items = [Item(key, question) for key, question in zip(keys, questions, strict=True)]
+        self._plan: Plan | None = None
+        self._frame = FRAME.get()
+        self._open = AsyncExitStack()
+        self._collected: Collected | None = None
+        """The answers of the batches, where they have them."""
+
+    async def replies(self) -> list[dict[str, Any]]:
+        """Asks what has no answer yet, and returns all answers in order."""
+        named = {name: text for name, text in self._at.items() if text}
+        options = MapOptions(key=attrgetter("key"), on_error="collect", prepare=self._prepare)
+        token = _ASKING.set(self)
+        async with self._open:  # open for all of them, and so are the connections
+            self._open.enter_context(FRAME.get().staying())
+            try:
+                outcomes = await FRAME.get().map(request_step, self._items, named, options)
+            except asyncio.CancelledError:
+                if current().for_good and self._plan is not None:
+                    await asyncio.shield(self._end(self._plan))
+                raise
+            finally:
+                _ASKING.reset(token)
+        if self._plan is not None:
+            await delivered_step.keyed(self._plan.process_id)(self._plan.process_id)
+        return [_failed(each) if isinstance(each, Failure) else each for each in outcomes]
+
+    async def _end(self, plan: Plan) -> None:
+        """Ends what a cancelled run has open: its batches, or where it has none, its jobs."""
+        if plan.strategy == "batch":
+            await end_here(plan.address, plan.process_id)
+        else:  # what was answered is a fact; the rest is asked again by a resume
+            async with shared_queue() as queue:
+                await queue.delete_process(plan.process_id)
+
+    async def _prepare(self, position_of: Callable[[str], int]) -> int:
+        """Finds the round that is open, or begins one for what is left; returns how many are asked at once."""
+        left = any(not position_of(item.key) for item in self._items)
+        since, self._plan = await self._round(left=left)
+        if (plan := self._plan) is None or not left:
+            return 1
+        if plan.strategy == "batch":
+            jobs = {
+                job_of(plan.process_id, item.key): item.question
+                for item in self._items
+                if not (position := position_of(item.key)) or 0 < since < position
+            }
+            if await self._in_batches(plan, jobs) == "batch":
+                return AT_ONCE
+        await self._keep_open(plan)
+        return plan.concurrency
+
+    async def _round(self, *, left: bool) -> tuple[int, Plan | None]:
+        """Return the plan of the round that is open, and where the journal has it; None if nothing is to be done."""
+        asked = digest([[item.key for item in self._items], self._at, self._how])
+        number, how = 0, self._how
+        while True:
+            key = f"{asked[:16]}/{number}"
+            since = FRAME.get().position_of(plan_step, key)
+            if not left and not since:
+                return 0, None
+            plan: Plan = read(Plan, await plan_step.keyed(key)(self._at, how))
+            if not FRAME.get().position_of(delivered_step, plan.process_id):
+                return since, plan
+            number += 1
+            if self._process is not None:
+                how = how | {"process": f"{self._process.name}/{number}"}
+
+    async def _keep_open(self, plan: Plan) -> JobQueue:
         with suppress(BadUsage):  # its key is missing: whoever has to ask says so
-            await held.enter_async_context(shared_provider(decided.address))
-        queue = await held.enter_async_context(shared_queue())
-        held.enter_context(FRAME.get().staying())
-        try:
-            found = await request_step.map(
-                items, key=lambda item: item["key"], on_error="collect", concurrency=decided.concurrency, plan=plan
-            )
-        except asyncio.CancelledError:
-            if current().for_good:  # what was answered is a fact; the rest is asked anew by whoever resumes
-                await asyncio.shield(queue.delete_process(decided.process_id))
-            raise
-    return [_failed(each) if isinstance(each, Failure) else each for each in found]
+            await self._open.enter_async_context(shared_provider(plan.address))
+        return await self._open.enter_async_context(shared_queue())
+
+    async def _in_batches(self, plan: Plan, jobs: dict[str, Question]) -> str:
+        """Has the questions of a round answered in batches; returns the strategy that was followed in the end."""
+        queue = await self._keep_open(plan)
+        strategy, answered = "batch", False
+        while not answered and strategy == "batch":
+            strategy = await batch_step.keyed(plan.process_id)(lambda: self._advance(plan, jobs))
+            counts = await queue.counts(plan.process_id)
+            # Another machine has collected them into its own queue: here they are collected once more.
+            answered = counts.get("COMPLETED", 0) + counts.get("FAILED", 0) >= len(jobs)
+        self._collected = Collected(queue, plan.process_id) if strategy == "batch" else None
+        return strategy
+
+    async def _advance(self, plan: Plan, jobs: dict[str, Question]) -> str:
+        """Goes on with the batches of a round as far as it can; raises `Later` while one is open."""
+        process = self._process
+        ledger = RunLedger(NoLedger() if process is None else process.ledger, await self._frame.afresh())
+        resumed = current().resumed or (process is not None and process.resumed)
+        async with shared_queue() as queue, shared_provider(plan.address) as provider:
+            if sum((await queue.counts(plan.process_id)).values()) < len(jobs):
+                await queue.enqueue(plan.process_id, jobs.values(), ids=list(jobs))
+            try:
+                await BatchWork(queue, provider, ledger, resumed).advance(plan.process_id)
+            except Waiting as waiting:
+                current().progress(waiting.done, waiting.total or len(jobs), waiting.text)
+                raise Later(waiting.seconds, waiting.text) from None
+            except NoBatches as error:
+                current().log.warning(f"the questions are asked one by one: {error}")
+                return "sync"
+        return "batch"
+
+    async def answered(self, item: Item) -> Reply:
+        """Answers one question: by its batch, or directly; an answer that the queue has is not asked for again."""
+        plan = self._plan
+        if plan is None:
+            raise LLMError("nothing was planned for this question")
+        job_id = job_of(plan.process_id, item.key)
+        if self._collected is not None:
+            return _spent(plan, await self._collected.take(job_id))
+        async with shared_queue() as queue, shared_provider(plan.address) as provider:
+            job = await queue.begin(plan.process_id, job_id, item.question)
+            if job.status == "COMPLETED":
+                return _spent(plan, as_reply(job))
+            try:
+                reply = await paid(provider, item.question, plan.cache)
+            except LLMError as error:
+                told = failed(error)
+                await queue.write(lambda db: keep(queue, db, job_id, told))
+                raise
+            except BaseException:
+                await queue.put_back(job_id)
+                raise
+            await queue.write(lambda db: keep(queue, db, job_id, reply))
+            return reply
+
+
+_ASKING: Final[ContextVar[Asking]] = ContextVar("tsuzuki_llm_asking")
+
+
+class Collected:
+    """The answers that batches have brought into the queue, read page by page in the order of the questions."""
+
+    def __init__(self, queue: JobQueue, process_id: str) -> None:
+        self._queue, self._process_id = queue, process_id
+        self._after = 0
+        self._read: dict[str, Reply] = {}
+        self._tried: dict[str, Reply] | None = None
+        self._turn = asyncio.Lock()
+
+    async def take(self, job_id: str) -> Reply:
+        """Returns the answer of a job."""
+        async with self._turn:
+            if self._tried is None:
+                self._tried = await tries_of(self._queue, self._process_id)
+            while job_id not in self._read:
+                jobs, self._after = await self._queue.result_page(self._process_id, self._after)
+                if not jobs:
+                    return Reply(error="there is no answer", finish="error")
+                self._read |= {job.id: as_reply(job, self._tried) for job in jobs}
+        return self._read.pop(job_id)
+
+
+def _spent(plan: Plan, reply: Reply) -> Reply:
+    """Notes what an answer took, and raises where it is a failure."""
+    spend(plan.provider, reply)
+    if reply.error:
+        error = raised(reply.error)
+        error.journal_detail = detail_of(reply)
+        raise error
+    return reply
 
 
 def _failed(failure: Failure) -> dict[str, Any]:
-    reply = msgspec.json.decode(failure.detail, type=Reply) if failure.detail else Reply(finish="error")
-    return dict(plain(msgspec.structs.replace(reply, error=f"{failure.error_type}: {failure.error}")))
+    kind = "" if failure.error_type == LLMError.__name__ else f"{failure.error_type}: "
+    if failure.detail:
+        reply = msgspec.json.decode(failure.detail, type=Reply)
+    else:
+        used = sum((Usage(each.input, each.output) for each in failure.spent), Usage())
+        known = failure.spent and not any(each.unpriced for each in failure.spent)
+        cost = sum(each.cost for each in failure.spent) if known else None
+        reply = Reply(finish="error", usage=used, cost=cost)
+    return dict(plain(msgspec.structs.replace(reply, error=f"{kind}{failure.error}")))
 
 
 async def _outside(questions: list[Question], at: dict[str, str], how: dict[str, Any]) -> list[dict[str, Any]]:

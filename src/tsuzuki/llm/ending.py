@@ -72,7 +72,7 @@ async def end_batches(runs: Runs, row: Run, *, log: bool = True) -> list[Ended]:
     be in the environment here. What became of it is logged, unless the caller tells it otherwise.
     """
     noted = await _noted(runs, row)
-    await _let_wait(noted.processes.values())
+    await _let_wait(noted.processes)
     ended = [await _end(address, batch) for address, batch in noted.open()]
     ended += [await _sought_and_ended(address, intent, noted.known) for address, intent in noted.unclear()]
     for each in ended if log else ():
@@ -83,7 +83,7 @@ async def end_batches(runs: Runs, row: Run, *, log: bool = True) -> list[Ended]:
 async def has_open_batches(runs: Runs, row: Run) -> bool:
     """Tells whether a run has batches that it has not collected, or may have created one: whoever resumes it does."""
     noted = await _noted(runs, row)
-    return bool(noted.batches or noted.intents)
+    return bool(noted.batches or noted.sent)
 
 
 async def _noted(runs: Runs, row: Run) -> "_Noted":
@@ -128,13 +128,16 @@ async def _sought_and_ended(address: Address, intent: Intent, known: frozenset[s
 
 @dataclass(slots=True)
 class _Noted:
-    """What a journal says of batches: who was asked under which process, and which batches each step created."""
+    """What a journal says of batches: who was asked under which process, and which batches were created for it."""
 
     addresses: dict[str, Address] = field(default_factory=dict)
-    processes: dict[str, str] = field(default_factory=dict)
-    batches: dict[str, list[str]] = field(default_factory=dict)
+    processes: set[str] = field(default_factory=set)
+    """Those whose batches are not all over."""
     intents: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """The step and the time of batches that were meant to be created, as long as nothing is known of them."""
+    """The process of each batch that was meant to be created, and when."""
+    batches: dict[str, list[str]] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+    """The intents whose batches were sent, as long as nothing is known of them."""
     known: frozenset[str] = frozenset()
 
     def take(self, fact: f.Fact | f.Unknown) -> None:
@@ -143,32 +146,36 @@ class _Noted:
                 plan: Any = msgspec.json.decode(fact.result)
                 self.addresses[plan["process_id"]] = Address(plan["provider"], plan["base_url"], plan["model"])
             case f.StepStarted(name="llm.batch"):
-                self.processes[fact.step] = fact.key
+                self.processes.add(fact.key)
             case f.StepDone(name="llm.intent"):
-                self.intents[fact.key] = fact.parent, msgspec.json.decode(fact.result, type=float)
+                intent: Any = msgspec.json.decode(fact.result)
+                self.intents[fact.key] = intent["process_id"], intent["at"]
+            case f.StepDone(name="llm.send"):
+                self.sent.add(fact.key.partition("/")[0])
+            case f.StepDone(name="llm.unsent"):
+                self.sent.discard(fact.key.partition("/")[0])
             case f.StepDone(name="llm.submit"):
                 batch = msgspec.json.decode(fact.result, type=str)
-                self.batches.setdefault(fact.parent, []).append(batch)
+                process, _ = self.intents.get(fact.key, ("", 0.0))
+                self.batches.setdefault(process, []).append(batch)
                 self.known |= {batch}
-                self.intents.pop(fact.key, None)
-            case f.StepFailed(name="llm.submit"):
-                self.intents.pop(fact.key, None)
+                self.sent.discard(fact.key)
             case f.StepDone(name="llm.batch"):  # one that failed is collected by whoever resumes
-                self.batches.pop(fact.step, None)
-                self.processes.pop(fact.step, None)
-                self.intents = {key: at for key, at in self.intents.items() if at[0] != fact.step}
+                self.batches.pop(fact.key, None)
+                self.processes.discard(fact.key)
+                self.sent -= {key for key, (process, _) in self.intents.items() if process == fact.key}
 
     def open(self) -> list[tuple[Address, str]]:
-        """Gives the batches of steps that have no outcome; one that is over does not mind being ended."""
-        known = ((self.addresses.get(self.processes.get(step, "")), found) for step, found in self.batches.items())
+        """Gives the batches of processes that are not over; one that is over does not mind being ended."""
+        known = ((self.addresses.get(process), found) for process, found in self.batches.items())
         return [(address, batch) for address, found in known if address is not None for batch in found]
 
     def unclear(self) -> list[tuple[Address, Intent]]:
         """Gives the batches that may have been created; what is in them is known where the queue here has it."""
         folder = settings.data_dir()
+        meant = ((key, *self.intents[key]) for key in sorted(self.sent) if key in self.intents)
         made = [
             (self.addresses.get(process), Intent(key, process, at, looking.placed(folder, key)))
-            for key, (step, at) in self.intents.items()
-            if (process := self.processes.get(step, ""))
+            for key, process, at in meant
         ]
         return [(address, intent) for address, intent in made if address is not None]

@@ -12,7 +12,15 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from pydantic import BaseModel
 
-from tsuzuki.errors import BadAnswer, BadUsage
+from tsuzuki.errors import (
+    BadAnswer,
+    BadUsage,
+    LLMError,
+    ProviderDenied,
+    ProviderRefused,
+    ProviderTimeout,
+    ProviderUnavailable,
+)
 
 Schema: TypeAlias = type[BaseModel] | Mapping[str, Any]
 
@@ -206,6 +214,26 @@ def failed(error: BaseException) -> Reply:
     paid = getattr(error, "reply", None)
     said = f"{type(error).__name__}: {error}"
     return msgspec.structs.replace(paid, error=said) if isinstance(paid, Reply) else Reply(error=said, finish="error")
+
+
+_RAISED: Final[Mapping[str, type[LLMError]]] = {
+    cls.__name__: cls
+    for cls in (
+        BadAnswer,
+        CutOff,
+        Withheld,
+        ProviderDenied,
+        ProviderRefused,
+        ProviderTimeout,
+        ProviderUnavailable,
+    )
+}
+
+
+def raised(error: str) -> LLMError:
+    """Return the error that the text of a failed reply tells of."""
+    kind, _, said = error.partition(": ")
+    return _RAISED[kind](said) if kind in _RAISED else LLMError(error)
 
 
 def after(before: Reply | None, reply: Reply) -> Reply:

@@ -2,14 +2,15 @@
 
 import hashlib
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
 
 from tsuzuki.clock import SystemClock
-from tsuzuki.context import FRAME, current
-from tsuzuki.errors import BadUsage, LLMError, ProviderUnavailable, ProviderUnclear
+from tsuzuki.context import FRAME, Frame, current
+from tsuzuki.errors import BadUsage, LLMError, ProviderUnclear
 from tsuzuki.facts import Spent
 from tsuzuki.flow import task
 from tsuzuki.llm import providers
@@ -17,13 +18,10 @@ from tsuzuki.llm.answering import answered
 from tsuzuki.llm.cached import wanted
 from tsuzuki.llm.providers import Address, bare
 from tsuzuki.llm.providers.interface import Intent, Provider
-from tsuzuki.llm.questions import Question, Reply, digest, failed
-from tsuzuki.llm.queue.batches import BatchWork
-from tsuzuki.llm.queue.keeping import as_reply, keep, tries_of
-from tsuzuki.llm.queue.submissions import Ledger, NoLedger, Process, Waiting
+from tsuzuki.llm.questions import Question, Reply, digest
+from tsuzuki.llm.queue.submissions import Ledger, Waiting
 from tsuzuki.llm.queue.worker import choose, concurrency_of, stored
 from tsuzuki.llm.sharing import shared_queue
-from tsuzuki.retry import Later
 
 KEY: Final = 24
 """How many digits of a digest are the key of a question."""
@@ -65,10 +63,10 @@ async def ask_step(question: dict[str, Any], address: dict[str, str], cache: boo
     """Answers one question."""
     at = Address(**address)
     async with providers.shared(at) as provider:
-        return dict(plain(await _paid(provider, read(Question, question), cache)))
+        return dict(plain(await paid(provider, read(Question, question), cache)))
 
 
-async def _paid(provider: Provider, question: Question, cache: bool | None) -> Reply:
+async def paid(provider: Provider, question: Question, cache: bool | None) -> Reply:
     """Answers a question, and notes with the step what that took, also where it came to nothing."""
     try:
         reply = await answered(provider, question, cache=cache)
@@ -95,9 +93,8 @@ def spend(provider: str, reply: Reply) -> None:
 
 
 @task(name="llm.plan")
-async def plan_step(asked: str, address: dict[str, str], how: dict[str, Any]) -> dict[str, Any]:
+async def plan_step(address: dict[str, str], how: dict[str, Any]) -> dict[str, Any]:
     """Decides who is asked and how; the process id comes of the run and this step, unless the process has a name."""
-    del asked  # it tells this plan from others
     at = Address(**address).filled()
     async with providers.shared(at) as provider:
         strategy = how["strategy"]
@@ -136,41 +133,25 @@ def job_of(process_id: str, key: str) -> str:
     return str(uuid.UUID(bytes=hashlib.sha256(f"{process_id}/{key}".encode()).digest()[:16], version=4))
 
 
-# Many: one by one
-
-
-@task(name="llm.request")
-async def request_step(item: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
-    """Answers one of many, through the queue: an answer that is there already is not asked for again."""
-    how: Plan = read(Plan, plan)
-    job_id = job_of(how.process_id, item["key"])
-    async with shared_queue() as queue, providers.shared(how.address) as provider:
-        job = await queue.begin(how.process_id, job_id, item["question"])
-        if job.status == "COMPLETED":
-            reply = as_reply(job)
-            spend(provider.name, reply)
-            return dict(plain(reply))
-        try:
-            reply = await _paid(provider, read(Question, item["question"]), how.cache)
-        except LLMError as error:
-            told = failed(error)
-            await queue.write(lambda db: keep(queue, db, job_id, told))
-            raise
-        except BaseException:
-            await queue.put_back(job_id)
-            raise
-        await queue.write(lambda db: keep(queue, db, job_id, reply))
-        return dict(plain(reply))
-
-
 # Many: in a batch
 
 
 @task(name="llm.intent")
-async def intent_step(note: Callable[[], None]) -> float:
-    """Records that a batch is going to be created."""
+async def intent_step(process_id: str, note: Callable[[], None]) -> dict[str, Any]:
+    """Records that a batch of a process is going to be created."""
     note()
+    return {"process_id": process_id, "at": SystemClock().now()}
+
+
+@task(name="llm.send")
+async def send_step() -> float:
+    """Records that a batch is being created now: a holder whose claim was taken over fails here, and sends nothing."""
     return SystemClock().now()
+
+
+@task(name="llm.unsent")
+async def unsent_step() -> None:
+    """Records that the provider did not take what was sent."""
 
 
 class NotYet(BaseException):
@@ -187,7 +168,7 @@ async def submit_step(create: Callable[[], Awaitable[str]]) -> str:
         batch = await create()
     except Waiting as waiting:
         raise NotYet(waiting.text) from waiting
-    except ProviderUnavailable as error:
+    except LLMError as error:
         what = "it is not known whether a" if isinstance(error, ProviderUnclear) else "no"
         current().log.warning(f"{what} batch was created: {error}")
         raise NotYet(str(error)) from error
@@ -196,22 +177,65 @@ async def submit_step(create: Callable[[], Awaitable[str]]) -> str:
 
 
 class RunLedger:
-    """Intents and ids of batches as facts of the run: another machine finds them there, and in the asker's ledger."""
+    """Intents and ids of batches as facts of the run: another machine finds them there, and in the asker's ledger.
 
-    def __init__(self, beside: Ledger) -> None:
-        self._beside = beside
+    They are recorded as calls of the frame that asks, so that every `llm.batch` step made there finds them.
+    """
+
+    def __init__(self, beside: Ledger, frame: Frame) -> None:
+        self._beside, self._frame = beside, frame
+        self._elsewhere: set[str] = set()
+        """Intents that another run has noted in the asker's ledger: whether they were sent is not known here."""
+        self._sends: dict[str, int] = {}
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        token = FRAME.set(self._frame)
+        try:
+            yield
+        finally:
+            FRAME.reset(token)
 
     async def intend(self, intent: Intent) -> tuple[Intent, bool]:
         """Records an intent."""
         now: list[None] = []
-        at = await intent_step.keyed(intent.id)(lambda: now.append(None))
-        kept, first = await self._beside.intend(Intent(intent.id, intent.process_id, at, intent.jobs))
+        with self._there():
+            noted = await intent_step.keyed(intent.id)(intent.process_id, lambda: now.append(None))
+        kept, first = await self._beside.intend(Intent(intent.id, intent.process_id, noted["at"], intent.jobs))
+        if not first and now:
+            self._elsewhere.add(intent.id)
         return kept, first and bool(now)
+
+    async def last_sent(self, intent: Intent) -> float | None:
+        """Return when the batch was last sent, unless the provider surely did not take it; None if it never was."""
+        sent, number = None, 0
+        with self._there():
+            while self._frame.position_of(send_step, f"{intent.id}/{number}"):
+                sent = await send_step.keyed(f"{intent.id}/{number}")()
+                if self._frame.position_of(unsent_step, f"{intent.id}/{number}"):
+                    sent = None
+                number += 1
+        self._sends[intent.id] = number
+        return SystemClock().now() if sent is None and intent.id in self._elsewhere else sent
+
+    async def sending(self, intent: Intent) -> None:
+        """Record that the batch is being sent; raise if the claim of this run was taken over."""
+        number = self._sends.setdefault(intent.id, 0)
+        self._sends[intent.id] += 1
+        with self._there():
+            await send_step.keyed(f"{intent.id}/{number}")()
+
+    async def unsent(self, intent: Intent) -> None:
+        """Record that the provider did not take what was sent last."""
+        if number := self._sends.get(intent.id, 0):
+            with self._there():
+                await unsent_step.keyed(f"{intent.id}/{number - 1}")()
 
     async def submitted(self, intent: Intent, create: Callable[[], Awaitable[str]]) -> str:
         """Records the id of the batch: the asker's ledger has it first, and may have it from another run."""
         try:
-            batch: str = await submit_step.keyed(intent.id)(lambda: self._beside.submitted(intent, create))
+            with self._there():
+                batch: str = await submit_step.keyed(intent.id)(lambda: self._beside.submitted(intent, create))
         except NotYet as error:
             raise error.__cause__ or error from None
 
@@ -222,27 +246,12 @@ class RunLedger:
 
 
 @task(name="llm.batch")
-async def batch_step(
-    questions: list[dict[str, Any]], keys: list[str], plan: dict[str, Any], process: Process | None = None
-) -> list[dict[str, Any]]:
-    """Answers many questions through a batch; while it is open the run waits, and holds no worker."""
-    how: Plan = read(Plan, plan)
-    ledger = RunLedger(NoLedger() if process is None else process.ledger)
-    resumed = current().resumed or (process is not None and process.resumed)
-    ids = [job_of(how.process_id, key) for key in keys]
-    async with shared_queue() as queue, providers.shared(how.address) as provider:
-        await queue.enqueue(how.process_id, questions, ids=ids)
-        try:
-            await BatchWork(queue, provider, ledger, resumed).advance(how.process_id)
-        except Waiting as waiting:
-            current().progress(waiting.done, waiting.total or len(ids), waiting.text)
-            raise Later(waiting.seconds, waiting.text) from None
-        tried = await tries_of(queue, how.process_id)
-        found = {job.id: as_reply(job, tried) async for job in queue.each_result(how.process_id)}
-        for reply in found.values():
-            spend(provider.name, reply)
-    lost = Reply(error="there is no answer", finish="error")
-    return [dict(plain(found.get(each, lost))) for each in ids]
+async def batch_step(work: Callable[[], Awaitable[str]]) -> str:
+    """Answers many questions through batches; while one is open the run waits, and holds no worker.
+
+    The answers are in the queue then, and become facts one by one. Returns the strategy that was followed.
+    """
+    return await work()
 
 
 @task(name="llm.delivered")

@@ -6,6 +6,7 @@ through the HTTP library.
 
 import asyncio
 import functools
+import io
 import logging
 import math
 import random
@@ -14,8 +15,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -51,6 +54,8 @@ LONGEST_ASKED: Final = 300.0
 """Who asks us to wait longer than this (seconds) is not waited for: whoever asked can come again."""
 LONGEST_MESSAGE: Final = 500
 LARGEST_REFUSAL: Final = 1 << 20
+PIECE: Final = 1 << 16
+"""How much of a file is sent at once."""
 Answered = TypeVar("Answered", Response, httpx2.Response)
 Read = TypeVar("Read")
 MAX_LIMITED_S: Final = 3600.0
@@ -159,6 +164,8 @@ class Wire:
         self._idle: list[httpx2.AsyncClient] = []
         self._nobody = object()
         """Stands for whoever asks outside a run."""
+        self._dated = "", 0.0
+        """The date of the provider's last answer, and when it came by our clock."""
         self._connections: Connections | None = None
         if _is_plain(self.base_url):
             try:
@@ -203,23 +210,31 @@ class Wire:
         params: Mapping[str, str] | None = None,
         files: Mapping[str, Any] | None = None,
         fields: Mapping[str, str] | None = None,
+        content: IO[bytes] | None = None,
         question: Asked | None = None,
         once: bool = False,
     ) -> Any:
-        """Sends a request and gives the JSON of its answer.
+        """Sends a request and gives the JSON of its answer; `content` is a body of JSON that is read from a file.
 
         A question keeps to the pace of the process. `once`: it is not sent again unless it was surely not taken;
         where that is not known, `ProviderUnclear` is raised.
         """
-        content = None if body is None else msgspec.json.encode(body)
-        if self._connections is not None and files is None:
-            ask = functools.partial(self._connections.ask, method, path, dict(params or {}), content)
+        said = None if body is None else msgspec.json.encode(body)
+        if self._connections is not None and files is None and content is None:
+            ask = functools.partial(self._connections.ask, method, path, dict(params or {}), said)
             return await self._sent(ask, _decoded, question, once=once)
+        headers = None if said is None else _JSON
+        if content is not None:
+            headers = _JSON | {"content-length": str(content.seek(0, io.SEEK_END))}
         async with self._client() as http:
-            headers = None if content is None else _JSON
             request = functools.partial(http.build_request, method, f"{self.base_url}{path}", headers=headers)
-            make = functools.partial(request, content=content, params=params, files=files, data=fields)
-            return await self._sent(lambda: _received(http, make()), _decoded, question, once=once)
+            make = functools.partial(request, params=params, files=files, data=fields)
+            return await self._sent(
+                lambda: _received(http, make(content=said if content is None else _pieces(content))),
+                _decoded,
+                question,
+                once=once,
+            )
 
     @asynccontextmanager
     async def lines(
@@ -295,6 +310,15 @@ class Wire:
         if error := self._model_pace(question).denied.get(self._asker(), self.clock):
             raise ProviderDenied(str(error), error.status)
 
+    def there(self, at: float) -> float:
+        """Return a time of our clock by that of the provider, as its last answer told it."""
+        date, now = self._dated
+        try:
+            theirs = parsedate_to_datetime(date)
+        except ValueError:
+            return at
+        return at + (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)).timestamp() - now
+
     async def _attempt(
         self,
         send: Callable[[], Awaitable[Answered]],
@@ -306,6 +330,7 @@ class Wire:
         """Send a request once."""
         try:
             response = await _untold(send())
+            self._dated = response.headers.get("date", ""), self.clock.now()
             if response.status_code >= CLIENT_ERROR:
                 return await self._refusal(response, question, once=once)
             if question is not None:
@@ -406,6 +431,12 @@ async def _untold(sending: Awaitable[Answered]) -> Answered:
         return await sending
     finally:
         _OURS.reset(token)
+
+
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    file.seek(0)
+    while piece := file.read(PIECE):
+        yield piece
 
 
 async def _received(http: httpx2.AsyncClient, request: httpx2.Request) -> Response:

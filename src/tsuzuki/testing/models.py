@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -13,7 +13,7 @@ from tsuzuki.errors import BadUsage, ProviderUnavailable
 from tsuzuki.llm import providers
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
 from tsuzuki.llm.providers import Address
-from tsuzuki.llm.providers.interface import Batches, BatchState, Found, Intent
+from tsuzuki.llm.providers.interface import Batches, BatchState, Found, Intent, Sending
 from tsuzuki.llm.questions import Question, Reply, Usage, failed
 
 LIMITS: Final = BatchLimits(requests=50_000, bytes=200_000_000)
@@ -140,10 +140,12 @@ class _PlayedBatches:
         del rung
         return msgspec.json.encode((job, question))
 
-    async def create(self, intent: Intent, lines: Sequence[bytes]) -> str:
+    async def create(self, intent: Intent, lines: AsyncIterable[bytes], sending: Sending) -> str:
         """Takes a batch."""
         batch = f"fake_{intent.id}"
-        self._fake.created[batch] = (intent.id, lines, [])
+        questions = [line async for line in lines]
+        await sending()
+        self._fake.created[batch] = (intent.id, questions, [])
         self._fake.batches.append(list(intent.jobs))
         return batch
 

@@ -16,6 +16,7 @@ from tsuzuki.errors import BadUsage
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
     monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "2")
 
 
 async def test_batches_make_the_notes_and_only_what_failed_is_asked_again(

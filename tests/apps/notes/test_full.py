@@ -57,6 +57,7 @@ async def test_a_batch_that_finds_no_room_to_be_noted_is_created_once(
 ) -> None:
     monkeypatch.setenv("TSUZUKI_LLM_POLL_SEC", "0.05")
     monkeypatch.setenv("TSUZUKI_LLM_SETTLE_SEC", "0.05")
+    monkeypatch.setenv("TSUZUKI_LLM_TIMEOUT_SEC", "2")
     export = written(tmp_path / "export/conversations.json", [claude(number) for number in range(3)])
     append, tries = Lines.append, count()
 

@@ -126,7 +126,7 @@ def test_a_session_that_is_moved_after_a_kill_has_one_batch(
     def terminal(folder: Path) -> Terminal:
         found = Terminal(folder)
         found.environment |= {f"{provider.upper()}_API_KEY": KEY, "TSUZUKI_LLM_POLL_SEC": "0.05"}
-        found.environment["TSUZUKI_LLM_SETTLE_SEC"] = "0.5"
+        found.environment |= {"TSUZUKI_LLM_SETTLE_SEC": "0.5", "TSUZUKI_LLM_TIMEOUT_SEC": "2"}
         return found
 
     first = terminal(tmp_path)

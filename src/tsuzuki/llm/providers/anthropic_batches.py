@@ -3,16 +3,28 @@
 A batch has no metadata here. One that may be ours is told by its results, which name our jobs: see `find`.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from tsuzuki.llm.capability import BatchLimits, Rung
-from tsuzuki.llm.providers.interface import LEEWAY, BatchState, BatchStatus, Chat, Found, Intent, out_of_a_batch
+from tsuzuki.llm.providers.interface import (
+    LEEWAY,
+    BatchState,
+    BatchStatus,
+    Chat,
+    Found,
+    Intent,
+    Sending,
+    out_of_a_batch,
+    readable,
+    spooled,
+)
 from tsuzuki.llm.questions import Question, Reply
-from tsuzuki.llm.wire import Wire, objects
+from tsuzuki.llm.wire import Wire
 
 PLACE: Final = "/v1/messages/batches"
 PAGE: Final = 100
@@ -30,11 +42,12 @@ class AnthropicBatches:
         """Gives one request of a batch."""
         return msgspec.json.encode({"custom_id": job, "params": self._chat.body(question, rung)})
 
-    async def create(self, intent: Intent, lines: Sequence[bytes]) -> str:
+    async def create(self, intent: Intent, lines: AsyncIterable[bytes], sending: Sending) -> str:
         """Creates the batch; its requests go with it."""
         del intent
-        body = {"requests": [msgspec.Raw(line) for line in lines]}
-        made = await self._wire.json("POST", PLACE, body, once=True)
+        with await spooled(lines, b'{"requests":[', b",", b"]}") as content:
+            await sending()
+            made = await self._wire.json("POST", PLACE, content=content, once=True)
         return str(made["id"])
 
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
@@ -44,7 +57,7 @@ class AnthropicBatches:
         """
         perhaps = []
         async for each in self._pages():
-            if datetime.fromisoformat(each["created_at"]).timestamp() < intent.at - LEEWAY:
+            if datetime.fromisoformat(each["created_at"]).timestamp() < self._wire.there(intent.at) - LEEWAY:
                 break
             state = _state(each)
             if state.id in known or state.total != len(intent.jobs):
@@ -56,8 +69,10 @@ class AnthropicBatches:
         return Found(perhaps=tuple(perhaps))
 
     async def _is_ours(self, state: BatchState, intent: Intent) -> bool:
-        async for job, _ in self.outcomes(state):
-            return job in set(intent.jobs)
+        async with aclosing(self.outcomes(state)) as outcomes:
+            async for job, reply in outcomes:
+                if reply is not None:
+                    return job in set(intent.jobs)
         return False
 
     async def _pages(self) -> AsyncIterator[dict[str, Any]]:
@@ -74,11 +89,14 @@ class AnthropicBatches:
         """Looks how far a batch is."""
         return _state(await self._wire.json("GET", f"{PLACE}/{batch}"))
 
-    async def outcomes(self, state: BatchState) -> AsyncIterator[tuple[str, Reply]]:
+    async def outcomes(self, state: BatchState) -> AsyncGenerator[tuple[str, Reply | None]]:
         """Reads the results, line by line."""
         for place in state.files:
             async with self._wire.lines("GET", place) as lines:
-                async for found in objects(lines):
+                async for found in readable(lines):
+                    if found is None:
+                        yield "", None
+                        continue
                     outcome = found.get("result") or {}
                     if outcome.get("type") != CANCELED:
                         yield str(found.get("custom_id") or ""), self._outcome(outcome)

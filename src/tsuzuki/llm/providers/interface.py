@@ -1,20 +1,27 @@
 """The one interface of all providers, and what those have in common that speak HTTP."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+import tempfile
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import IO, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from tsuzuki.errors import ProviderUnavailable
+from tsuzuki import settings
+from tsuzuki.errors import ProviderRefused, ProviderUnavailable
 from tsuzuki.llm.capability import BatchLimits, Capability, Rung
 from tsuzuki.llm.questions import Question, Reply, failed, unfinished
-from tsuzuki.llm.wire import Asked, Wire
+from tsuzuki.llm.wire import Asked, Wire, decoded
 
 BatchStatus: TypeAlias = Literal["queued", "running", "completed", "partial_failed", "failed", "cancelled"]
+Sending: TypeAlias = Callable[[], Awaitable[None]]
 LEEWAY: Final = 600.0
 """How far the clock of a provider and ours may be apart (seconds)."""
+
+
+class NoBatches(ProviderRefused):
+    """The service at this address has no batches."""
 
 
 class Provider(Protocol):
@@ -76,6 +83,8 @@ class BatchState:
     """Why it ended without doing everything."""
     files: tuple[str, ...] = ()
     """Where its outcomes are."""
+    crowded: bool = False
+    """Whether it was refused because the provider holds too many tokens of batches already: nothing of it was asked."""
 
     @property
     def over(self) -> bool:
@@ -107,8 +116,11 @@ class Batches(Protocol):
         """Gives one question as it goes into a batch."""
         ...
 
-    async def create(self, intent: Intent, lines: Sequence[bytes]) -> str:
-        """Creates the batch and gives its id; where it is not known whether it was, raises `ProviderUnclear`."""
+    async def create(self, intent: Intent, lines: AsyncIterable[bytes], sending: Sending) -> str:
+        """Creates the batch and gives its id; where it is not known whether it was, raises `ProviderUnclear`.
+
+        `sending` is awaited right before the request that creates it: what it raises keeps that from being sent.
+        """
         ...
 
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
@@ -119,13 +131,44 @@ class Batches(Protocol):
         """Looks how far a batch is."""
         ...
 
-    def outcomes(self, state: BatchState) -> AsyncIterator[tuple[str, Reply]]:
-        """Gives what came of each question, by the id of its job."""
+    def outcomes(self, state: BatchState) -> AsyncIterator[tuple[str, Reply | None]]:
+        """Gives what came of each question, by the id of its job; None for a line that cannot be read."""
         ...
 
     async def cancel(self, batch: str) -> None:
         """Asks for the end of a batch."""
         ...
+
+
+async def spooled(
+    lines: AsyncIterable[bytes], first: bytes = b"", between: bytes = b"", last: bytes = b""
+) -> IO[bytes]:
+    """Return a file on the disk with the lines of a batch, which is gone when it is closed: in memory they are many."""
+    folder = settings.data_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - whoever sends it closes it
+    try:
+        file.write(first)
+        number = 0
+        async for line in lines:
+            file.write(between + line if number else line)
+            number += 1
+        file.write(last)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+async def readable(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any] | None]:
+    """Gives the objects of an answer that has one on each line; None for one that cannot be read."""
+    async for line in lines:
+        if line.strip():
+            try:
+                yield decoded(line)
+            except ProviderUnavailable:
+                yield None
 
 
 class Spoken:

@@ -110,21 +110,21 @@ class JobQueue:
         Ids of one's own make it idempotent: a job that is there already stays as it is.
         """
         process = process_of(process_id)
-        texts = [_json(request) for request in requests]
-        with entered("Enqueue", self.clock, process_id=process, job_count=len(texts)) as result:
-            chosen = [str(uuid.uuid4()) for _ in texts] if ids is None else [str(uuid.UUID(each)) for each in ids]
-            if len(chosen) != len(texts):
-                raise BadUsage(f"{len(texts)} requests need as many ids, not {len(chosen)}")
+        asked = list(requests)
+        with entered("Enqueue", self.clock, process_id=process, job_count=len(asked)) as result:
+            chosen = [str(uuid.uuid4()) for _ in asked] if ids is None else [str(uuid.UUID(each)) for each in ids]
+            if len(chosen) != len(asked):
+                raise BadUsage(f"{len(asked)} requests need as many ids, not {len(chosen)}")
             trace, statement = trace_id(), SQL["enqueue" if ids is None else "enqueue_once"]
 
             def work(db: sqlite3.Connection) -> int:
                 now = self.now()
                 before = db.total_changes
-                rows = zip(chosen, texts, strict=True)
+                rows = zip(chosen, map(_json, asked), strict=True)  # as text only one at a time: they may be long
                 named = ({"id": i, "process_id": process, "request": text, "now": now} for i, text in rows)
                 db.executemany(statement, named)
                 inserted = db.total_changes - before
-                if texts:
+                if asked:
                     db.execute(SQL["know_process"], (process, trace, now))
                 return inserted
 
@@ -151,16 +151,23 @@ class JobQueue:
         async for job in self._pages("jobs", process_id):
             yield job
 
+    async def result_page(self, process_id: str, after: int = 0) -> tuple[list[Job], int]:
+        """Return some jobs of a process that have ended, and after which row the next ones follow."""
+        return await self._page("results", process_id, after)
+
     async def _pages(self, query: str, process_id: str) -> AsyncIterator[Job]:
         after = 0
         while True:
-            asked = {"process_id": process_id, "after": after, "most": PAGE}
-            rows = await self.write(lambda db, asked=asked: db.execute(SQL[query], asked).fetchall())  # type: ignore[misc]
-            for row in rows:
-                yield Job(*row[1:])
-            if len(rows) < PAGE:
+            jobs, after = await self._page(query, process_id, after)
+            for job in jobs:
+                yield job
+            if len(jobs) < PAGE:
                 return
-            after = rows[-1][0]
+
+    async def _page(self, query: str, process_id: str, after: int) -> tuple[list[Job], int]:
+        asked = {"process_id": process_id, "after": after, "most": PAGE}
+        rows = await self.write(lambda db: db.execute(SQL[query], asked).fetchall())
+        return [Job(*row[1:]) for row in rows], rows[-1][0] if rows else after
 
     async def delete(self, *ids: str) -> int:
         """Deletes jobs that were saved elsewhere; one that is not there is no matter."""

@@ -153,12 +153,12 @@ AND NOT EXISTS (SELECT 1 FROM llm_submission_jobs AS placed WHERE placed.job_id 
 ORDER BY jobs.rowid LIMIT :most;
 
 -- followed: batches that are over, and of which jobs wait again
-SELECT DISTINCT tries.follows, over.intended_at FROM llm_tries AS tries
+SELECT DISTINCT over.id, over.most, over.sent_at FROM llm_tries AS tries
 JOIN llm_jobs AS jobs ON jobs.id = tries.job_id
 JOIN llm_submissions AS over ON over.id = tries.follows
 WHERE jobs.process_id = ? AND jobs.status = 'PENDING' AND over.state = 'ENDED'
 AND NOT EXISTS (SELECT 1 FROM llm_submission_jobs AS placed WHERE placed.job_id = jobs.id)
-ORDER BY over.intended_at, tries.follows;
+ORDER BY over.intended_at, over.id;
 
 -- again: a job of a batch waits again; that it was in that batch stays
 UPDATE llm_jobs SET status = 'PENDING', updated_at = max(:now, created_at)
@@ -175,28 +175,41 @@ JOIN llm_jobs AS jobs ON jobs.id = tries.job_id WHERE jobs.process_id = ?;
 DELETE FROM llm_tries WHERE job_id = ?;
 
 -- intend: a batch is going to be created
-INSERT INTO llm_submissions (id, process_id, provider, base_url, state, intended_at)
-VALUES (:id, :process_id, :provider, :base_url, 'INTENDED', :at) ON CONFLICT DO NOTHING;
+INSERT INTO llm_submissions (id, process_id, provider, base_url, state, intended_at, follows)
+VALUES (:id, :process_id, :provider, :base_url, 'INTENDED', :at, :follows) ON CONFLICT DO NOTHING;
 
 -- place: of these jobs
 INSERT INTO llm_submission_jobs (job_id, submission_id, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- submissions: the batches of a process that are not over
-SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, searched_at, cancelled
+SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, sent_at, cancelled, follows
 FROM llm_submissions WHERE process_id = ? AND state != 'ENDED' ORDER BY intended_at, id;
 
 -- submission: one of them
-SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, searched_at, cancelled
+SELECT id, process_id, provider, base_url, state, batch_job_id, intended_at, sent_at, cancelled, follows
 FROM llm_submissions WHERE id = ?;
 
--- placed: the jobs of a batch
-SELECT placed.job_id, jobs.request_json, tries.reply_json, tries.turns_json FROM llm_submission_jobs AS placed
+-- placed: the jobs of a batch, in order
+SELECT job_id FROM llm_submission_jobs WHERE submission_id = ? ORDER BY place;
+
+-- placed_jobs: some jobs of a batch, with what is asked
+SELECT placed.job_id, jobs.request_json, tries.reply_json, tries.turns_json FROM json_each(:jobs) AS wanted
+JOIN llm_submission_jobs AS placed ON placed.job_id = wanted.value AND placed.submission_id = :id
 JOIN llm_jobs AS jobs ON jobs.id = placed.job_id
 LEFT JOIN llm_tries AS tries ON tries.job_id = placed.job_id
-WHERE placed.submission_id = ? ORDER BY placed.place;
+ORDER BY placed.place;
 
--- searched: a batch is being looked for since
-UPDATE llm_submissions SET searched_at = ? WHERE id = ?;
+-- sent: a batch is being sent, or was surely not taken
+UPDATE llm_submissions SET sent_at = ? WHERE id = ?;
+
+-- refused: a batch was too large for its provider, which takes at most so many of its jobs next time
+UPDATE llm_submissions SET state = 'ENDED', most = :most, sent_at = :at WHERE id = :id;
+
+-- take_most: how many go into the next batch that follows one which was too large
+UPDATE llm_submissions SET most = :most WHERE id = :id AND most IS NOT NULL;
+
+-- withdraw: a batch that can never be created is forgotten
+DELETE FROM llm_submissions WHERE id = ?;
 
 -- attach: the batch is known
 UPDATE llm_submissions SET state = 'OPEN', batch_job_id = :batch WHERE id = :id;
@@ -211,6 +224,9 @@ WHERE id IN (SELECT job_id FROM llm_submission_jobs WHERE submission_id = :id) A
 
 -- end_submission: a batch is over
 UPDATE llm_submissions SET state = 'ENDED' WHERE id = ?;
+
+-- unplace: nor are its jobs in it
+DELETE FROM llm_submission_jobs WHERE submission_id = ?;
 
 -- abandon: nobody collects the batches of a process any more
 UPDATE llm_submissions SET state = 'ENDED' WHERE process_id = ?;

@@ -49,9 +49,21 @@ class Submission(NamedTuple):
     state: str
     batch_job_id: str | None
     intended_at: float
-    searched_at: float | None
+    sent_at: float | None
+    """When it was last sent, as far as this queue knows; None where it never was, or was surely not taken."""
     cancelled: int
     """Whether its end was asked for here."""
+    follows: str
+    """The batch that it follows, if any."""
+
+
+class Followed(NamedTuple):
+    """A batch that is over, and of which jobs wait to be asked again."""
+
+    id: str
+    most: int | None
+    """How many of them go into one batch, where the provider took no more; those go one after the other."""
+    refused_at: float | None
 
 
 class Ledger(Protocol):
@@ -66,8 +78,35 @@ class Ledger(Protocol):
         ...
 
 
+class SendingLedger(Ledger, Protocol):
+    """A ledger that also knows when a batch was sent, and who may send it."""
+
+    async def last_sent(self, intent: Intent) -> float | None:
+        """Return when the batch was last sent, unless the provider surely did not take it; None if it never was."""
+        ...
+
+    async def sending(self, intent: Intent) -> None:
+        """Record that the batch is being sent now; raise if somebody else may send it by now."""
+        ...
+
+    async def unsent(self, intent: Intent) -> None:
+        """Record that the provider did not take what was sent last."""
+        ...
+
+
 class NoLedger:
     """Nothing but the queue: its side tables are all there is."""
+
+    async def last_sent(self, intent: Intent) -> float | None:
+        """Return None: the queue knows."""
+        del intent
+        return None
+
+    async def sending(self, intent: Intent) -> None:
+        """Has nothing to write."""
+
+    async def unsent(self, intent: Intent) -> None:
+        """Has nothing to write."""
 
     async def intend(self, intent: Intent) -> tuple[Intent, bool]:
         """Has nothing to write."""
@@ -105,6 +144,11 @@ def question_of(request: str, turns: str | None) -> Question:
 def reply_of(tried: str | None) -> Reply | None:
     """Gives what the tries of a job took so far."""
     return None if tried is None else msgspec.json.decode(tried, type=Reply)
+
+
+def settle() -> float:
+    """Return how long a batch may appear after it was sent (seconds): at least as long as a request may take."""
+    return max(float(settings.value("TSUZUKI_LLM_SETTLE_SEC")), float(settings.value("TSUZUKI_LLM_TIMEOUT_SEC")))
 
 
 def interval() -> float:

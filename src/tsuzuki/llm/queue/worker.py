@@ -8,10 +8,10 @@ from tsuzuki import settings
 from tsuzuki.errors import BadUsage
 from tsuzuki.llm import providers
 from tsuzuki.llm.providers import Address
-from tsuzuki.llm.providers.interface import Provider
+from tsuzuki.llm.providers.interface import NoBatches, Provider
 from tsuzuki.llm.queue.batches import BatchWork
 from tsuzuki.llm.queue.bulk import execute_bulk_sync
-from tsuzuki.llm.queue.cancelling import cancel, go_on
+from tsuzuki.llm.queue.cancelling import cancel, cancelled, go_on
 from tsuzuki.llm.queue.jobs import STRATEGY, JobQueue
 from tsuzuki.llm.queue.progress import ProgressEvent, ProgressNotifier, ProgressStatus, Telling
 from tsuzuki.llm.queue.submissions import NoLedger, Waiting
@@ -57,13 +57,17 @@ class QueueWorker:
                     await self._work(process_id, provider, chosen, telling)
                 counts = await queue.counts(process_id)
                 result.update(counts)
-            telling.tell(_last(process_id, counts))
+            telling.tell(_last(process_id, counts, stopped=await cancelled(queue, process_id)))
         return counts
 
     async def _work(self, process_id: str, provider: Provider, strategy: str, telling: Telling) -> None:
         # Batches that are open go on to their end whatever the strategy is by now: they are paid for.
         if provider.batches is not None:
-            await self._batches(process_id, provider, telling, only_open=strategy == "sync")
+            try:
+                await self._batches(process_id, provider, telling, only_open=strategy == "sync")
+            except NoBatches as error:
+                tell(logging.WARNING, f"the questions are asked one by one: {error}", process_id=process_id)
+                strategy = "sync"
         if strategy == "sync":
             concurrency = self._concurrency or concurrency_of(provider)
             await execute_bulk_sync(self._queue, process_id, provider, concurrency, telling, cache=self._cache)
@@ -96,12 +100,16 @@ class QueueWorker:
             return await BatchWork(self._queue, provider, NoLedger()).cancel(process_id)
 
 
-def _last(process_id: str, counts: dict[str, int]) -> ProgressEvent:
+def _last(process_id: str, counts: dict[str, int], *, stopped: bool) -> ProgressEvent:
+    """Return the last event; where jobs are unfinished it says whether that was cancelled or others work on them."""
     done, failed = counts.get("COMPLETED", 0), counts.get("FAILED", 0)
+    text, left = f"{done} answered, {failed} failed", sum(counts.values()) - done - failed
     status: ProgressStatus = "FAILED" if failed and not done else "COMPLETED"
-    return ProgressEvent(
-        process_id, status, f"{done} answered, {failed} failed", sum(counts.values()), done + failed, failed
-    )
+    if left and stopped:
+        status, text = "FAILED", f"cancelled: {text}, {left} not asked"
+    elif left:
+        status, text = "IN_PROGRESS", f"{text}, {left} in progress in another worker"
+    return ProgressEvent(process_id, status, text, sum(counts.values()), done + failed, failed)
 
 
 def concurrency_of(provider: Provider) -> int:

@@ -175,7 +175,8 @@ def test_axe_finds_nothing_serious_on_any_screen(scene: Scene, opened: Open, sta
         "/settings",
         f"/runs/{failed}",
     ]
-    places += [f"/runs/{number}{tab}" for tab in ("", "/items", "/items?item=10", "/logs", "/events", "/params")]
+    item = f"/items?item={scene.get(f'/runs/{number}/items')['items'][0]['position']}"
+    places += [f"/runs/{number}{tab}" for tab in ("", "/items", item, "/logs", "/events", "/params")]
     for place in (*places, f"/runs/{yaml}/graph", "/runs?text=nothing%20fits"):
         window.go(place)
         window.sees("h1")

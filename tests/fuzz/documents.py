@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from xml.etree import ElementTree as ET
 
 from tsuzuki.apps.glossary import candidates, exports, extractive, filenames, occurrences, prompts
-from tsuzuki.apps.glossary.plaintext import fenced, prose
+from tsuzuki.apps.glossary.plaintext import fenced, prose, usual_width
 from tsuzuki.apps.glossary.records import Document, Entry, Occurrence
 
 NAME = "a.md"
@@ -41,7 +41,7 @@ def read(content: str) -> list[Entry]:
         assert line[place.column - 1 : place.column - 1 + place.length] == place.text.split("\n")[0]
     for term, places in occurrences.find_occurrences(documents, index).items():
         assert all(1 <= place.line_number <= len(lines) for place in places)
-        assert all(place.context in content or "\n" in place.context for place in places)
+        assert all(place.context in usual_width(content) or "\n" in place.context for place in places)
         definition, sure = extractive.found_definition([term], [place.context for place in places])
         assert 0.0 <= sure <= 1.0
         entries.append(Entry(term, definition, sure, [content[:20]], places))

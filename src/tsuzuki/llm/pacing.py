@@ -179,7 +179,7 @@ class Limit:
 
 
 _UNITS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_DURATION: Final = re.compile(r"(?<!\d)(\d++(?:\.\d++)?)(ms|[smhd])")
 
 
 def duration(text: str, clock: Clock) -> float:

@@ -6,6 +6,8 @@ from copy import deepcopy
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
+
 from tsuzuki.context import FRAME, MapOptions
 from tsuzuki.errors import BadRequest, ClaimLost, StepFailure, StoreError
 from tsuzuki.flow import Flow, Task, task
@@ -165,7 +167,10 @@ class Walk:
         how = MapOptions(said.map.concurrency, wired.key(), said.map.on_error)
         outcomes = await frame.map(wired.task, Elements(items), given, how)
         if isinstance(outcomes, Collected):
-            return {"succeeded": outcomes.succeeded, "failed": [_told(failure) for failure in outcomes.failed]}
+            return {
+                "succeeded": outcomes.succeeded,
+                "failed": [msgspec.to_builtins(failure) for failure in outcomes.failed],
+            }
         return outcomes
 
     # The end
@@ -200,10 +205,6 @@ class Walk:
 
 def _sentence(name: str, error: Exception) -> str:
     return str(error) if isinstance(error, StepFailure) else f"{name} failed: {type(error).__name__}: {error}"
-
-
-def _told(failure: Any) -> dict[str, Any]:
-    return {field: getattr(failure, field) for field in failure.__struct_fields__}
 
 
 def _failing(name: str, error: Exception) -> Task[..., Any]:

@@ -106,7 +106,7 @@ def test_an_export_that_was_written_over_is_not_taken_for_the_one_that_was_impor
         return zipped(prompt.folder / name, {"conversations.json": json.dumps(told)})
 
     made("export.zip", 1, 2, long=True)
-    assert prompt("import", "export.zip", "--out", "vault").stdout == "1 success, 0 failed, 1 skipped\n"
+    assert prompt("import", "export.zip", "--out", "vault", code=6).stdout == "1 success, 0 failed, 1 skipped\n"
     [session] = (prompt.folder / ".tsuzuki/notes").iterdir()
     before, old = state(session), (prompt.folder / "export.zip").read_bytes()
     with (prompt.folder / "export.zip").open("wb") as file:  # as `cp` does: the very same file has other bytes

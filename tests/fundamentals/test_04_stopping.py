@@ -318,7 +318,7 @@ async def test_later_in_a_nested_task_waits_in_place_while_another_branch_works(
         nonlocal asked
         asked += 1
         if asked < 3:
-            raise Later(60)
+            raise Later(2)
         working.set()
         return 1
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apps.notes.conftest import Study
-from tests.apps.notes.exports import claude
+from tests.apps.notes.exports import claude, written
 from tests.apps.notes.test_commands import Prompt, prompt
 from tests.apps.notes.test_routes import API, house, standing
 from tests.apps.notes.test_routes import export as exported
@@ -80,7 +80,8 @@ async def test_one_export_is_imported_into_one_vault_by_one_session_at_a_time(st
     refused = [str(each) for each in tries if isinstance(each, ImportedAlready)]
     assert len(refused) == 2
     assert all(started.session_id in text and "取り込み中です" in text for text in refused)
-    elsewhere = await study.desk.start(study.asked(export(tmp_path / "other", 4)))
+    other = written(tmp_path / "other/conversations.json", [claude(number) for number in range(10, 14)])
+    elsewhere = await study.desk.start(study.asked(other))
     study.model.hangs = lambda _: False
     for each in (started, elsewhere):
         assert (await study.told(each))["status"] == "COMPLETED"

@@ -1,4 +1,4 @@
--- A store of schema 7, as the Tsuzuki of that time left it.
+-- A store of schema 7, made from 6.sql by the migration to 7: no program of that schema wrote it.
 PRAGMA application_id = 1415203633;
 PRAGMA user_version = 7;
 BEGIN TRANSACTION;
